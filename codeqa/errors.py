@@ -1,0 +1,101 @@
+"""Every error that CodeQA raises on purpose.
+
+::
+
+    CodeQAError                 one line for the user, and what to do next
+    ├── UsageError              the call itself is wrong (exit status 2)
+    ├── SettingsError           a setting has a value that cannot be used (exit status 2)
+    ├── RepositoryError         the repository cannot be read
+    ├── IndexMissingError       nothing has been indexed yet
+    ├── IndexFormatError        the index was written by another format, model or dimension
+    ├── IndexBusyError          another run holds the index
+    ├── NotFoundError           a file, unit or turn that was asked for is not in the index
+    ├── EmbeddingError          an embedding provider failed
+    └── ModelError              a language model failed
+"""
+
+from __future__ import annotations
+
+
+class CodeQAError(Exception):
+    """A failure that can be explained.
+
+    `message` says what failed, `hint` what to do next; both are single sentences.
+    """
+
+    exit_status = 1
+    code = "error"
+    http_status = 500
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class UsageError(CodeQAError):
+    """The call itself is wrong: a missing folder, an unknown filter, a bad value."""
+
+    exit_status = 2
+    code = "usage"
+    http_status = 400
+
+
+class SettingsError(CodeQAError):
+    """A setting has a value that cannot be used."""
+
+    exit_status = 2
+    code = "settings"
+    http_status = 400
+
+
+class RepositoryError(CodeQAError):
+    """The repository cannot be read."""
+
+    code = "repository"
+    http_status = 400
+
+
+class IndexMissingError(CodeQAError):
+    """Nothing has been indexed yet."""
+
+    code = "index_missing"
+    http_status = 409
+
+
+class IndexFormatError(CodeQAError):
+    """The index was written by another format version, embedding or dimension."""
+
+    code = "index_format"
+    http_status = 409
+
+
+class IndexBusyError(CodeQAError):
+    """Another run holds the lock of this index."""
+
+    code = "index_busy"
+    http_status = 409
+
+
+class NotFoundError(CodeQAError):
+    """A file, unit or turn that was asked for is not in the index."""
+
+    code = "not_found"
+    http_status = 404
+
+
+class EmbeddingError(CodeQAError):
+    """An embedding provider failed: key, network, rate limit or dimension."""
+
+    code = "embedding"
+    http_status = 502
+
+
+class ModelError(CodeQAError):
+    """A language model failed."""
+
+    code = "model"
+    http_status = 502

@@ -1,0 +1,119 @@
+"""Descriptions of methods written by a language model, off unless asked for (S1.11, S1.12).
+
+A description is kept by the hash of everything that decides it (model, prompt, language and
+source), so that a stopped run goes on where it was and code that moves is not paid for twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from codeqa.errors import CodeQAError
+from codeqa.llm import Complete
+from codeqa.prompts import render_prompt
+from codeqa.state import State
+from codeqa.types import Progress, Unit
+
+CONCURRENT = 16
+"""Requests in flight (S0.20)."""
+MAX_TOKENS = 160
+"""Enough for three lines; S0.20's 1,024 was for a batch of answers."""
+MAX_CHARACTERS = 12_000
+"""Of a method's source; a longer one is described by its beginning."""
+WORTH_LINES = 3
+"""Shorter definitions say themselves what they do."""
+
+Described = tuple[Unit, str]
+
+
+def worth_describing(units: Iterable[Unit]) -> list[Unit]:
+    """Methods that are long enough for a description to add something."""
+    return [
+        unit for unit in units if unit.is_method and unit.end_line - unit.start_line >= WORTH_LINES
+    ]
+
+
+def describe(
+    units: Sequence[Unit],
+    complete: Complete,
+    *,
+    model: str,
+    cache: State | None = None,
+    config_dir: Path | None = None,
+    concurrency: int = CONCURRENT,
+    progress: Callable[[Progress], None] | None = None,
+) -> Iterator[Described]:
+    """Yield (unit, description of 2–3 lines) as descriptions come in, known ones first.
+
+    Raises the first ModelError of `complete` once what was under way has come back and is kept.
+    """
+    done = 0
+
+    def report() -> None:
+        if progress:
+            progress(Progress("comments", done, len(units)))
+
+    missing: list[tuple[Unit, str, str]] = []
+    for unit in units:
+        prompt = render_prompt("llm_comment", config_dir, language=unit.language)
+        key = _key(model, prompt, unit)
+        known = cache.get(key) if cache else None
+        if known is None:
+            missing.append((unit, prompt, key))
+        else:
+            done += 1
+            yield unit, known
+    report()
+
+    with ThreadPoolExecutor(max_workers=max(1, concurrency)) as pool:
+        waiting = iter(missing)
+        running: dict[Future[str], tuple[Unit, str]] = {}
+
+        def start() -> None:
+            for unit, prompt, key in waiting:
+                running[pool.submit(_ask, complete, prompt, unit)] = (unit, key)
+                return
+
+        failure: CodeQAError | None = None
+        for _ in range(concurrency):
+            start()
+        while running:
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                unit, key = running.pop(future)
+                try:
+                    text = future.result()
+                except CodeQAError as error:
+                    failure = failure or error
+                    continue
+                if cache:
+                    cache.set(key, text)
+                done += 1
+                report()
+                if failure is None:
+                    start()
+                yield unit, text
+        if failure:
+            raise failure
+
+
+def _ask(complete: Complete, prompt: str, unit: Unit) -> str:
+    source = unit.source_code
+    if len(source) > MAX_CHARACTERS:
+        source = source[: source.rfind("\n", 0, MAX_CHARACTERS)]
+    messages = [
+        {"role": "system", "content": prompt},
+        {"role": "user", "content": f"{unit.path}\n\n{source}"},
+    ]
+    return " ".join(complete(messages, MAX_TOKENS).split())
+
+
+def _key(model: str, prompt: str, unit: Unit) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (model, prompt, unit.path, unit.source_code):
+        digest.update(part.encode("utf-8", "replace"))
+        digest.update(b"\0")
+    return f"comment:{digest.hexdigest()}"

@@ -1,0 +1,141 @@
+"""The only reader of the environment: one table of settings with default and help.
+
+Every name is read from `CODEQA_<NAME>` or, where `alias` says so, from a provider's
+usual variable; a `.env` file in the working directory is honoured unless that directory
+is the repository being indexed (nothing in an indexed repository is configuration).
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from codeqa.errors import SettingsError
+
+PREFIX = "CODEQA_"
+
+
+def _field(default: Any, help: str, alias: str = "", **limits: Any) -> Any:
+    choices = AliasChoices(alias) if alias else None
+    return Field(default, description=help, validation_alias=choices, **limits)
+
+
+class Settings(BaseSettings):
+    """All settings; the README's table is generated from these fields."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="ignore", frozen=True, populate_by_name=True
+    )
+
+    data: Path | None = _field(
+        None, "Folder for indices and local state; default: the user's data folder."
+    )
+    tables: str = _field(
+        "", "Where the LanceDB tables live instead, also `s3://…`; locks and state stay local."
+    )
+    host: str = _field("127.0.0.1", "Address the page is served on; any other needs a token.")
+    port: int = _field(5001, "Port the page is served on.", ge=1, le=65535)
+    token: SecretStr = _field(
+        SecretStr(""), "Password for the page and API; required off loopback."
+    )
+    threads: int = _field(256, "Threads of the web server, one per open stream.", ge=4, le=4096)
+
+    max_file_bytes: int = _field(
+        1_000_000, "Larger files are skipped and listed.", ge=1_000, le=100_000_000
+    )
+    workers: int = _field(
+        0, "Worker processes that parse; 0 means one per core, at most 4.", ge=0, le=64
+    )
+    batch_files: int = _field(
+        200, "Files per committed batch: what a killed run can lose.", ge=1, le=10_000
+    )
+
+    embedding: str = _field(
+        "", "Chosen embedding as `provider/name` of LanceDB's registry; empty for none."
+    )
+    embedding_dimension: int = _field(
+        0, "Dimension of the chosen embedding; 0 asks the registry.", ge=0, le=16_384
+    )
+    embedding_tokens: int = _field(
+        8_191, "Tokens per text the chosen embedding accepts (≈).", ge=64, le=1_000_000
+    )
+    embedding_batch: int = _field(64, "Texts per embedding request.", ge=1, le=2_048)
+
+    top_methods: int = _field(3, "Methods kept for the context.", ge=0, le=50)
+    top_classes: int = _field(3, "Classes and documents kept for the context.", ge=0, le=50)
+    context_characters: int = _field(
+        12_000, "Budget of the chat's context block.", ge=500, le=200_000
+    )
+
+    openai_api_key: SecretStr = _field(
+        SecretStr(""), "Key for OpenAI, used only once OpenAI is chosen.", alias="OPENAI_API_KEY"
+    )
+    openai_base_url: str = _field(
+        "", "Another endpoint that speaks OpenAI's API.", alias="OPENAI_BASE_URL"
+    )
+    jina_api_key: SecretStr = _field(
+        SecretStr(""), "Key for Jina, used only once Jina is chosen.", alias="JINA_API_KEY"
+    )
+    redis_url: SecretStr = _field(
+        SecretStr(""), "Redis server for what may be lost; empty keeps it local.", alias="REDIS_URL"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _field(
+        "warning", "What is written to stderr."
+    )
+
+    @cached_property
+    def data_dir(self) -> Path:
+        """Folder of the local state, created on first use by whoever writes."""
+        chosen = self.data or Path(platformdirs.user_data_dir("codeqa", appauthor=False))
+        return chosen.expanduser().absolute()
+
+    @cached_property
+    def config_dir(self) -> Path:
+        """Folder of the user's own configuration (prompt overrides)."""
+        return Path(platformdirs.user_config_dir("codeqa", appauthor=False))
+
+    @property
+    def worker_count(self) -> int:
+        """Worker processes to start: the setting, else one per usable core, at most 4."""
+        return self.workers or max(1, min(4, os.cpu_count() or 1))
+
+
+def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
+    """Read the environment and, outside `repository`, the working directory's `.env`.
+
+    Raises SettingsError that names the variable, its value and what is allowed.
+    """
+    env_file: Path | None = Path.cwd() / ".env"
+    if repository is not None and Path.cwd().resolve().is_relative_to(repository.resolve()):
+        env_file = None
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return Settings(_env_file=env_file, **given)  # type: ignore[call-arg]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "?"
+        variable = name if name.isupper() else PREFIX + name.upper()
+        raise SettingsError(
+            f"{variable} has a value that cannot be used: {first['msg']}.",
+            "Correct or unset it; the README lists every setting.",
+        ) from None
+
+
+def settings_table() -> list[tuple[str, str, str]]:
+    """Rows (variable, default, help) for documentation, in the order of declaration."""
+    rows = []
+    for name, info in Settings.model_fields.items():
+        alias = info.validation_alias
+        variable = (
+            str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()
+        )
+        default = info.default
+        shown = default.get_secret_value() if isinstance(default, SecretStr) else default
+        rows.append((variable, "" if shown in (None, "") else str(shown), info.description or ""))
+    return rows

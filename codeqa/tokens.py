@@ -1,0 +1,54 @@
+"""Words of code and a conservative count of model tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+CHARACTERS_PER_TOKEN = 3.0
+"""Characters per model token, low on purpose.
+
+A common rule says 4 for English prose (S4.03); source code, with its punctuation and
+short names, lies nearer to 3, and an estimate that is too high only shortens a text.
+"""
+
+_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*", re.UNICODE)
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_PART_ANY_SCRIPT = re.compile(r"[^\W\d_]+|[0-9]+")
+
+
+def estimate_tokens(text: str) -> int:
+    """Upper estimate of the model tokens in `text`; no tokenizer is downloaded for it."""
+    wide = sum(1 for character in text if ord(character) > 0x2E7F) if not text.isascii() else 0
+    return int((len(text) - wide) / CHARACTERS_PER_TOKEN) + wide + 1 if text else 0
+
+
+def words(text: str) -> list[str]:
+    """Whole identifiers and words in `text`, as written, in order."""
+    return _WORD.findall(text)
+
+
+def split_identifier(word: str) -> list[str]:
+    """`getHTTPResponse_v2` → `["get", "http", "response", "v", "2"]`, lower case."""
+    parts = _PART if word.isascii() else _PART_ANY_SCRIPT
+    return [part.lower() for part in parts.findall(word)]
+
+
+def search_tokens(text: str) -> list[str]:
+    """Lower-case tokens for full-text search: each identifier's parts, then the whole.
+
+    The whole identifier is kept (underscores removed) beside its parts, so that an exact
+    name outweighs words that merely share a part with it.
+    """
+    tokens: list[str] = []
+    for word in words(text):
+        parts = split_identifier(word)
+        tokens.extend(parts)
+        if len(parts) > 1:
+            tokens.append(word.replace("_", "").lower())
+    return tokens
+
+
+def name_key(name: str) -> str:
+    """Key under which spellings of one name meet: `getUser`, `get_user`, `GetUser`."""
+    return unicodedata.normalize("NFKC", name).replace("_", "").replace("-", "").lower()

@@ -1,0 +1,214 @@
+"""The values that travel between the layers.
+
+All are frozen: a stage that wants another value makes a new one.
+Lines are 1-based and inclusive; columns are 1-based and count characters;
+paths are relative to the repository's root and use `/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+METHOD_KINDS = frozenset({"function", "method", "constructor", "lambda"})
+"""Kinds that live in the `methods` table; every other kind lives in `classes`."""
+
+CLASS_KINDS = frozenset({"class", "struct", "enum", "trait", "interface", "module", "type"})
+"""Kinds of the `classes` table that are definitions rather than text."""
+
+TEXT_KINDS = frozenset({"document", "config", "chunk"})
+"""Kinds of the `classes` table that hold text without a definition."""
+
+EDGE_KINDS = frozenset({"call", "use", "import", "inherits"})
+"""What a reference can be: a call, a mention as type or value, an import, a supertype."""
+
+ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")
+"""What a file is for; ranking pushes everything but `source` back unless asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One retrievable piece of a file: a definition, a section or a chunk.
+
+    `source_code` is exactly the text of lines `start_line`..`end_line`, decorators
+    and a leading doc comment included.
+    """
+
+    path: str
+    language: str
+    kind: str
+    name: str
+    qualified_name: str
+    source_code: str
+    start_line: int
+    end_line: int
+    class_name: str = ""
+    """Qualified name of the enclosing class, trait, impl target or module; '' at top level."""
+    signature: str = ""
+    doc_comment: str = ""
+    head_end_line: int = 0
+    """Last line of the part before the first member that is a unit of its own; 0: `end_line`."""
+    constructor_declaration: str = ""
+    method_declarations: tuple[str, ...] = ()
+    role: str = "source"
+    id: str = ""
+    """Stable hash of path, qualified name and ordinal; filled by `parsing`."""
+
+    @property
+    def is_method(self) -> bool:
+        return self.kind in METHOD_KINDS
+
+    @property
+    def location(self) -> str:
+        """`path:first-last`, the form in which answers cite."""
+        return f"{self.path}:{self.start_line}-{self.end_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One place where a name is called, used, imported or inherited from."""
+
+    path: str
+    line: int
+    column: int
+    name: str
+    kind: str
+    unit_id: str = ""
+    """The unit that the place lies in; '' for module level outside every unit."""
+    receiver: str = ""
+    """Text before the name (`self`, `app`, `pkg`), when the grammar gives one."""
+    module: str = ""
+    """The import specifier that binds the name or its receiver in this file."""
+    target: str = ""
+    """Id of the definition when this file alone decides it."""
+    confidence: float = 0.0
+    """How sure `target` is, 0 to 1; 0 when the file alone does not decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """Everything that one read of one file yields."""
+
+    path: str
+    language: str
+    units: tuple[Unit, ...]
+    references: tuple[Reference, ...]
+    has_errors: bool = False
+    """The grammar met broken source; what parsed is there all the same."""
+    replaced_bytes: int = 0
+    """Bytes that were not UTF-8 and became U+FFFD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A unit that a search returned."""
+
+    unit: Unit
+    score: float
+    why: tuple[str, ...] = ()
+    """Signals that placed it, strongest first, in words (`name matches "route"`)."""
+    channels: Mapping[str, int] = field(default_factory=dict)
+    """Channel name → 1-based rank in that channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What goes into the context block: an exact span of one file."""
+
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    language: str
+    content: str
+    unit_id: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBlock:
+    """A packed context: the text that is sent and the chunks it holds, in order."""
+
+    text: str
+    chunks: tuple[Chunk, ...]
+    dropped: tuple[Chunk, ...] = ()
+    """Chunks that did not fit the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of an answer, in the order of S3's stream.
+
+    kind and data: `classified` {intent, confidence} · `retrieved` {num_docs, similar_queries}
+    · `generating` {} · `token` {text} · `done` {intent, confidence, retrieval_info,
+    query_tags, …} · `error` {message, hint} · `stopped` {}.
+    """
+
+    kind: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that is not indexed, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long piece of work is: `done` of `total` units of `phase`."""
+
+    phase: str
+    done: int
+    total: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSummary:
+    """What one indexing run did, and what the index holds now."""
+
+    repository: str
+    files: int
+    methods: int
+    classes: int
+    documents: int
+    references: int
+    changed: int
+    removed: int
+    unchanged: int
+    replaced: int
+    """Files with bytes that were not UTF-8."""
+    broken: int
+    """Files that the grammar could parse only in part."""
+    skipped: Mapping[str, int]
+    """Reason → number of files."""
+    seconds: float
+    bytes_on_disk: int
+    peak_memory: int = 0
+    """Bytes resident at the highest point, this process and its workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """What the page and every answer say about the index."""
+
+    repository: str
+    name: str
+    state: str
+    """`missing` · `indexing` · `ready` · `refining` · `failed`."""
+    files: int = 0
+    units: int = 0
+    references: int = 0
+    embedded: int = 0
+    """Units with a vector of the embedding in use."""
+    embedding: str = ""
+    """Name of the embedding in use; '' for none."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    updated_at: float = 0.0
+    """Seconds since the epoch of the last completed run."""
+    progress: Progress | None = None
+    error: str = ""

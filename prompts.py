@@ -1,0 +1,63 @@
+"""List or print the prompts that CodeQA sends: `python prompts.py [name]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from codeqa.console import front_door, run_main
+from codeqa.prompts import (
+    CHAT_SYSTEM_PROMPT,
+    HYDE_SYSTEM_PROMPT,
+    HYDE_USER_PROMPT,
+    HYDE_V2_SYSTEM_PROMPT,
+    HYDE_V2_USER_PROMPT,
+    LLM_COMMENT_PROMPT,
+    PROMPTS,
+    override_path,
+    prompt_text,
+    render_prompt,
+)
+from codeqa.settings import load_settings
+
+__all__ = [
+    "CHAT_SYSTEM_PROMPT",
+    "HYDE_SYSTEM_PROMPT",
+    "HYDE_USER_PROMPT",
+    "HYDE_V2_SYSTEM_PROMPT",
+    "HYDE_V2_USER_PROMPT",
+    "LLM_COMMENT_PROMPT",
+    "main",
+    "render_prompt",
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """List every prompt and where an override was looked for, or print one."""
+    parser = front_door(
+        "python prompts.py",
+        "List every prompt, or print one. A file prompts/NAME.md in your configuration folder "
+        "replaces the prompt NAME.",
+        [
+            "python prompts.py                list all prompts",
+            "python prompts.py chat_system    print one",
+        ],
+    )
+    parser.add_argument("name", nargs="?", help="the prompt to print")
+    name = parser.parse_args(arguments).name
+    config_dir = load_settings().config_dir
+    if name:
+        print(prompt_text(name, config_dir)[0], end="")
+        return
+    width = max(map(len, PROMPTS))
+    for prompt in PROMPTS.values():
+        _, path = prompt_text(prompt.name, config_dir)
+        variables = " ".join(f"${variable}" for variable in prompt.variables)
+        note = f"  [{variables}]" if variables else ""
+        print(f"{prompt.name:<{width}}  {prompt.purpose}{note}")
+        print(f"{'':<{width}}  {f'replaced by {path}' if path else 'built in'}")
+    print(f"\nOverrides are looked for in {override_path('NAME', config_dir)}")
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(main, program="prompts.py"))

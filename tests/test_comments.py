@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from codeqa import llm
+from codeqa.errors import ModelError
+from codeqa.indexing.comments import MAX_CHARACTERS, describe, worth_describing
+from codeqa.llm import Message
+from codeqa.state import State
+from codeqa.types import Progress, Unit
+from tests.openai_server import completion, openai_server
+
+
+def method(name: str, lines: int = 6) -> Unit:
+    source = "\n".join([f"def {name}():", *["    work()"] * (lines - 1)])
+    return Unit("a.py", "python", "function", name, name, source, 1, lines, id=name)
+
+
+def test_a_model_over_http_describes_each_method() -> None:
+    def script(path: str, body: dict[str, object]) -> object:
+        text = str(body["messages"][1]["content"])  # type: ignore[index]
+        return completion(f"About  {text.split('def ')[1].split('(')[0]}\nin two lines.")
+
+    units = [method(f"f{n}") for n in range(20)]
+    with openai_server(script) as server:  # type: ignore[arg-type]
+        complete = llm.connect(llm.Endpoint(server.base_url, "m", "k"))
+        texts = {unit.name: text for unit, text in describe(units, complete, model="m")}
+    assert texts == {f"f{n}": f"About f{n} in two lines." for n in range(20)}
+    system = server.requests[0][1]["messages"][0]
+    assert system["role"] == "system" and "python" in system["content"]
+
+
+def test_a_description_is_paid_for_once_until_the_source_changes(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        asked.append(messages[1]["content"])
+        return "d"
+
+    cache = State(tmp_path)
+    list(describe([method("f")], complete, model="m", cache=cache))
+    list(describe([method("f")], complete, model="m", cache=cache))
+    assert len(asked) == 1
+    list(describe([method("f", 7)], complete, model="m", cache=cache))
+    list(describe([method("f")], complete, model="other", cache=cache))
+    assert len(asked) == 3
+
+
+def test_what_was_described_before_a_failure_is_kept(tmp_path: Path) -> None:
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        if "def f3(" in messages[1]["content"]:
+            raise ModelError("the host is down.", "Try again.")
+        return "d"
+
+    cache = State(tmp_path)
+    got: list[str] = []
+    with pytest.raises(ModelError, match="down"):
+        for unit, _ in describe(
+            [method(f"f{n}") for n in range(4)], complete, model="m", cache=cache, concurrency=4
+        ):
+            got.append(unit.name)
+    assert sorted(got) == ["f0", "f1", "f2"]
+    again = describe([method("f0")], complete, model="m", cache=cache)
+    assert next(again)[1] == "d"
+
+
+def test_no_more_requests_than_allowed_run_at_once() -> None:
+    running = most = 0
+    lock = threading.Lock()
+    gate = threading.Barrier(4, timeout=5)
+
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        gate.wait()
+        with lock:
+            running -= 1
+        return "d"
+
+    seen: list[Progress] = []
+    units = [method(f"f{n}") for n in range(12)]
+    list(describe(units, complete, model="m", concurrency=4, progress=seen.append))
+    assert most == 4
+    assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 12, 12)
+
+
+def test_a_long_method_is_sent_by_its_beginning_cut_at_a_line() -> None:
+    sent: list[str] = []
+
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        sent.append(messages[1]["content"])
+        return "d"
+
+    list(describe([method("f", 5_000)], complete, model="m"))
+    assert len(sent[0]) <= MAX_CHARACTERS + 20
+    assert sent[0].endswith("    work()")
+
+
+def test_short_methods_and_classes_are_left_alone() -> None:
+    long, short = method("long"), method("short", 2)
+    klass = Unit("a.py", "python", "class", "C", "C", "class C: ...", 1, 50)
+    assert worth_describing([long, short, klass]) == [long]

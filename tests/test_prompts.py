@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codeqa.errors import SettingsError, UsageError
+from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
+
+VALUES = {"query": "q?", "context": "[CONTEXT]", "hyde_query": "draft", "language": "go"}
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_prompt_renders_with_its_variables_and_leaves_none_open(name: str) -> None:
+    prompt = PROMPTS[name]
+    text = render_prompt(name, **{key: VALUES[key] for key in prompt.variables})
+    assert "$" not in text
+    assert all(VALUES[key] in text for key in prompt.variables)
+
+
+@pytest.mark.parametrize("name", [name for name, p in PROMPTS.items() if p.variables])
+def test_a_missing_variable_is_named(name: str) -> None:
+    with pytest.raises(UsageError, match=PROMPTS[name].variables[0]):
+        render_prompt(name)
+
+
+def test_the_chat_system_prompt_takes_no_retrieved_text() -> None:
+    assert PROMPTS["chat_system"].variables == ()
+
+
+def test_dollars_and_braces_in_a_value_stay_as_they_are() -> None:
+    assert render_prompt("hyde_user", query="${x} $y {z}").endswith("${x} $y {z}")
+
+
+def test_a_file_in_the_configuration_folder_overrides(tmp_path: Path) -> None:
+    path = override_path("hyde_user", tmp_path)
+    path.parent.mkdir()
+    path.write_text("Guess: $query for $$5", encoding="utf-8")
+    assert render_prompt("hyde_user", tmp_path, query="q") == "Guess: q for $5"
+    assert prompt_text("hyde_user", tmp_path)[1] == path
+    assert prompt_text("hyde_system", tmp_path)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("$qery", r"unknown variable \$qery"), ("5 $ each", "stray")]
+)
+def test_a_wrong_override_is_explained(tmp_path: Path, text: str, message: str) -> None:
+    path = override_path("hyde_user", tmp_path)
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match=message):
+        prompt_text("hyde_user", tmp_path)
+
+
+def test_an_unknown_prompt_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="chat_system"):
+        prompt_text("chat")
