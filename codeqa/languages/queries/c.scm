@@ -1,0 +1,108 @@
+; C. A declarator wraps the name once for each pointer of the return type, so the patterns
+; below spell out up to three of them, and the parentheses of a returned function pointer.
+
+; --- functions
+
+(function_definition
+  declarator: [
+    (function_declarator declarator: (identifier) @name)
+    (pointer_declarator declarator: (function_declarator declarator: (identifier) @name))
+    (pointer_declarator declarator: (pointer_declarator
+      declarator: (function_declarator declarator: (identifier) @name)))
+    (pointer_declarator declarator: (pointer_declarator declarator: (pointer_declarator
+      declarator: (function_declarator declarator: (identifier) @name))))
+    (function_declarator declarator: (parenthesized_declarator (pointer_declarator
+      declarator: (function_declarator declarator: (identifier) @name))))
+    (function_declarator declarator: (parenthesized_declarator (identifier) @name))
+  ]
+  body: (compound_statement) @body) @definition.function
+
+; Prototypes: the place where a header documents a function.
+(declaration
+  declarator: [
+    (function_declarator declarator: (identifier) @name)
+    (pointer_declarator declarator: (function_declarator declarator: (identifier) @name))
+    (pointer_declarator declarator: (pointer_declarator
+      declarator: (function_declarator declarator: (identifier) @name)))
+  ]) @definition.function
+
+; Where an unclosed brace turns the rest of a file into the body of a structure.
+(field_declaration
+  declarator: [
+    (function_declarator declarator: (field_identifier) @name)
+    (pointer_declarator declarator: (function_declarator declarator: (field_identifier) @name))
+  ]) @definition.function
+
+; A macro with arguments is called as a function is.
+(preproc_function_def
+  name: (identifier) @name
+  value: (preproc_arg)? @body) @definition.function
+
+; --- types
+
+; `typedef struct tag {…} name;` is one thing with two names.
+(type_definition
+  type: (struct_specifier body: (field_declaration_list) @body) @definition.struct
+  declarator: (type_identifier) @name)
+(type_definition
+  type: (union_specifier body: (field_declaration_list) @body) @definition.struct
+  declarator: (type_identifier) @name)
+(type_definition
+  type: (enum_specifier body: (enumerator_list) @body) @definition.enum
+  declarator: (type_identifier) @name)
+
+(struct_specifier
+  name: (type_identifier) @name
+  body: (field_declaration_list) @body) @definition.struct
+(union_specifier
+  name: (type_identifier) @name
+  body: (field_declaration_list) @body) @definition.struct
+(enum_specifier
+  name: (type_identifier) @name
+  body: (enumerator_list) @body) @definition.enum
+
+; Other typedefs: an alias, an opaque structure, a function pointer.
+(type_definition
+  type: [
+    (type_identifier)
+    (primitive_type)
+    (sized_type_specifier)
+    (macro_type_specifier)
+    (struct_specifier !body)
+    (union_specifier !body)
+    (enum_specifier !body)
+  ]
+  declarator: [
+    (type_identifier) @name
+    (pointer_declarator declarator: (type_identifier) @name)
+    (array_declarator declarator: (type_identifier) @name)
+    (function_declarator declarator: (type_identifier) @name)
+    (function_declarator declarator: (parenthesized_declarator
+      (pointer_declarator declarator: (type_identifier) @name)))
+    (pointer_declarator declarator: (function_declarator declarator: (parenthesized_declarator
+      (pointer_declarator declarator: (type_identifier) @name))))
+  ]) @definition.type
+
+; --- references
+
+(call_expression function: (identifier) @reference.call)
+(call_expression
+  function: (field_expression
+    argument: (_) @receiver
+    field: (field_identifier) @reference.call))
+
+(type_identifier) @reference.type
+
+; Functions in tables of handlers, passed as callbacks or assigned to a pointer.
+(initializer_list (identifier) @reference.value)
+(initializer_pair value: (identifier) @reference.value)
+(argument_list (identifier) @reference.value)
+(pointer_expression argument: (identifier) @reference.value)
+(assignment_expression right: (identifier) @reference.value)
+(init_declarator value: (identifier) @reference.value)
+(preproc_ifdef name: (identifier) @reference.value)
+
+; --- imports
+
+(preproc_include path: (string_literal (string_content) @import.module @import.wildcard)) @import
+(preproc_include path: (system_lib_string) @import.module @import.wildcard) @import

@@ -1,0 +1,284 @@
+; C++. A declarator wraps the name as in C; the name itself is an identifier, an operator, a
+; destructor or a template, and outside of its class it stands behind one or more `Foo::`.
+
+; A template, and what stands under `extern "C"` without braces, begins before its own node.
+(template_declaration (_) @inner .) @outer
+(linkage_specification body: [(function_definition) (declaration)] @inner) @outer
+
+; --- functions and methods
+
+(function_definition
+  declarator: [
+    (function_declarator declarator: [
+      (identifier) @name
+      (field_identifier) @name
+      (destructor_name) @name
+      (operator_name) @name
+      (template_function name: (identifier) @name)
+    ])
+    (_ (function_declarator declarator: [
+      (identifier) @name
+      (field_identifier) @name
+      (operator_name) @name
+      (template_function name: (identifier) @name)
+    ]))
+    (_ (_ (function_declarator declarator: [
+      (identifier) @name
+      (field_identifier) @name
+      (operator_name) @name
+    ])))
+    (operator_cast "operator" @name)
+  ]
+  body: (_)? @body) @definition.function
+
+(function_definition
+  declarator: [
+    (function_declarator declarator: (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: [
+        (identifier) @name
+        (destructor_name) @name
+        (operator_name) @name
+        (template_function name: (identifier) @name)
+      ]))
+    (_ (function_declarator declarator: (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: [
+        (identifier) @name
+        (operator_name) @name
+        (template_function name: (identifier) @name)
+      ])))
+    (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: (operator_cast "operator" @name))
+  ]
+  body: (_)? @body) @definition.function
+
+(function_definition
+  declarator: [
+    (function_declarator declarator: (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: (qualified_identifier
+        scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+        name: [
+          (identifier) @name
+          (destructor_name) @name
+          (operator_name) @name
+          (template_function name: (identifier) @name)
+        ])))
+    (_ (function_declarator declarator: (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: (qualified_identifier
+        scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+        name: [
+          (identifier) @name
+          (operator_name) @name
+          (template_function name: (identifier) @name)
+        ]))))
+  ]
+  body: (_)? @body) @definition.function
+
+(function_definition
+  declarator: (function_declarator declarator: (qualified_identifier
+    scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+    name: (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: (qualified_identifier
+        scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+        name: [
+          (identifier) @name
+          (destructor_name) @name
+          (operator_name) @name
+          (template_function name: (identifier) @name)
+        ]))))
+  body: (_)? @body) @definition.function
+
+; Prototypes, and what a class declares without defining it.
+(declaration
+  declarator: [
+    (function_declarator declarator: [
+      (identifier) @name
+      (destructor_name) @name
+      (operator_name) @name
+    ])
+    (_ . (function_declarator declarator: [(identifier) @name (operator_name) @name]))
+    (_ . (_ . (function_declarator declarator: (identifier) @name)))
+    (operator_cast "operator" @name)
+  ]) @definition.function
+
+(field_declaration
+  declarator: [
+    (function_declarator declarator: [
+      (field_identifier) @name
+      (operator_name) @name
+    ])
+    (_ . (function_declarator declarator: [(field_identifier) @name (operator_name) @name]))
+    (_ . (_ . (function_declarator declarator: (field_identifier) @name)))
+  ]) @definition.method
+
+(preproc_function_def
+  name: (identifier) @name
+  value: (preproc_arg)? @body) @definition.function
+
+(init_declarator
+  declarator: (identifier) @name
+  value: (lambda_expression body: (_) @body)) @definition.lambda
+
+(field_declaration
+  declarator: (field_identifier) @name
+  default_value: (lambda_expression body: (_) @body)) @definition.lambda
+
+; --- types
+
+(class_specifier
+  name: [
+    (type_identifier) @name
+    (template_type name: (type_identifier) @name)
+    (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: [(type_identifier) @name (template_type name: (type_identifier) @name)])
+  ]
+  body: (field_declaration_list) @body) @definition.class
+
+; `typedef struct tag {…} name;` is one thing with two names.
+(type_definition
+  type: [
+    (struct_specifier body: (field_declaration_list) @body)
+    (union_specifier body: (field_declaration_list) @body)
+  ] @definition.struct
+  declarator: (type_identifier) @name)
+(type_definition
+  type: (enum_specifier body: (enumerator_list) @body) @definition.enum
+  declarator: (type_identifier) @name)
+
+(struct_specifier
+  name: [
+    (type_identifier) @name
+    (template_type name: (type_identifier) @name)
+    (qualified_identifier
+      scope: [(namespace_identifier) @owner (template_type name: (type_identifier) @owner)]
+      name: [(type_identifier) @name (template_type name: (type_identifier) @name)])
+  ]
+  body: (field_declaration_list) @body) @definition.struct
+
+(union_specifier
+  name: (type_identifier) @name
+  body: (field_declaration_list) @body) @definition.struct
+
+(enum_specifier
+  name: (type_identifier) @name
+  body: (enumerator_list) @body) @definition.enum
+
+(concept_definition name: (identifier) @name) @definition.trait
+
+(alias_declaration name: (type_identifier) @name) @definition.type
+
+(type_definition
+  type: [
+    (type_identifier)
+    (qualified_identifier)
+    (template_type)
+    (primitive_type)
+    (sized_type_specifier)
+    (decltype)
+    (struct_specifier !body)
+    (class_specifier !body)
+    (union_specifier !body)
+    (enum_specifier !body)
+  ]
+  declarator: [
+    (type_identifier) @name
+    (_ . (type_identifier) @name)
+    (_ . (parenthesized_declarator (_ (type_identifier) @name)))
+    (_ . (_ . (parenthesized_declarator (_ (type_identifier) @name))))
+  ]) @definition.type
+
+; --- namespaces
+
+(namespace_definition name: (_) @name) @scope.namespace
+
+; --- references
+
+(call_expression function: (identifier) @reference.call)
+(call_expression function: (template_function name: (identifier) @reference.call))
+(call_expression
+  function: (field_expression
+    argument: (_) @receiver
+    field: [
+      (field_identifier) @reference.call
+      (template_method name: (field_identifier) @reference.call)
+      (dependent_name (template_method name: (field_identifier) @reference.call))
+    ]))
+(call_expression
+  function: (qualified_identifier
+    scope: (_)? @receiver
+    name: [
+      (identifier) @reference.call
+      (template_function name: (identifier) @reference.call)
+      (qualified_identifier
+        scope: (_) @receiver
+        name: [
+          (identifier) @reference.call
+          (template_function name: (identifier) @reference.call)
+          (qualified_identifier
+            scope: (_) @receiver
+            name: [
+              (identifier) @reference.call
+              (template_function name: (identifier) @reference.call)
+            ])
+        ])
+    ]))
+
+(new_expression type: [
+  (type_identifier) @reference.call
+  (template_type name: (type_identifier) @reference.call)
+  (qualified_identifier
+    scope: (_)? @receiver
+    name: [
+      (type_identifier) @reference.call
+      (template_type name: (type_identifier) @reference.call)
+    ])
+])
+
+(base_class_clause [
+  (type_identifier) @reference.inherits
+  (template_type name: (type_identifier) @reference.inherits)
+  (qualified_identifier
+    scope: (_)? @receiver
+    name: [
+      (type_identifier) @reference.inherits
+      (template_type name: (type_identifier) @reference.inherits)
+      (qualified_identifier
+        scope: (_) @receiver
+        name: [
+          (type_identifier) @reference.inherits
+          (template_type name: (type_identifier) @reference.inherits)
+        ])
+    ])
+])
+
+(type_identifier) @reference.type
+
+; The class in `Style::outline`; namespaces are lower case nearly everywhere.
+((namespace_identifier) @reference.type
+  (#match? @reference.type "^[A-Z]"))
+
+(initializer_list (identifier) @reference.value)
+(argument_list (identifier) @reference.value)
+(pointer_expression argument: [
+  (identifier) @reference.value
+  (qualified_identifier scope: (_) @receiver name: (identifier) @reference.value)
+])
+
+; --- imports
+
+(preproc_include path: (string_literal (string_content) @import.module @import.wildcard)) @import
+(preproc_include path: (system_lib_string) @import.module @import.wildcard) @import
+([
+  (translation_unit (using_declaration (qualified_identifier) @import.path))
+  (declaration_list (using_declaration (qualified_identifier) @import.path))
+  (compound_statement (using_declaration (qualified_identifier) @import.path))
+])
+(namespace_alias_definition
+  name: (namespace_identifier) @import.alias
+  (_) @import.module .) @import

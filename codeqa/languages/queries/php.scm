@@ -1,0 +1,159 @@
+; PHP.
+
+; --- types
+
+(class_declaration name: (name) @name body: (_) @body) @definition.class
+(interface_declaration name: (name) @name body: (_) @body) @definition.interface
+(trait_declaration name: (name) @name body: (_) @body) @definition.trait
+(enum_declaration name: (name) @name body: (_) @body) @definition.enum
+
+; --- functions
+
+(function_definition name: (name) @name body: (_) @body) @definition.function
+(method_declaration name: (name) @name body: (_)? @body) @definition.method
+
+(assignment_expression
+  left: [
+    (variable_name (name) @name)
+    (member_access_expression name: (name) @name)
+    (scoped_property_access_expression name: (variable_name (name) @name))
+  ]
+  right: [
+    (anonymous_function body: (_) @body)
+    (arrow_function body: (_) @body)
+  ]) @definition.lambda
+(array_element_initializer
+  . (string (string_content) @name)
+  [
+    (anonymous_function body: (_) @body)
+    (arrow_function body: (_) @body)
+  ]) @definition.lambda
+
+; --- namespaces
+
+(namespace_definition name: (namespace_name) @name body: (_)) @scope.namespace
+(namespace_definition name: (namespace_name) @name !body) @scope.file
+
+(assignment_expression
+  left: (variable_name (name) @name)
+  right: (object_creation_expression (anonymous_class))) @scope
+
+; --- calls
+
+(function_call_expression function: [
+  (name) @reference.call
+  (qualified_name prefix: (_)? @receiver (name) @reference.call)
+  (relative_name (name) @reference.call)
+])
+(member_call_expression object: (_) @receiver name: (name) @reference.call)
+(nullsafe_member_call_expression object: (_) @receiver name: (name) @reference.call)
+(scoped_call_expression scope: (_) @receiver name: (name) @reference.call)
+(object_creation_expression [
+  (name) @reference.call
+  (qualified_name (name) @reference.call)
+])
+(attribute [
+  (name) @reference.use
+  (qualified_name (name) @reference.use)
+])
+
+; --- inheritance
+
+(base_clause [
+  (name) @reference.inherits
+  (qualified_name (name) @reference.inherits)
+])
+(class_interface_clause [
+  (name) @reference.inherits
+  (qualified_name (name) @reference.inherits)
+])
+(use_declaration [
+  (name) @reference.inherits
+  (qualified_name (name) @reference.inherits)
+])
+
+; --- types and classes that are mentioned
+
+(named_type (name) @reference.type)
+(named_type (qualified_name (name) @reference.type))
+(scoped_call_expression scope: [
+  (name) @reference.type
+  (qualified_name (name) @reference.type)
+])
+(scoped_property_access_expression scope: [
+  (name) @reference.type
+  (qualified_name (name) @reference.type)
+])
+(class_constant_access_expression . [
+  (name) @reference.type
+  (qualified_name (name) @reference.type)
+])
+(binary_expression
+  operator: "instanceof"
+  right: [
+    (name) @reference.type
+    (qualified_name (name) @reference.type)
+  ])
+
+; --- imports
+
+(namespace_use_declaration
+  !body
+  (namespace_use_clause . [(name) (qualified_name)] @import.path alias: (name)? @import.alias)) @import
+
+; use App\Contracts\{Mailer as M, Queue};
+(namespace_use_declaration
+  (namespace_name) @import.module
+  body: (namespace_use_group) @import.group) @import
+(namespace_use_group
+  (namespace_use_clause . [(name) (qualified_name)] @import.path alias: (name)? @import.alias))
+
+; The path is the string in `__DIR__ . '/file.php'`.
+(require_once_expression [
+  (string (string_content) @import.module @import.wildcard)
+  (encapsed_string (string_content) @import.module @import.wildcard)
+  (binary_expression right: [
+    (string (string_content) @import.module @import.wildcard)
+    (encapsed_string (string_content) @import.module @import.wildcard)
+  ])
+  (parenthesized_expression [
+    (string (string_content) @import.module @import.wildcard)
+    (binary_expression right: (string (string_content) @import.module @import.wildcard))
+  ])
+]) @import
+(require_expression [
+  (string (string_content) @import.module @import.wildcard)
+  (encapsed_string (string_content) @import.module @import.wildcard)
+  (binary_expression right: [
+    (string (string_content) @import.module @import.wildcard)
+    (encapsed_string (string_content) @import.module @import.wildcard)
+  ])
+  (parenthesized_expression [
+    (string (string_content) @import.module @import.wildcard)
+    (binary_expression right: (string (string_content) @import.module @import.wildcard))
+  ])
+]) @import
+(include_once_expression [
+  (string (string_content) @import.module @import.wildcard)
+  (encapsed_string (string_content) @import.module @import.wildcard)
+  (binary_expression right: [
+    (string (string_content) @import.module @import.wildcard)
+    (encapsed_string (string_content) @import.module @import.wildcard)
+  ])
+  (parenthesized_expression [
+    (string (string_content) @import.module @import.wildcard)
+    (binary_expression right: (string (string_content) @import.module @import.wildcard))
+  ])
+]) @import
+(include_expression [
+  (string (string_content) @import.module @import.wildcard)
+  (encapsed_string (string_content) @import.module @import.wildcard)
+  (binary_expression right: [
+    (string (string_content) @import.module @import.wildcard)
+    (encapsed_string (string_content) @import.module @import.wildcard)
+  ])
+  (parenthesized_expression [
+    (string (string_content) @import.module @import.wildcard)
+    (binary_expression right: (string (string_content) @import.module @import.wildcard))
+  ])
+]) @import

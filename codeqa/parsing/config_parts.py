@@ -1,0 +1,159 @@
+"""Parts of configuration files by their outermost keys, tables, stages and targets.
+
+Only what line patterns tell with certainty is a part; a file that is laid out otherwise is
+one part without a name, and is then cut by lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codeqa.parsing.chunks import CHUNK_SIZE
+from codeqa.parsing.parts import Heading, Part, clean_title, parts_below
+
+MIN_LINES = 8
+"""A shorter part is joined with the next one: single keys say little by themselves."""
+
+_TOML_TABLE = re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
+_INI_SECTION = re.compile(r"\[([^\]]+)\]\s*$")
+_YAML_KEY = re.compile(
+    r"""-\s+(?:name|id|alert|job_name)\s*:\s*(.+)|(["']?[\w$@./][\w$@./ -]*["']?)\s*:(?:\s|$)"""
+)
+_YAML_SCALAR = re.compile(r":\s+[|>][-+0-9]{0,2}\s*(?:#.*)?$")
+_JSON_KEY = re.compile(r'([ \t]+)"((?:[^"\\]|\\.)*)"\s*:')
+_DOCKER_STAGE = re.compile(r"FROM\s+(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE)
+_MAKE_RULE = re.compile(r"(?!\s|#|\.PHONY)([^=:#\s][^=:#]*?)\s*::?(?!=)")
+_MAKE_DEFINE = re.compile(r"define\s+(\S+)")
+
+
+def _matched(pattern: re.Pattern[str]) -> Callable[[str], str]:
+    def title(line: str) -> str:
+        match = pattern.match(line)
+        return next(filter(None, match.groups()), "") if match else ""
+
+    return title
+
+
+def _by_line(title: Callable[[str], str], comments: str = "#") -> Callable[[list[str]], list[Part]]:
+    """Parts that begin on the lines for which `title` gives a name, or on their comments."""
+
+    def parts(lines: list[str]) -> list[Part]:
+        headings = [
+            Heading(_with_comments(lines, number, comments), 1, clean_title(name))
+            for number, line in enumerate(lines, 1)
+            if (name := title(line.rstrip("\r")))
+        ]
+        return joined(parts_below(headings, lines))
+
+    return parts
+
+
+def _with_comments(lines: list[str], line: int, marks: str) -> int:
+    """First line of the comment that stands directly above `line`."""
+    while line > 1 and lines[line - 2].startswith(tuple(marks)):
+        line -= 1
+    return line
+
+
+def joined(parts: list[Part]) -> list[Part]:
+    """Short neighbours below one key as one part that carries up to three of their names."""
+    groups: list[list[Part]] = []
+    for part in parts:
+        last = groups[-1] if groups else []
+        short = bool(last) and last[-1].last - last[0].first + 1 < MIN_LINES
+        if short and last[-1].titles[:-1] == part.titles[:-1]:
+            last.append(part)
+        else:
+            groups.append([part])
+    return [_join(group) for group in groups]
+
+
+def _join(group: list[Part]) -> Part:
+    named = [part.titles for part in group if part.titles]
+    if not named:
+        return Part(group[0].first, group[-1].last)
+    shown = ", ".join(titles[-1] for titles in named[:3]) + (", …" if len(named) > 3 else "")
+    return Part(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    line: int
+    indent: int
+    title: str
+
+
+def _by_keys(lines: list[str], keys: list[_Key]) -> list[Part]:
+    """By the outermost keys, and by the keys below where one of them is long."""
+    if not keys:
+        return parts_below([], lines)
+    outermost = [key for key in keys if key.indent == keys[0].indent]
+    headings: list[Heading] = []
+    ends = [key.line for key in outermost[1:]] + [len(lines) + 1]
+    for key, end in zip(outermost, ends, strict=True):
+        headings.append(Heading(_with_comments(lines, key.line, "#"), 1, key.title))
+        if end - key.line > CHUNK_SIZE:
+            below = [inner for inner in keys if key.line < inner.line < end]
+            headings += [
+                Heading(_with_comments(lines, inner.line, "#"), 2, inner.title)
+                for inner in below
+                if inner.indent == below[0].indent
+            ]
+    return joined(parts_below(headings, lines))
+
+
+def _yaml_parts(lines: list[str]) -> list[Part]:
+    keys = []
+    scalar = -1
+    """Indentation of the key whose value is a block scalar, while inside of it."""
+    for number, line in enumerate(lines, 1):
+        text = line.lstrip(" ")
+        indent = len(line) - len(text)
+        if scalar >= 0 and (indent > scalar or not text.strip()):
+            continue
+        scalar = indent if _YAML_SCALAR.search(line) else -1
+        match = _YAML_KEY.match(text)
+        if match:
+            title = clean_title((match[1] or match[2]).strip("\"' \r"))
+            # An item of a list lies below the key, even where it is not indented.
+            keys.append(_Key(number, indent + (1 if match[1] else 0), title))
+    return _by_keys(lines, keys)
+
+
+def _json_parts(lines: list[str]) -> list[Part]:
+    """For a file that begins with an object and is indented evenly."""
+    if not lines or lines[0].strip("\ufeff \r") != "{":
+        return parts_below([], lines)
+    keys = [
+        _Key(number, len(match[1]), clean_title(match[2]))
+        for number, line in enumerate(lines, 1)
+        if (match := _JSON_KEY.match(line))
+    ]
+    parts = _by_keys(lines, keys)
+    if len(parts) > 1 and not parts[0].titles:  # the opening brace
+        parts[:2] = [Part(parts[0].first, parts[1].last, parts[1].titles)]
+    return parts
+
+
+def _docker_stage(line: str) -> str:
+    match = _DOCKER_STAGE.match(line)
+    return (match[2] or match[1]) if match else ""
+
+
+def _make_rule(line: str) -> str:
+    match = _MAKE_DEFINE.match(line) or _MAKE_RULE.match(line)
+    return match[1] if match else ""
+
+
+CONFIG_PARTS: dict[str, Callable[[list[str]], list[Part]]] = {
+    "toml": _by_line(_matched(_TOML_TABLE)),
+    "ini": _by_line(_matched(_INI_SECTION), "#;"),
+    "yaml": _yaml_parts,
+    "json": _json_parts,
+    "dockerfile": _by_line(_docker_stage),
+    "makefile": _by_line(_make_rule),
+    "justfile": _by_line(_make_rule),
+}
+"""Language → parts of its lines."""

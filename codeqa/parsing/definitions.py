@@ -1,0 +1,265 @@
+"""Definitions and scopes of one file, nested as they stand in the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from codeqa.languages import Language
+from codeqa.parsing.docs import Leading
+from codeqa.parsing.source import Source
+from codeqa.types import METHOD_KINDS
+
+if TYPE_CHECKING:
+    from codeqa.parsing.grammar import Captures
+
+SCOPE, NAMESPACE, FILE = "scope", "namespace", "file"
+"""Kinds of what holds members without being a unit: an owner, a mere prefix of names,
+a prefix that reaches to the end of the file."""
+
+Key = tuple[int, int, int]
+
+_NAME_QUOTES = ('""', "''", "``", "[]")
+"""Quotes of property names, and the brackets around SQL Server's names."""
+
+_WORDS = re.compile(rb"\s*(?:[a-zA-Z_]\w*\s+)*")
+
+
+class Definition:
+    """One definition or scope while its file is being read; offsets are bytes."""
+
+    __slots__ = (
+        "begin", "body", "class_name", "comments", "doc", "end", "first_line", "id",
+        "inner_name", "kind", "last_line", "lead", "members", "name", "name_end", "name_start",
+        "owner", "parent", "pattern", "qualified_name", "self_name", "signature", "start",
+        "unit",
+    )  # fmt: skip
+
+    def __init__(self, pattern: int, kind: str, span: tuple[int, int], name: tuple[int, int]):
+        self.pattern = pattern
+        self.kind = kind
+        self.start, self.end = span
+        self.name_start, self.name_end = name
+        self.begin = self.start
+        """Offset at which the signature begins: words before the node (`export`) join it."""
+        self.body = -1
+        self.doc = ""
+        self.owner = ""
+        self.self_name = ""
+        self.name = ""
+        self.lead = self.start
+        """Offset of the first line's first byte, leading comments and attributes included."""
+        self.first_line = 0
+        self.last_line = 0
+        self.comments: list[tuple[int, int]] = []
+        self.parent: Definition | None = None
+        self.unit: Definition | None = None
+        """The definition itself, or for a scope the nearest unit around it."""
+        self.members: dict[str, list[Definition]] = {}
+        self.qualified_name = ""
+        self.inner_name = ""
+        """The qualified name without namespaces: what members call their owner."""
+        self.class_name = ""
+        self.signature = ""
+        self.id = ""
+
+    @property
+    def is_scope(self) -> bool:
+        return self.kind in (SCOPE, NAMESPACE, FILE)
+
+
+class Collector:
+    """Takes in the matches that define something, in any order."""
+
+    __slots__ = ("_found", "_outer", "_separator", "_source")
+
+    def __init__(self, source: Source, separator: str = ".") -> None:
+        self._source = source
+        self._separator = separator
+        self._outer: dict[int, int] = {}
+        self._found: dict[Key, Definition] = {}
+
+    def add(self, pattern: int, kind: str, capture: str, captures: Captures) -> None:
+        """Take in one match of a definition's or scope's pattern."""
+        names = captures.get("name")
+        if not names:
+            return
+        node, name = captures[capture][0], names[0]
+        start, end, name_start = node.start_byte, node.end_byte, name.start_byte
+        key = (start, end, name_start)
+        found = self._found.get(key)
+        if found is None or pattern < found.pattern:
+            found = Definition(pattern, kind, (start, end), (name_start, name.end_byte))
+            self._found[key] = found
+        elif pattern > found.pattern:
+            return
+        text = self._source.slice
+        for field in captures:
+            if field == "body":
+                found.body = captures["body"][0].start_byte
+            elif field == "doc":
+                found.doc = text(captures["doc"][0].start_byte, captures["doc"][-1].end_byte)
+            elif field == "owner":
+                found.owner = self._separator.join(
+                    text(owner.start_byte, owner.end_byte) for owner in captures["owner"]
+                )
+            elif field == "self":
+                found.self_name = text(captures["self"][0].start_byte, captures["self"][0].end_byte)
+
+    def widen(self, captures: Captures) -> None:
+        """Take in one match that says where a definition really begins."""
+        self._outer[captures["inner"][0].start_byte] = captures["outer"][0].start_byte
+
+    def definitions(self) -> list[Definition]:
+        """Everything found, outer before inner, in source order."""
+        if self._outer:
+            for definition in self._found.values():
+                while definition.start in self._outer:
+                    definition.start = definition.begin = self._outer[definition.start]
+        found = sorted(self._found.values(), key=lambda d: (d.start, -d.end, d.name_start))
+        end = len(self._source.data)
+        for definition in reversed(found):
+            if definition.kind == FILE:
+                definition.end, end = end, definition.start
+        return found
+
+
+def nest(
+    definitions: list[Definition], source: Source, leading: Leading, language: Language
+) -> dict[str, list[Definition]]:
+    """Fill in lines, parents, kinds and qualified names; return the top level's members."""
+    top: dict[str, list[Definition]] = {}
+    stack: list[Definition] = []
+    for definition in definitions:
+        start, end = definition.start, definition.end
+        while stack and (
+            stack[-1].end <= start or (stack[-1].start == start and stack[-1].end == end)
+        ):
+            stack.pop()
+        parent = stack[-1] if stack else None
+        stack.append(definition)
+        definition.parent = parent
+        definition.name = clean_name(
+            source.slice(definition.name_start, definition.name_end)
+        ).removeprefix(language.name_prefix)
+        _set_lines(definition, parent, source, leading)
+        _set_kind(definition, parent, language)
+        _set_names(definition, parent, language.separator)
+        siblings = top if parent is None else parent.members
+        if not (definition.is_scope or definition.owner):
+            siblings.setdefault(definition.name, []).append(definition)
+        if definition.kind == FILE or definition.kind == NAMESPACE:
+            definition.members = siblings  # what a namespace holds is visible around it
+    return top
+
+
+def without_prototypes(definitions: list[Definition], source: Source) -> list[Definition]:
+    """Leave out functions without a body where they only announce one.
+
+    That is so inside a function, and outside of classes when the file has the body too.
+    """
+    defined = {
+        source.slice(d.name_start, d.name_end)
+        for d in definitions
+        if d.kind == "function" and d.body >= 0
+    }
+    kept: list[Definition] = []
+    stack: list[Definition] = []
+    for definition in definitions:
+        while stack and stack[-1].end <= definition.start:
+            stack.pop()
+        if definition.kind == "function" and definition.body < 0 and not definition.owner:
+            around = stack[-1].kind if stack else FILE
+            if around in METHOD_KINDS:
+                continue
+            name = source.slice(definition.name_start, definition.name_end)
+            if name in defined and around in (FILE, NAMESPACE):
+                continue
+        kept.append(definition)
+        stack.append(definition)
+    return kept
+
+
+def owned_members(definitions: Iterable[Definition]) -> dict[str, dict[str, list[Definition]]]:
+    """Qualified name of an owner → name → its members, wherever in the file they stand."""
+    owned: dict[str, dict[str, list[Definition]]] = {}
+    for definition in definitions:
+        if definition.class_name and not definition.is_scope:
+            names = owned.setdefault(definition.class_name, {})
+            names.setdefault(definition.name, []).append(definition)
+    return owned
+
+
+def _set_lines(
+    definition: Definition, parent: Definition | None, source: Source, leading: Leading
+) -> None:
+    line = definition.first_line = source.line_of(definition.start)
+    end = definition.end
+    while end > definition.start + 1 and source.data[end - 1] in b" \t\r\n":
+        end -= 1  # indented blocks and directives reach to the next token
+    definition.last_line = max(line, source.line_of(max(end - 1, definition.start)))
+    before = source.data[source.line_starts[line - 1] : definition.start]
+    if before and not _WORDS.fullmatch(before):
+        return  # something else begins on this line: what stands above belongs to that
+    floor = source.line_of(parent.start) if parent is not None else 0
+    if line > floor:
+        definition.begin = definition.start - len(before.lstrip())
+        definition.lead = definition.begin
+        definition.first_line, definition.comments = leading.above(line, floor)
+        if definition.first_line < line:
+            definition.lead = source.line_starts[definition.first_line - 1]
+
+
+def _set_kind(definition: Definition, parent: Definition | None, language: Language) -> None:
+    kind = definition.kind
+    definition.unit = parent.unit if definition.is_scope and parent else definition
+    if definition.is_scope:
+        if parent is None:
+            definition.unit = None
+        return
+    if kind == "function" and (definition.owner or _is_owner(parent, language)):
+        definition.kind = kind = "method"
+    if kind == "method":
+        owner = definition.owner or (parent.name if parent else "")
+        if definition.name in language.constructor_names or (
+            language.class_named_constructors and owner and definition.name == _last(owner)
+        ):
+            definition.kind = "constructor"
+
+
+def _set_names(definition: Definition, parent: Definition | None, separator: str) -> None:
+    name, owner = definition.name, clean_name(definition.owner)
+    outer = inner = class_name = ""
+    if parent is not None:
+        outer, inner = parent.qualified_name, parent.inner_name
+        functions = parent.kind in METHOD_KINDS or parent.kind in (NAMESPACE, FILE)
+        class_name = parent.class_name if functions else inner
+    if owner:
+        outer, inner, class_name = (
+            f"{prefix}{separator}{owner}" if prefix else owner
+            for prefix in (outer, inner, class_name)
+        )
+    definition.qualified_name = f"{outer}{separator}{name}" if outer else name
+    definition.class_name = class_name
+    if definition.kind in (NAMESPACE, FILE):
+        definition.inner_name = inner
+    else:
+        definition.inner_name = f"{inner}{separator}{name}" if inner else name
+
+
+def _is_owner(parent: Definition | None, language: Language) -> bool:
+    return parent is not None and (parent.kind == SCOPE or parent.kind in language.class_like)
+
+
+def _last(name: str) -> str:
+    return name.replace("::", ".").rsplit(".", 1)[-1]
+
+
+def clean_name(name: str) -> str:
+    """A name as one word: quotes of string keys, generics and line breaks removed."""
+    if len(name) > 1 and name[0] + name[-1] in _NAME_QUOTES:
+        name = name[1:-1]
+    if not name.isidentifier():
+        name = " ".join(name.split())
+    return name[:200]

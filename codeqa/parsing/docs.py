@@ -1,0 +1,148 @@
+"""Doc comments: which lines above a definition belong to it, and their text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from inspect import cleandoc
+
+from codeqa.parsing.source import Source
+
+COMMENT, ATTRIBUTE = "comment", "attribute"
+
+_MARKED = re.compile(r"/\*\*(?!/)|///(?!/)|//!|/\*!|--\[=*\[|---(?!-)")
+"""How languages mark a comment as documentation; an unmarked neighbour is then left out."""
+
+_OPEN = re.compile(
+    r"^\s*(?:/\*[*!]*(?!/)|//[/!]*<?|#[#!:|]*|--\[=*\[|--+\|?|;+|<!--|\{-\|?|\(\*\*?|%+)[ \t]?"
+)
+_CLOSE = re.compile(r"\s*(?:\*+/|\]=*\]|-->|-\}|\*\))\s*$")
+_DIRECTIVE = re.compile(
+    r"^(?:go:\w+|\+build|nolint|noqa|type:\s*ignore|eslint-|@ts-|prettier-ignore|pylint:|mypy:"
+    r"|fmt:|clang-format|NOLINT|istanbul|c8 |v8 |rubocop:|shellcheck |biome-ignore"
+    r"|frozen_string_literal:|warn_indent:|typed:|-\*-|vim:|swiftlint:|swift-format|phpcs:|sqlfluff"
+    r"|[-=*#/~_+]{3,}\s*$|!/)"
+)
+_LICENCE = re.compile(
+    r"copyright|licen[sc]e|\bSPDX\b|all rights reserved|permission is hereby granted", re.I
+)
+_STRING = re.compile(r"""^[A-Za-z]{0,3}(\"\"\"|'''|"|')(.*?)(?:\1)?$""", re.DOTALL)
+
+
+class Leading:
+    """Comments and attributes that begin their line, by the line on which they end."""
+
+    __slots__ = ("_blocks", "_source", "spans")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._blocks: dict[int, tuple[int, str, int, int]] = {}
+        self.spans: list[tuple[int, int]] = []
+        """Byte spans of all comments, wherever they stand."""
+
+    def add(self, kind: str, start: int, end: int) -> None:
+        """Take in a node of byte span `start`..`end`."""
+        if kind == COMMENT:
+            self.spans.append((start, end))
+        source = self._source
+        first = source.line_of(start)
+        if not source.begins_line(start, first):
+            return
+        while end > start + 1 and source.data[end - 1] in b"\r\n":
+            end -= 1  # some grammars count the newline to the comment
+        last = source.line_of(end - 1)
+        known = self._blocks.get(last)
+        if known is None or first < known[0]:  # an attribute inside another one
+            self._blocks[last] = (first, kind, start, end)
+
+    def above(self, line: int, floor: int = 0) -> tuple[int, list[tuple[int, int]]]:
+        """First line of what stands directly above `line`, and its comments' byte spans.
+
+        Nothing above or on line `floor` is taken.
+        """
+        comments: list[tuple[int, int]] = []
+        block = self._blocks.get(line - 1)
+        while block is not None and block[0] > floor:
+            line = block[0]
+            if block[1] == COMMENT:
+                comments.append((block[2], block[3]))
+            block = self._blocks.get(line - 1)
+        comments.reverse()
+        return line, comments
+
+    def without_comments(self, start: int, end: int) -> str:
+        """Text between two offsets without the comments in it."""
+        text = self._source.slice
+        kept, spans = "", self.spans
+        for index in range(bisect_left(spans, (start, 0)), len(spans)):
+            first, last = spans[index]
+            if first >= end:
+                break
+            kept += text(start, first) + ("\n" if "\n" in text(first, last) else " ")
+            start = max(start, min(last, end))
+        return kept + text(start, end)
+
+    def comments(self) -> list[tuple[int, int, int]]:
+        """(first line, start, end) of every comment that begins its line, in order."""
+        return sorted((b[0], b[2], b[3]) for b in self._blocks.values() if b[1] == COMMENT)
+
+
+_XML_DOC = re.compile(r"<(?:summary|remarks|returns|param|inheritdoc|value|exception)\b")
+_XML_VALUE = re.compile(r'<(?:see|seealso|paramref|typeparamref|inheritdoc)\s+\w+="([^"]*)"\s*/?>')
+_XML_NAMED = re.compile(r'<(?:param|typeparam|exception)\s+\w+="([^"]*)"\s*>')
+_XML_TAG = re.compile(
+    r"</?(?:summary|remarks|returns|param|typeparam|exception|value|example|para|see|seealso|c|code"
+    r"|list|listheader|item|term|description|inheritdoc|br)\b[^<>]*>"
+)
+"""Documentation in XML (C#): tags that mean nothing to a reader."""
+
+
+def comment_text(parts: list[str]) -> str:
+    """Text of adjacent comments without their markers; only the marked ones if any is."""
+    text = _joined(parts)
+    if "<" in text and _XML_DOC.search(text):
+        text = _XML_TAG.sub("", _XML_NAMED.sub(r"\1: ", _XML_VALUE.sub(r"\1", text)))
+        text = "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+    return text
+
+
+def _joined(parts: list[str]) -> str:
+    lines: list[str] = []
+    parts = [part for part in parts if not part.startswith("#!/")]
+    for part in [part for part in parts if _MARKED.match(part)] or parts:
+        lines.extend(_bare_lines(part))
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def docstring_text(literal: str) -> str:
+    """Text of a string literal or comment inside a body, without quotes and indentation."""
+    match = _STRING.match(literal)
+    return cleandoc(match.group(2)).strip() if match else comment_text([literal])
+
+
+def is_licence(text: str) -> bool:
+    """Whether a comment at the head of a file is a notice of rights."""
+    return bool(_LICENCE.search(text))
+
+
+def _bare_lines(comment: str) -> list[str]:
+    block = comment.lstrip().startswith(("/*", "--[", "<!--", "{-", "(*"))
+    lines = _CLOSE.sub("", comment).split("\n") if block else comment.split("\n")
+    bare = [_OPEN.sub("", lines[0])]
+    starred = False
+    for line in lines[1:]:
+        if block:
+            text = line.lstrip()
+            if text.startswith("*") and not text.startswith("*/"):
+                starred = True
+                line = text[2:] if text[1:2] in (" ", "\t") else text[1:]
+            bare.append(line)
+        else:
+            bare.append(_OPEN.sub("", line))
+    if block and len(bare) > 1 and not starred:
+        bare = [bare[0], *cleandoc("\n" + "\n".join(bare[1:])).split("\n")]
+    return [line for line in bare if not _DIRECTIVE.match(line.strip())]

@@ -1,0 +1,205 @@
+"""Grammars and queries, compiled once per process, and one bounded run of them.
+
+Grammars and queries do not pickle, so each worker process compiles its own.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from codeqa.languages import Language, get, query_text
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    Captures = dict[str, list[tree_sitter.Node]]
+
+SECONDS_PER_FILE = 10.0
+"""Time after which a file counts as one that its grammar cannot read.
+
+A megabyte takes about 0.2 s.
+"""
+
+MAX_BROKEN_CHILDREN = 20_000
+"""Children of a broken node (`((((…` without an end) beyond which no query is run.
+
+The query's cursor looks through all later siblings at each of them: 20,000 take 0.3 s,
+200,000 take 30 s.
+"""
+
+_SMALL_FILE = 1 << 16
+"""Bytes of a file that is parsed without a look at the clock, unless it is `_lopsided`: no
+grammar takes more than some seconds for so few."""
+
+_LOPSIDED = 1000
+"""Brackets left open beyond which a file is suspect: the Bash grammar needs a time that grows
+with the square of their number."""
+
+_READ_BYTES = 1 << 12
+"""Bytes handed to the parser at a time. The predicates of a query read anew for every node,
+so that larger pieces cost more there than they save here."""
+
+# What a pattern of a query yields.
+(
+    IGNORED, REFERENCE, DEFINITION, SCOPE, IMPORT, DOC, COMMENT, ATTRIBUTE, VARIABLE, OUTER,
+) = range(10)  # fmt: skip
+
+REFERENCE_RANKS = {"inherits": 0, "call": 2, "type": 4, "use": 4, "value": 6}
+"""When several patterns match one identifier the lowest rank names its kind."""
+
+_WORD = re.compile(rb"\w+")
+_CAPTURE = re.compile(r"@([A-Za-z_][\w.-]*)")
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|;[^\n]*')
+
+
+class Pattern(NamedTuple):
+    """What one pattern of a query is for."""
+
+    role: int
+    capture: str = ""
+    """The capture on the node that matters (`definition.class`, `reference.call`)."""
+    kind: str = ""
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A language that can be parsed."""
+
+    language: Language
+    grammar: tree_sitter.Language
+    query: tree_sitter.Query
+    patterns: tuple[Pattern, ...]
+    masks: tuple[tuple[re.Pattern[bytes], bytes], ...] = ()
+
+
+class TooSlowError(Exception):
+    """The grammar cannot read the file in bounded time."""
+
+
+@cache
+def grammar(key: str) -> Grammar:
+    """The grammar of a language by its key.
+
+    Raises KeyError for an unknown language, ValueError for one without a grammar and
+    tree_sitter.QueryError for a query that does not fit its grammar.
+    """
+    import tree_sitter
+
+    language = get(key)
+    if not language.grammar:
+        raise ValueError(f"{key} has no grammar")
+    module, function = language.grammar.split(":")
+    compiled = tree_sitter.Language(getattr(import_module(module), function)())
+    text = query_text(language)
+    query = tree_sitter.Query(compiled, text)
+    masks = tuple((re.compile(rule.encode()), fill.encode()) for rule, fill in language.masks)
+    return Grammar(language, compiled, query, tuple(_patterns(query, text)), masks)
+
+
+def readable(grammar: Grammar, data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
+    """The bytes that the grammar is given, and the words that are blanked in them."""
+    spans: list[tuple[int, int]] = []
+    original = data
+    for rule, fill in grammar.masks:
+        group = 1 if rule.groups else 0
+        found = [match.span(group) for match in rule.finditer(data)]
+        if found:
+            pieces: list[bytes] = []
+            free = 0
+            for first, last in found:
+                pieces += (data[free:first], fill * (last - first))
+                free = last
+            data = b"".join((*pieces, data[free:]))
+            if fill == b" ":
+                spans += [span for span in found if _WORD.fullmatch(original, *span)]
+    return data, spans
+
+
+def parse(grammar: Grammar, data: bytes) -> tree_sitter.Tree:
+    """Syntax tree of UTF-8 bytes. Raises TooSlowError."""
+    import tree_sitter
+
+    parser = tree_sitter.Parser(grammar.grammar)
+    if len(data) <= _SMALL_FILE and not _lopsided(data):
+        tree = parser.parse(data)
+    else:
+        limit = time.monotonic() + SECONDS_PER_FILE
+
+        def read(offset: int, _point: object) -> bytes:
+            return data[offset : offset + _READ_BYTES]
+
+        # The progress callback is heeded only when the parser reads through a function.
+        try:
+            tree = parser.parse(
+                read, progress_callback=lambda _offset, _error: time.monotonic() > limit
+            )
+        except ValueError as error:  # "Parsing failed": the callback ended it
+            raise TooSlowError from error
+    if tree is None or (tree.root_node.has_error and _is_too_wide(tree.root_node)):
+        raise TooSlowError
+    return tree
+
+
+def matches(grammar: Grammar, tree: tree_sitter.Tree) -> list[tuple[int, Captures]]:
+    """All matches of the language's query.
+
+    No progress callback: with one, `QueryCursor.matches` of tree-sitter 0.26.1 crashes.
+    """
+    import tree_sitter
+
+    return tree_sitter.QueryCursor(grammar.query).matches(tree.root_node)
+
+
+def _lopsided(data: bytes) -> bool:
+    return any(
+        data.count(opening) - data.count(closing) > _LOPSIDED
+        for opening, closing in ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
+    )
+
+
+def _is_too_wide(root: tree_sitter.Node) -> bool:
+    """Whether some broken node has so many children that a query over it would not end."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.child_count > MAX_BROKEN_CHILDREN:
+            return True
+        waiting.extend(child for child in node.children if child.has_error)
+    return False
+
+
+def _patterns(query: tree_sitter.Query, text: str) -> Iterator[Pattern]:
+    data = text.encode("utf-8")
+    for index in range(query.pattern_count):
+        span = data[query.start_byte_for_pattern(index) : query.end_byte_for_pattern(index)]
+        source = _COMMENT.sub(lambda match: (match.group(1) and '""') or "", span.decode("utf-8"))
+        yield _pattern(dict.fromkeys(_CAPTURE.findall(source)))
+
+
+def _pattern(captures: dict[str, None]) -> Pattern:
+    for capture in captures:
+        family, _, kind = capture.partition(".")
+        if family == "definition":
+            return Pattern(DEFINITION, capture, kind)
+        if family == "scope":
+            return Pattern(SCOPE, capture, kind)
+        if family == "reference":
+            return Pattern(REFERENCE, capture, kind, REFERENCE_RANKS[kind])
+        if family == "import":
+            return Pattern(IMPORT, capture, kind)
+        if family == "variable":
+            return Pattern(VARIABLE, capture)
+        if family == "comment":
+            return Pattern(COMMENT, capture)
+        if family == "attribute":
+            return Pattern(ATTRIBUTE, capture)
+        if family == "outer":
+            return Pattern(OUTER, capture)
+    return Pattern(DOC, "doc") if "doc" in captures else Pattern(IGNORED)

@@ -1,0 +1,341 @@
+"""Where a file calls, uses, imports or inherits a name, and what the file alone decides.
+
+Confidence of a target, from what the file shows; a name that merely looks alike gets none:
+
+- 1.0 a definition inside the function that the place stands in;
+- 0.95 a definition at the top level of the file, a member of the enclosing class through
+  its receiver, a member through the name of a class of this file (a parameter or an
+  override in a subclass could still come before it);
+- 0.9 a member of a base class in this file;
+- 0.85 a member of the class that the receiver's variable was given in this function;
+- at most 0.8 where the file defines the name several times (overloads, platform variants);
+- at most 0.5 where a bare word, passed as a value, is named as a member of the enclosing
+  class: as often a parameter of that name.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from codeqa.languages import Language
+from codeqa.parsing.definitions import FILE, NAMESPACE, SCOPE, Definition, clean_name
+from codeqa.parsing.imports import WILDCARD, Bindings, Import
+from codeqa.parsing.source import Source
+from codeqa.types import METHOD_KINDS, Reference
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+ENCLOSED, SAME_FILE, INHERITED, TYPED, OVERLOADED = 1.0, 0.95, 0.9, 0.85, 0.8
+BARE_MEMBER = 0.5
+
+MAX_RECEIVER = 80
+"""Bytes of a receiver that are kept; longer ones are expressions, written `…`."""
+
+Found = tuple[int, int, "tree_sitter.Node | None", str]
+"""Rank, end offset, receiver node and kind of a reference, by its start offset."""
+
+_TYPE_PARAMETER = re.compile(r"[A-Z]{1,2}[0-9]?")
+"""`T`, `K2`, `TT`: unless the file defines or imports it, a parameter of a type."""
+
+_KINDS = {"type": "use", "value": "use"}
+
+_QUOTES = ("`", '"', "[")
+"""What a quoted identifier begins with (SQL, Kotlin, Swift)."""
+
+_BASES = frozenset({"super", "super()", "base", "parent"})
+"""Receivers among `self_names` that mean what the class inherits."""
+
+
+class Collector:
+    """Takes in the matches that refer to something, in any order."""
+
+    __slots__ = ("found", "variables")
+
+    def __init__(self) -> None:
+        self.found: dict[int, Found] = {}
+        self.variables: dict[int, tuple[tree_sitter.Node, tree_sitter.Node, bool]] = {}
+        """The variable, its type, and whether it belongs to the class around it."""
+
+
+class Resolver:
+    """What one file knows about its own names."""
+
+    __slots__ = (
+        "_bases", "_bindings", "_names", "_owned", "_source", "_top", "_types", "language",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        source: Source,
+        language: Language,
+        bindings: Bindings,
+        top: dict[str, list[Definition]],
+        owned: dict[str, dict[str, list[Definition]]],
+        definitions: list[Definition],
+    ) -> None:
+        self._source = source
+        self.language = language
+        self._bindings = bindings
+        self._top = top
+        self._owned = owned
+        self._names = {definition.name for definition in definitions}
+        self._bases: dict[str, list[str]] = {}
+        self._types: dict[tuple[int | str, str], str] = {}
+
+    def meaning(self) -> set[str]:
+        """Every bare name that the file alone can say something about."""
+        return self._names | self._bindings.names()
+
+    def owner_id(self, scope: Definition | None) -> str:
+        """Id of the class that a scope extends (`impl X` belongs to `struct X`), or ''."""
+        if scope is not None and scope.kind == SCOPE:
+            for found in self._top.get(scope.inner_name, ()):
+                if found.kind not in METHOD_KINDS:
+                    return found.id
+        return ""
+
+    def inherit(self, scope: Definition | None, base: str) -> None:
+        """Note that the class around `scope` has this base."""
+        if scope is not None:
+            self._bases.setdefault(scope.inner_name, []).append(base)
+
+    def assign(self, scope: Definition | None, variable: str, type_name: str, member: bool) -> None:
+        """Note what a variable holds in the function or class around `scope`."""
+        self._types[(_owner_of(scope) if member else _type_key(scope), variable)] = type_name
+
+    def bare(
+        self, name: str, scope: Definition | None, kind: str = ""
+    ) -> tuple[str, str, Definition | None, float]:
+        """(original name, module, target, confidence) of a name without a receiver."""
+        known = name in self._names
+        around, inside = scope, True
+        own = BARE_MEMBER if kind == "value" else SAME_FILE
+        while known and around is not None:
+            if around.kind in METHOD_KINDS:
+                if found := _suited(around.members.get(name), kind):
+                    return (name, "", *self._pick(found, ENCLOSED))
+                if around.owner and self.language.implicit_self:  # C++: `void Foo::bar() {…}`
+                    members = self._owned.get(around.class_name, {})
+                    if found := _suited(members.get(name), kind):
+                        return (name, "", *self._pick(found, own))
+                inside = False
+            elif inside or self.language.implicit_self or around.kind in ("module", NAMESPACE):
+                members = self._owned.get(around.inner_name) or around.members
+                if found := _suited(members.get(name) or around.members.get(name), kind):
+                    sure = around.kind in ("module", NAMESPACE) or inside
+                    return (name, "", *self._pick(found, SAME_FILE if sure else own))
+            around = around.parent
+        if bound := self._bindings.name(name):
+            return (bound[1] or name, bound[0], None, 0.0)
+        if known:
+            if found := _suited(self._top.get(name), kind):
+                return (name, "", *self._pick(found, SAME_FILE))
+            if self.language.implicit_self and (owner := _owner_of(scope)):
+                return (name, "", *self._inherited(owner, name))
+        return (name, "", None, 0.0)
+
+    def member(
+        self, name: str, receiver: str, scope: Definition | None
+    ) -> tuple[str, Definition | None, float]:
+        """(module, target, confidence) of a name after a receiver."""
+        if receiver in self.language.self_names or _is_self(receiver, scope):
+            owner = _owner_of(scope)
+            found = self._owned.get(owner, {}).get(name) if receiver not in _BASES else None
+            if owner and found:
+                return ("", *self._pick(found, SAME_FILE))
+            return ("", *self._inherited(owner, name)) if owner else ("", None, 0.0)
+        if name in self._names and (found := self._owned.get(receiver, {}).get(name)):
+            return ("", *self._pick(found, SAME_FILE))
+        if type_name := self._type_of(receiver, scope):
+            if found := self._owned.get(type_name, {}).get(name):
+                return ("", *self._pick(found, TYPED))
+            return (self._bindings.receiver(type_name), None, 0.0)
+        return (self._bindings.receiver(receiver), None, 0.0)
+
+    def _type_of(self, receiver: str, scope: Definition | None) -> str:
+        """The type that the file gives a variable, or '' ."""
+        types = self._types
+        if not types:
+            return ""
+        root, _, rest = receiver.partition(".")
+        if rest:
+            if root in self.language.self_names or _is_self(root, scope):
+                return types.get((_owner_of(scope), rest), "")
+            return ""
+        while scope is not None:
+            if found := types.get((_type_key(scope), receiver)):
+                return found
+            scope = scope.parent
+        return types.get(("", receiver), "")
+
+    def _inherited(self, owner: str, name: str) -> tuple[Definition | None, float]:
+        if name not in self._names:
+            return (None, 0.0)
+        waiting, seen = list(self._bases.get(owner, ())), {owner}
+        while waiting:
+            base = waiting.pop(0)
+            if base in seen:
+                continue
+            seen.add(base)
+            if found := self._owned.get(base, {}).get(name):
+                return self._pick(found, INHERITED)
+            waiting.extend(self._bases.get(base, ()))
+        return (None, 0.0)
+
+    def _pick(self, found: list[Definition], confidence: float) -> tuple[Definition, float]:
+        if len(found) > 1:  # a declaration gives way to what has a body
+            found = [one for one in found if one.body >= 0] or found
+        if len(found) == 1:
+            return found[0], confidence
+        chosen = found[-1] if self.language.last_definition_wins else found[0]
+        return chosen, min(confidence, OVERLOADED)
+
+
+def references(
+    path: str,
+    source: Source,
+    collected: Collector,
+    definitions: list[Definition],
+    imports: list[Import],
+    resolver: Resolver,
+    unit_at: dict[int, str],
+) -> list[Reference]:
+    """All references of the file in source order.
+
+    `definitions` are outer before inner; `unit_at` gives the id of the unit that holds a
+    line outside every definition.
+    """
+    found, variables = collected.found, collected.variables
+    for definition in definitions:
+        if definition.kind == SCOPE:  # `impl X`, `new X() {…}`: X is mentioned
+            continue
+        found.pop(definition.name_start, None)
+        if definition.is_scope:  # `namespace a.b.c` mentions nothing
+            for offset in range(definition.name_start, definition.name_end):
+                found.pop(offset, None)
+    for imported in imports:
+        found.pop(imported.offset, None)
+    by_offset = {imported.offset: imported for imported in imports}
+    text, starts, ascii_text = source.slice, source.line_starts, source.text
+    is_ascii = source.ascii
+    builtins, meaning = resolver.language.builtins, resolver.meaning()
+    result: list[Reference] = []
+    stack: list[Definition] = []
+    following = iter(sorted(definitions, key=lambda d: (d.lead, -d.end)))
+    upcoming = next(following, None)
+    scope: Definition | None = None
+    line = begin = line_end = 0
+    target: Definition | None
+    for start in sorted({*found, *variables, *by_offset}):
+        while upcoming is not None and upcoming.lead <= start:
+            while stack and stack[-1].end <= upcoming.lead:
+                stack.pop()
+            stack.append(upcoming)
+            upcoming = next(following, None)
+        while stack and stack[-1].end <= start:
+            stack.pop()
+        scope = stack[-1] if stack else None
+        if start in variables:
+            variable, held, member = variables[start]
+            resolver.assign(
+                scope,
+                text(variable.start_byte, variable.end_byte),
+                text(held.start_byte, held.end_byte),
+                member,
+            )
+        receiver, module, target, confidence = "", "", None, 0.0
+        quoted = False
+        if start in found:
+            _, end, receiver_node, kind = found[start]
+            name = ascii_text[start:end] if is_ascii else text(start, end)
+            quoted = name[:1] in _QUOTES
+            if quoted:
+                name = clean_name(name)
+            if receiver_node is not None:
+                first, last = receiver_node.start_byte, receiver_node.end_byte
+                receiver = text(first, last) if last - first <= MAX_RECEIVER else "…"
+                if "\n" in receiver:
+                    receiver = "…"
+                elif receiver != "…":
+                    module, target, confidence = resolver.member(name, receiver, scope)
+            else:
+                if kind == "inherits":
+                    resolver.inherit(scope, name)
+                if name in meaning:
+                    name, module, target, confidence = resolver.bare(name, scope, kind)
+            if (
+                not module
+                and target is None
+                and (
+                    kind == "value"
+                    or (name in builtins and receiver_node is None)
+                    or (kind == "type" and len(name) < 4 and _TYPE_PARAMETER.fullmatch(name))
+                )
+            ):
+                continue
+            kind = _KINDS.get(kind, kind)
+        elif start in by_offset:
+            imported = by_offset[start]
+            module, kind = imported.module, "import"
+            name = module if imported.name in ("", WILDCARD) else imported.name
+        else:
+            continue
+        if start >= line_end:
+            line = bisect_right(starts, start, line)
+            begin = starts[line - 1]
+            line_end = starts[line] if line < len(starts) else len(source.data) + 1
+        column = start - begin + 1 if is_ascii else len(text(begin, start)) + 1
+        column += quoted
+        unit = scope.unit if scope is not None else None
+        unit_id = unit.id if unit is not None else unit_at.get(line) or resolver.owner_id(scope)
+        result.append(
+            Reference(
+                path, line, column, name, kind, unit_id, receiver, module,
+                target.id if target is not None else "", confidence,
+            )
+        )  # fmt: skip
+    return result
+
+
+def _suited(found: list[Definition] | None, kind: str) -> list[Definition]:
+    """Candidates that a bare name may mean: no function is a type, no constructor a value."""
+    if not found or kind == "call":
+        return found or []
+    if kind == "value":
+        return [one for one in found if one.kind != "constructor"]
+    return [one for one in found if one.kind not in METHOD_KINDS or kind == "use"]
+
+
+def _is_self(receiver: str, scope: Definition | None) -> bool:
+    while scope is not None:
+        if scope.self_name:
+            return scope.self_name == receiver
+        scope = scope.parent
+    return False
+
+
+def _enclosing_class(scope: Definition | None) -> Definition | None:
+    while scope is not None and (scope.kind in METHOD_KINDS or scope.kind in (NAMESPACE, FILE)):
+        scope = scope.parent
+    return scope
+
+
+def _owner_of(scope: Definition | None) -> str:
+    """Name under which the members of the class around a place are known; '' for none."""
+    while scope is not None:
+        if scope.kind in METHOD_KINDS and scope.class_name:
+            return scope.class_name
+        if scope.kind not in METHOD_KINDS and scope.kind not in (NAMESPACE, FILE):
+            return scope.inner_name
+        scope = scope.parent
+    return ""
+
+
+def _type_key(scope: Definition | None) -> int | str:
+    """Where a variable lives: the function's offset, the class's name, '' for the file."""
+    if scope is None:
+        return ""
+    return scope.start if scope.kind in METHOD_KINDS else scope.inner_name

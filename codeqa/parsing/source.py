@@ -1,0 +1,45 @@
+"""The text of one file with its byte offsets, lines and columns."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+_NEWLINE = re.compile(rb"\n")
+
+
+class Source:
+    """UTF-8 bytes, decoded once; tree-sitter speaks of bytes, units of lines.
+
+    Lines end at `\\n` alone, as they do for the grammars; form feeds and Unicode's line
+    separators end none.
+    """
+
+    __slots__ = ("ascii", "data", "line_starts", "lines", "text")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.text = data.decode("utf-8")
+        self.ascii = len(self.text) == len(data)
+        self.lines = self.text.split("\n")
+        if self.lines[-1] == "" and len(self.lines) > 1:
+            self.lines.pop()
+        self.line_starts = [0, *(match.end() for match in _NEWLINE.finditer(data))]
+        """Byte offset of every line, and of the end after a final newline."""
+
+    def slice(self, start: int, end: int) -> str:
+        """Text between two byte offsets."""
+        return self.text[start:end] if self.ascii else self.data[start:end].decode("utf-8")
+
+    def line_of(self, offset: int) -> int:
+        """1-based line of a byte offset."""
+        return bisect_right(self.line_starts, offset)
+
+    def begins_line(self, offset: int, line: int) -> bool:
+        """Whether only blanks stand before `offset` on its line."""
+        start = self.line_starts[line - 1]
+        return offset == start or self.data[start:offset].isspace()
+
+    def span(self, first: int, last: int) -> str:
+        """Exact text of the lines `first`..`last`."""
+        return "\n".join(self.lines[first - 1 : last])

@@ -1,0 +1,260 @@
+"""Units of a source file: its definitions, its head, and the code between definitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from codeqa.languages import Language
+from codeqa.parsing.definitions import Definition
+from codeqa.parsing.docs import Leading, comment_text, docstring_text, is_licence
+from codeqa.parsing.identity import unit_id
+from codeqa.parsing.source import Source
+from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
+
+MAX_CHUNK_LINES = 50
+"""Lines of a piece of top-level code."""
+
+MIN_CHUNK_LINES = 3
+"""A gap between definitions with fewer lines that are not blank is no unit, unless one of
+them assigns or calls something: `LIMIT = 10` is worth finding, a closing brace is not."""
+
+MAX_SIGNATURE = 1000
+"""Characters of a signature; a longer one is data rather than a declaration."""
+
+_ATTRIBUTES = re.compile(
+    r"\s*(?:@(?!interface\b)[\w.]+(?:\([^()]*\))?|#\[[^\]]*\]|\[(?:\w+:\s*)?[A-Z][^\]]*\])(?=\s)"
+)
+_STATEMENT = re.compile(r"(?:[\w\])>] *:?=(?![=>])|\w\().*[^\s{(\[]\s*$")
+_ATTRIBUTE_MARKS = ("@", "#", "[")
+_PAST_SIGNATURE = " \t\n{:=(;\\"
+
+
+def build_units(
+    path: str,
+    source: Source,
+    language: Language,
+    role: str,
+    definitions: list[Definition],
+    leading: Leading,
+    module_doc: str,
+) -> tuple[tuple[Unit, ...], dict[int, str]]:
+    """Units in source order, and line → unit id for the lines outside every definition.
+
+    Sets the `id` of each definition.
+    """
+    number = _Numbering(path)
+    solid = [definition for definition in definitions if not definition.is_scope]
+    members: dict[str, list[Definition]] = {}
+    for definition in solid:
+        definition.id = number(definition.qualified_name)
+        inside = definition.parent.kind if definition.parent is not None else ""
+        if definition.class_name and inside not in METHOD_KINDS:
+            members.setdefault(definition.class_name, []).append(definition)
+    units = [_unit(path, source, language, role, leading, d, members) for d in solid]
+    unit_at: dict[int, str] = {}
+    for unit in _top_level(path, source, language, role, solid, leading, module_doc, number):
+        units.append(unit)
+        unit_at.update(dict.fromkeys(range(unit.start_line, unit.end_line + 1), unit.id))
+    units.sort(key=lambda unit: (unit.start_line, -unit.end_line))
+    return tuple(units), unit_at
+
+
+class _Numbering:
+    """Ids in order: the ordinal counts the units of one qualified name."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen: dict[str, int] = {}
+
+    def __call__(self, qualified_name: str) -> str:
+        ordinal = self._seen.get(qualified_name, 0)
+        self._seen[qualified_name] = ordinal + 1
+        return unit_id(self._path, qualified_name, ordinal)
+
+
+def _unit(
+    path: str,
+    source: Source,
+    language: Language,
+    role: str,
+    leading: Leading,
+    definition: Definition,
+    members: dict[str, list[Definition]],
+) -> Unit:
+    doc = ""
+    if definition.doc:
+        doc = docstring_text(definition.doc)
+    elif definition.comments:
+        doc = _comments(source, definition.comments)
+    head_end, constructor, methods = 0, "", []
+    if definition.kind not in METHOD_KINDS:
+        own = members.get(definition.inner_name, ())
+        declared = {member.name for member in own if not member.owner}
+        for member in own:
+            if member.owner and member.name in declared:
+                continue  # C++: the body of what the class declares
+            around = member.parent
+            if not (member.owner or around is definition or around is None or around.is_scope):
+                continue  # of another part of the class (Ruby, C# `partial`)
+            if definition.start < member.start < definition.end and not head_end:
+                head_end = max(member.first_line - 1, definition.first_line)
+            if member.kind in METHOD_KINDS:
+                signature = _signature(leading, member)
+                if member.kind == "constructor":
+                    constructor = constructor or signature
+                elif signature not in methods:  # one `attr_accessor` makes several
+                    methods.append(signature)
+    return Unit(
+        path, language.name, definition.kind, definition.name, definition.qualified_name,
+        source.span(definition.first_line, definition.last_line),
+        definition.first_line, definition.last_line, definition.class_name,
+        _signature(leading, definition), doc, head_end, constructor, tuple(methods), role,
+        definition.id,
+    )  # fmt: skip
+
+
+def _signature(leading: Leading, definition: Definition) -> str:
+    """Declaration without attributes and body, on one line; worked out once."""
+    if definition.signature:
+        return definition.signature
+    end = definition.body if definition.body >= 0 else definition.end
+    text = leading.without_comments(definition.begin, end)
+    if definition.body < 0 and text.count("\n") > 3:
+        text = text.split("\n", 1)[0]
+    if text[:1] in _ATTRIBUTE_MARKS and definition.kind not in TEXT_KINDS:
+        while match := _ATTRIBUTES.match(text):
+            text = text[match.end() :]
+    text = " ".join(text.split())
+    if not text.endswith("=>"):
+        text = text.rstrip(_PAST_SIGNATURE)
+    definition.signature = text[:MAX_SIGNATURE]
+    return definition.signature
+
+
+def _comments(source: Source, spans: list[tuple[int, int]]) -> str:
+    parts = [source.slice(start, end) for start, end in spans]
+    if source.line_of(spans[0][0]) <= 3 and is_licence(parts[0]):
+        parts = [part for part in parts if not is_licence(part)]
+    return comment_text(parts) if parts else ""
+
+
+def _top_level(
+    path: str,
+    source: Source,
+    language: Language,
+    role: str,
+    definitions: list[Definition],
+    leading: Leading,
+    module_doc: str,
+    number: _Numbering,
+) -> Iterator[Unit]:
+    """The file's head as a `module` and further gaps between definitions as `chunk`s."""
+    name = PurePosixPath(path).name
+    stem = name.split(".", 1)[0] or name
+    part = 0
+    for first, last in _gaps(source, definitions):
+        head = first == 1
+        if head and not _has_code(source, leading, last, module_doc):
+            continue
+        for begin, end in _pieces(source, first, last, head):
+            doc = ""
+            if head and begin == 1:
+                kind, label = "module", stem
+                doc = module_doc or _module_comment(source, leading, end)
+            else:
+                part += 1
+                kind, label = "chunk", f"{name} (part {part})"
+            qualified = stem if kind == "module" else label
+            yield Unit(
+                path, language.name, kind, label, qualified, source.span(begin, end), begin, end,
+                doc_comment=doc, role=role, id=number(qualified),
+            )  # fmt: skip
+
+
+def _gaps(source: Source, definitions: list[Definition]) -> Iterator[tuple[int, int]]:
+    """Line spans outside every definition, blank lines at both ends dropped."""
+    spans = sorted((d.first_line, d.last_line) for d in definitions if not _is_part(d, source))
+    spans.append((len(source.lines) + 1, len(source.lines) + 1))
+    free = 1
+    for first, last in spans:
+        begin, end = free, first - 1
+        while begin <= end and not source.lines[end - 1].strip():
+            end -= 1
+        while 1 < begin <= end and not source.lines[begin - 1].strip():
+            begin += 1
+        if begin <= end:
+            yield begin, end
+        free = max(free, last + 1)
+
+
+def _is_part(definition: Definition, source: Source) -> bool:
+    """Whether it stands inside a statement that is no definition: `{"a": lambda: 1}`."""
+    indented = source.lines[definition.first_line - 1][:1] in (" ", "\t")
+    return indented and definition.kind == "lambda" and definition.parent is None
+
+
+def _pieces(source: Source, first: int, last: int, head: bool) -> Iterator[tuple[int, int]]:
+    """Cut a gap into pieces of at most `MAX_CHUNK_LINES`, at a blank line when there is one."""
+    lines = source.lines
+    while first <= last:
+        end = min(first + MAX_CHUNK_LINES - 1, last)
+        if end < last:
+            blank = next((n for n in range(end, first + 20, -1) if not lines[n - 1].strip()), 0)
+            end = blank or end
+        stop = end
+        while stop > first and not lines[stop - 1].strip():
+            stop -= 1
+        if head or _is_worth_a_unit(lines[first - 1 : stop]):
+            yield first, stop
+        head = False
+        first = end + 1
+        while first <= last and not lines[first - 1].strip():
+            first += 1
+
+
+def _is_worth_a_unit(lines: list[str]) -> bool:
+    filled = [line for line in lines if line.strip()]
+    return len(filled) >= MIN_CHUNK_LINES or any(_STATEMENT.search(line) for line in filled)
+
+
+def _has_code(source: Source, leading: Leading, last: int, module_doc: str) -> bool:
+    """Whether the lines 1..`last` hold more than a notice of rights."""
+    if module_doc:
+        return True
+    noted: set[int] = set()
+    for first, start, end in leading.comments():
+        text = source.slice(start, end)
+        if first <= last and (first <= 2 or first - 1 in noted or is_licence(text)):
+            noted.update(range(first, source.line_of(max(start, end - 1)) + 1))
+    licence = any(is_licence(source.lines[line - 1]) for line in noted)
+    rest = (line for line in range(1, last + 1) if not (licence and line in noted))
+    return any(source.lines[line - 1].strip() for line in rest)
+
+
+def _module_comment(source: Source, leading: Leading, last: int) -> str:
+    """The first block of comments of a file that is not a notice of rights."""
+    block: list[tuple[int, int]] = []
+    expected = 0
+    for first, start, end in leading.comments():
+        if first > last:
+            break
+        if block and first != expected:
+            if text := _block_text(source, block):
+                return text
+            block = []
+        if (
+            not block
+            and expected
+            and any(source.lines[n - 1].strip() for n in range(expected, first))
+        ):
+            break
+        block.append((start, end))
+        expected = source.line_of(max(start, end - 1)) + 1
+    return _block_text(source, block)
+
+
+def _block_text(source: Source, block: list[tuple[int, int]]) -> str:
+    text = comment_text([source.slice(start, end) for start, end in block]) if block else ""
+    return "" if is_licence(text) else text

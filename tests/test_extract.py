@@ -1,0 +1,215 @@
+"""Extraction: nothing in a file makes it fail, and its spans are those of the text."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codeqa.languages import detect, languages
+from codeqa.parsing import parse_file
+from codeqa.parsing.grammar import MAX_BROKEN_CHILDREN, SECONDS_PER_FILE
+from codeqa.types import ParsedFile, Unit
+from tests.update_goldens import fixtures
+
+KEYS = sorted(key for key, language in languages().items() if language.grammar)
+SOURCES = [(path.name, path.read_bytes()) for path in fixtures()]
+
+
+JUNK = [b"(", b"{{{", b'"', b"'''", b"*/", b"\n", b"\xc3", b"\0"]
+WORDS = re.findall(
+    r"\S+|\n\t?",
+    "def class f ( ) { } [ ] : ; , . = => -> :: \" ' # // /* */ @ x é 1 import from function \n "
+    "struct impl trait fn pub type interface enum new this self return \n\t",
+)
+
+
+def check(parsed: ParsedFile, data: bytes) -> None:
+    """What holds for every file whatever it contains."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    lines = text.split("\n")
+    for unit in parsed.units:
+        assert 1 <= unit.start_line <= unit.end_line <= len(lines)
+        if unit.kind not in ("document", "config"):
+            assert unit.source_code == "\n".join(lines[unit.start_line - 1 : unit.end_line])
+        assert unit.head_end_line == 0 or unit.start_line <= unit.head_end_line <= unit.end_line
+    ids = {unit.id for unit in parsed.units}
+    assert len(ids) == len(parsed.units)
+    for edge in parsed.references:
+        assert edge.unit_id in ids | {""}
+        assert edge.target in ids | {""}
+        assert bool(edge.target) == (edge.confidence > 0)
+        assert 1 <= edge.line <= len(lines)
+        assert 1 <= edge.column <= len(lines[edge.line - 1]) + 1
+
+
+def mutated(data: bytes, seed: int) -> bytes:
+    """The source with pieces cut out, doubled, swapped and overwritten."""
+    rng = random.Random(seed)
+    pieces = bytearray(data)
+    for _ in range(rng.randrange(1, 12)):
+        start = rng.randrange(len(pieces) + 1)
+        end = min(len(pieces), start + rng.randrange(60))
+        action = rng.randrange(4)
+        if action == 0:
+            del pieces[start:end]
+        elif action == 1:
+            pieces[start:start] = pieces[start:end]
+        elif action == 2:
+            pieces[start:end] = rng.choice(
+                [b"(", b"{{{", b'"', b"'''", b"*/", b"\n", b"\xc3", b"\0"]
+            )
+        else:
+            other = rng.choice(SOURCES)[1]
+            at = rng.randrange(len(other))
+            pieces[start:end] = other[at : at + 80]
+    return bytes(pieces)
+
+
+@pytest.mark.parametrize(("name", "data"), SOURCES, ids=[name for name, _ in SOURCES])
+def test_mutated_source_never_fails(name: str, data: bytes) -> None:
+    for seed in range(6):
+        broken = mutated(data, seed)
+        check(parse_file(name, broken, "source"), broken)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "data"), SOURCES, ids=[name for name, _ in SOURCES])
+def test_much_mutated_source_never_fails(name: str, data: bytes) -> None:
+    for seed in range(100, 400):
+        broken = mutated(data, seed)
+        check(parse_file(name, broken, "source"), broken)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.binary(max_size=300), key=st.sampled_from(KEYS))
+def test_any_bytes_are_read(data: bytes, key: str) -> None:
+    name = "file" + languages()[key].extensions[0]
+    check(parse_file(name, data, "source"), data)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    words=st.lists(st.sampled_from(WORDS), max_size=80),
+    key=st.sampled_from(KEYS),
+)
+def test_any_words_of_code_are_read(words: list[str], key: str) -> None:
+    name = "file" + languages()[key].extensions[0]
+    data = " ".join(words).encode()
+    check(parse_file(name, data, "source"), data)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("opening", [b"(", b"[", b"{", b"((x)", b"-"])
+def test_very_deep_nesting_neither_crashes_nor_hangs(key: str, opening: bytes) -> None:
+    name = "file" + languages()[key].extensions[0]
+    data = b"x = " + opening * 12_000 + b"\n"
+    start = time.monotonic()
+    check(parse_file(name, data, "source"), data)
+    assert time.monotonic() - start < 2 * SECONDS_PER_FILE
+
+
+def test_balanced_nesting_of_fifty_thousand_levels_is_read() -> None:
+    data = (
+        b"def f():\n    return g(" + b"(" * 50_000 + b")" * 50_000 + b")\n\n\ndef h():\n    f()\n"
+    )
+    parsed = parse_file("deep.py", data, "source")
+    assert [unit.name for unit in parsed.units] == ["f", "h"]
+
+
+def test_functions_nested_a_thousand_deep_keep_their_owners() -> None:
+    depth = 1000
+    data = "".join("function f() {\n" for _ in range(depth)) + "}\n" * depth
+    units = parse_file("deep.js", data.encode(), "source").units
+    assert len([unit for unit in units if unit.kind == "function"]) == depth
+    assert max(unit.qualified_name.count(".") for unit in units) == depth - 1
+
+
+def test_a_file_that_its_grammar_cannot_read_is_cut_into_chunks() -> None:
+    data = b"(\n" * (MAX_BROKEN_CHILDREN + 10)
+    parsed = parse_file("broken.py", data, "source")
+    assert parsed.has_errors
+    assert {unit.kind for unit in parsed.units} == {"chunk"}
+    assert len(parsed.units) > 100
+
+
+def test_broken_source_yields_what_parses() -> None:
+    data = b"def good(a):\n    return a\n\n\ndef broken(:\n    )))\n\n\n"
+    data += b"def also(b):\n    return good(b)\n"
+    parsed = parse_file("broken.py", data, "source")
+    assert parsed.has_errors
+    assert {"good", "also"} <= {unit.name for unit in parsed.units}
+    assert any(edge.name == "good" and edge.target for edge in parsed.references)
+
+
+def test_bytes_that_are_not_utf8_are_replaced_and_counted() -> None:
+    parsed = parse_file("old.py", b'def f():\n    return "caf\xe9 \xff"\n', "source")
+    assert parsed.replaced_bytes == 2
+    assert parsed.units[0].source_code.count("\ufffd") == 2
+
+
+def test_columns_count_characters() -> None:
+    parsed = parse_file("a.py", 'def f(x): pass\n\nf("ééé", f(1))\n'.encode(), "source")
+    assert [(e.line, e.column) for e in parsed.references] == [(3, 1), (3, 10)]
+
+
+def test_windows_line_ends_stay_and_lines_are_counted_alike() -> None:
+    data = b"# doc\r\ndef f():\r\n    return 1\r\n\r\n\r\ndef g():\r\n    f()\r\n"
+    parsed = parse_file("a.py", data, "source")
+    assert [(u.name, u.start_line, u.end_line) for u in parsed.units] == [("f", 1, 3), ("g", 6, 7)]
+    assert parsed.units[0].doc_comment == "doc"
+    assert "\r" not in parsed.units[0].signature
+
+
+def test_a_byte_order_mark_belongs_to_no_unit() -> None:
+    parsed = parse_file("a.py", b"\xef\xbb\xbfdef f():\n    return 1\n", "source")
+    assert parsed.units[0].source_code.startswith("def")
+
+
+def test_form_feeds_and_unicode_separators_end_no_line() -> None:
+    data = "x = '\u2028\x0c'\n\n\ndef f():\n    return 1\n".encode()
+    assert [u.start_line for u in parse_file("a.py", data, "source").units if u.name == "f"] == [4]
+
+
+def test_ids_stay_when_other_code_moves() -> None:
+    one = parse_file("a.py", b"def f(): pass\n\n\ndef g(): pass\n", "source").units
+    two = parse_file("a.py", b"import x\n\n\ndef g(): pass\n\n\ndef f(): pass\n", "source").units
+    assert _ids(one)["f"] == _ids(two)["f"]
+    assert _ids(one)["g"] == _ids(two)["g"]
+
+
+def test_the_role_and_language_of_a_file_reach_its_units() -> None:
+    units = parse_file("a.tsx", b"export const A = () => <p/>;\n", "test").units
+    assert {(unit.role, unit.language) for unit in units} == {("test", "typescript")}
+
+
+def test_a_licence_header_alone_is_no_unit() -> None:
+    data = b"# Copyright 2020 X. All rights reserved.\n# Licensed under Y.\n\ndef f():\n    pass\n"
+    assert [unit.name for unit in parse_file("a.py", data, "source").units] == ["f"]
+
+
+def test_long_top_level_code_is_cut_into_pieces_that_cover_it() -> None:
+    lines = [f"SETTING_{n} = {n}" for n in range(180)]
+    units = parse_file("settings.py", ("\n".join(lines) + "\n").encode(), "source").units
+    assert units[0].kind == "module"
+    assert all(unit.kind == "chunk" for unit in units[1:])
+    assert [n for u in units for n in range(u.start_line, u.end_line + 1)] == list(range(1, 181))
+    assert max(unit.end_line - unit.start_line for unit in units) < 50
+
+
+def test_nothing_is_kept_between_files() -> None:
+    first = parse_file("a.py", b"def f():\n    g()\n", "source")
+    parse_file("b.py", b"def g():\n    f()\n", "source")
+    assert parse_file("a.py", b"def f():\n    g()\n", "source") == first
+
+
+def test_every_fixture_is_of_a_known_language() -> None:
+    assert all(detect(name, data) is not None for name, data in SOURCES)
+
+
+def _ids(units: tuple[Unit, ...]) -> dict[str, str]:
+    return {unit.name: unit.id for unit in units}

@@ -1,0 +1,119 @@
+"""Languages as data: detection, queries that fit their grammars, and a golden file for each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codeqa.languages import detect, get, languages
+from codeqa.parsing.extract import extract
+from codeqa.parsing.grammar import grammar
+from codeqa.types import CLASS_KINDS, METHOD_KINDS
+from tests.update_goldens import as_text, fixtures, golden_path, observed
+
+WITH_GRAMMAR = sorted(key for key, language in languages().items() if language.grammar)
+NAMED_BY_THE_DESIGN = {
+    "python", "javascript", "typescript", "java", "kotlin", "scala", "go", "rust", "c", "cpp",
+    "csharp", "ruby", "php", "swift", "lua", "bash", "sql", "css",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fixture", fixtures(), ids=lambda path: path.name)
+def test_a_fixture_yields_what_its_golden_file_says(fixture: Path) -> None:
+    """`python -m tests.update_goldens` writes them anew; read the difference before accepting."""
+    assert json.loads(golden_path(fixture).read_text("utf-8")) == json.loads(
+        as_text(observed(fixture))
+    )
+
+
+@pytest.mark.parametrize("fixture", fixtures(), ids=lambda path: path.name)
+def test_every_unit_of_a_fixture_is_exactly_its_lines(fixture: Path) -> None:
+    data = fixture.read_bytes()
+    language = detect(fixture.name, data)
+    assert language is not None
+    lines = data.decode("utf-8").split("\n")
+    parsed = extract(fixture.name, data, language.key, "source")
+    for unit in parsed.units:
+        assert unit.source_code == "\n".join(lines[unit.start_line - 1 : unit.end_line])
+    assert len({unit.id for unit in parsed.units}) == len(parsed.units)
+    for edge in parsed.references:
+        if not edge.module:  # an alias goes by its original name
+            rest = lines[edge.line - 1][edge.column - 1 :]
+            assert rest.lstrip("[`\"'").startswith(edge.name)
+
+
+@pytest.mark.parametrize("fixture", fixtures(), ids=lambda path: path.name)
+def test_every_line_of_code_lies_in_some_unit(fixture: Path) -> None:
+    """But for closing brackets and the like between units."""
+    data = fixture.read_bytes()
+    language = detect(fixture.name, data)
+    assert language is not None
+    units = extract(fixture.name, data, language.key, "source").units
+    covered = {line for unit in units for line in range(unit.start_line, unit.end_line + 1)}
+    lines = data.decode("utf-8").split("\n")
+    left = [line for n, line in enumerate(lines, 1) if line.strip() and n not in covered]
+    assert len([line for line in left if len(line.split()) > 2]) <= 0.1 * len(lines), left
+
+
+@pytest.mark.parametrize("key", WITH_GRAMMAR)
+def test_a_query_fits_its_grammar_and_knows_calls_and_definitions(key: str) -> None:
+    patterns = grammar(key).patterns
+    kinds = {pattern.kind for pattern in patterns if pattern.capture.startswith("definition.")}
+    assert kinds
+    assert kinds <= METHOD_KINDS | CLASS_KINDS | {"document", "config"}
+
+
+@pytest.mark.parametrize("key", WITH_GRAMMAR)
+def test_a_language_with_a_grammar_has_a_fixture(key: str) -> None:
+    found = [path for path in fixtures() if (one := detect(path.name, path.read_bytes()))
+             and one.key == key]  # fmt: skip
+    assert found
+    assert all(golden_path(path).exists() for path in found)
+
+
+def test_every_language_of_the_design_has_a_grammar() -> None:
+    assert set(WITH_GRAMMAR) >= NAMED_BY_THE_DESIGN
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "name"),
+    [
+        ("a/b.py", b"", "python"),
+        ("a.PY", b"", "python"),
+        ("x.tsx", b"", "typescript"),
+        ("x.mts", b"", "typescript"),
+        ("Dockerfile", b"", "dockerfile"),
+        ("Dockerfile.dev", b"", "dockerfile"),
+        ("deep/Makefile", b"", "makefile"),
+        ("CMakeLists.txt", b"", "cmake"),
+        ("notes.txt", b"", "text"),
+        ("run", b"#!/usr/bin/env python3.12\n", "python"),
+        ("run", b"#!/bin/bash -e\n", "bash"),
+        ("run", b"#!/usr/bin/env -S node --flag\n", "javascript"),
+        ("api.h", b"struct a { int b; };\n", "c"),
+        ("api.h", b"namespace a {\n}\n", "cpp"),
+        ("api.h", b"template <typename T> T id(T);\n", "cpp"),
+        ("page.vue", b"", "vue"),
+        ("style.scss", b"", "scss"),
+    ],
+)
+def test_a_language_is_known_by_name_ending_or_first_line(
+    path: str, data: bytes, name: str
+) -> None:
+    found = detect(path, data)
+    assert found is not None
+    assert found.name == name
+
+
+def test_what_nothing_tells_has_no_language() -> None:
+    assert detect("something", b"hello\n") is None
+    assert detect("something.unknownending", b"") is None
+
+
+def test_an_unknown_key_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        get("klingon")
+    with pytest.raises(ValueError, match="no grammar"):
+        grammar("yaml")
