@@ -1,0 +1,34 @@
+"""Where the index lives, what its tables hold, and how they are read and written.
+
+Importing this package is free: LanceDB and Arrow are loaded by the first open.
+"""
+
+from codeqa.store.filters import Filter
+from codeqa.store.location import (
+    Location,
+    list_locations,
+    local_bytes,
+    locate,
+    remove,
+    save_location,
+)
+from codeqa.store.meta import EmbeddingRecord, Meta
+from codeqa.store.records import Counts, FileRecord
+from codeqa.store.schema import FORMAT_VERSION
+from codeqa.store.tables import Tables
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Counts",
+    "EmbeddingRecord",
+    "FileRecord",
+    "Filter",
+    "Location",
+    "Meta",
+    "Tables",
+    "list_locations",
+    "local_bytes",
+    "locate",
+    "remove",
+    "save_location",
+]

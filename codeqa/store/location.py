@@ -1,0 +1,152 @@
+"""Where the index of a repository lies: one folder per repository, outside of it.
+
+`<data>/repos/<name>-<hash of the real path>/` holds `repository.json`, the lock, the
+progress record and, unless `CODEQA_TABLES` names another place, the tables. Locks and
+progress are always local, the tables may lie on object storage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codeqa.errors import NotFoundError, RepositoryError
+
+if TYPE_CHECKING:
+    from codeqa.settings import Settings
+
+HASH_CHARACTERS = 8
+NAME_CHARACTERS = 60
+"""Longest readable part of a folder's name; well under the 255 bytes of file systems."""
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """The place of one repository's index.
+
+    `root` is the repository's real path, `tables` the URI of its LanceDB database.
+    """
+
+    root: Path
+    name: str
+    id: str
+    folder: Path
+    tables: str
+
+    @property
+    def tables_are_local(self) -> bool:
+        return "://" not in self.tables
+
+
+def locate(settings: Settings, root: Path) -> Location:
+    """Give the location for the repository at `root`; nothing is created.
+
+    Raises RepositoryError when `root` is no folder.
+    """
+    real = Path(os.path.realpath(root.expanduser()))
+    if not real.is_dir():
+        raise RepositoryError(
+            f"{root} is not a folder.", "Give the path of a folder that holds source code."
+        )
+    return _location(settings, real)
+
+
+def _location(settings: Settings, real: Path) -> Location:
+    digest = hashlib.blake2b(os.fsencode(real), digest_size=16).hexdigest()[:HASH_CHARACTERS]
+    name = real.name or "root"
+    readable = _UNSAFE.sub("-", name)[:NAME_CHARACTERS].strip("-.") or "repository"
+    identity = f"{readable}-{digest}"
+    folder = settings.data_dir / "repos" / identity
+    base = settings.tables.rstrip("/")
+    if not base:
+        tables = str(folder / "tables")
+    elif "://" in base:
+        tables = f"{base}/{identity}"
+    else:
+        tables = str(Path(base).expanduser().absolute() / identity)
+    return Location(real, name, identity, folder, tables)
+
+
+def save_location(location: Location) -> None:
+    """Create the folder and note in it which repository it belongs to."""
+    location.folder.mkdir(parents=True, exist_ok=True)
+    path = location.folder / "repository.json"
+    text = json.dumps({"root": str(location.root), "name": location.name}, ensure_ascii=False)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
+
+
+def list_locations(settings: Settings) -> list[Location]:
+    """All repositories that have a folder here, by name; those that moved away included."""
+    found = []
+    for note in sorted((settings.data_dir / "repos").glob("*/repository.json")):
+        try:
+            root = Path(json.loads(note.read_text(encoding="utf-8"))["root"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        location = _location(settings, root)
+        if location.folder == note.parent:
+            found.append(location)
+    return found
+
+
+def remove(settings: Settings, location: Location) -> None:
+    """Delete the index of `location`: its tables, wherever they lie, and its folder.
+
+    Raises NotFoundError when there is none.
+    """
+    if not location.folder.is_dir():
+        raise NotFoundError(
+            f"There is no index of {location.root}.", "`codeqa repos list` shows what there is."
+        )
+    if location.tables_are_local:
+        shutil.rmtree(location.tables, ignore_errors=True)
+    else:
+        import lancedb
+
+        lancedb.connect(location.tables).drop_all_tables()
+    shutil.rmtree(location.folder)
+
+
+def local_bytes(location: Location) -> int:
+    """Bytes on this machine's disk: the folder and, where local, the tables."""
+    total = folder_bytes(location.folder)
+    tables = Path(location.tables)
+    if location.tables_are_local and not tables.is_relative_to(location.folder):
+        total += folder_bytes(tables)
+    return total
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files below `folder`; files that vanish meanwhile count as 0."""
+    total = 0
+    pending = [os.fspath(folder)]
+    while pending:
+        try:
+            entries = list(os.scandir(pending.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+            except OSError:
+                continue
+    return total
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace `path` in one step, so that a reader sees the old or the new text."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)

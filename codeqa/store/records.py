@@ -1,0 +1,250 @@
+"""Rows of the tables as values, and values as columns.
+
+A batch travels as plain lists, one per column: that is what a worker process can hand
+over cheaply and what Arrow takes without looking at each row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from codeqa.store.schema import REFERENCE_COLUMNS, UNIT_COLUMNS
+from codeqa.tokens import name_key, search_tokens
+from codeqa.types import ParsedFile, Reference, Unit
+from codeqa.unit_text import unit_text
+
+Columns = dict[str, list[Any]]
+
+NAME_REPEATS = 2
+"""How often the name stands in `search_text` before the text: a definition of a word
+then outweighs a body of like length that mentions it once."""
+
+PATH_WORDS = 4
+"""Last segments of the path whose words are searched; further up says little."""
+
+INDEXED = "indexed"
+SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One row of the manifest: a file that is indexed, or skipped with a reason."""
+
+    path: str
+    hash: str = ""
+    """Of the content; '' means that the file must be read again."""
+    size: int = 0
+    mtime_ns: int = 0
+    language: str = ""
+    role: str = ""
+    tier: str = "fast"
+    """`fast` after the first pass; `refined` once its units carry the chosen embedding."""
+    status: str = INDEXED
+    reason: str = ""
+    units: int = 0
+    references: int = 0
+    replaced: int = 0
+    broken: bool = False
+    indexed_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the index holds. `embedded`, `refined`: units with a vector of either kind."""
+
+    files: int = 0
+    methods: int = 0
+    classes: int = 0
+    documents: int = 0
+    references: int = 0
+    embedded: int = 0
+    refined: int = 0
+
+    @property
+    def units(self) -> int:
+        return self.methods + self.classes + self.documents
+
+
+@dataclass(slots=True)
+class Batch:
+    """Files parsed together: columns of each table, ready to be written."""
+
+    files: list[FileRecord] = field(default_factory=list)
+    methods: Columns = field(default_factory=dict)
+    classes: Columns = field(default_factory=dict)
+    edges: Columns = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Units and edges in the batch."""
+        tables = (self.methods, self.classes, self.edges)
+        return sum(len(columns.get("id", ())) for columns in tables)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of one parsed file, as a worker process hands them over."""
+
+    language: str
+    units: int
+    references: int
+    replaced: int
+    broken: bool
+    methods: Columns
+    classes: Columns
+    edges: Columns
+
+
+def pack_rows(parsed: ParsedFile) -> tuple[Any, ...]:
+    """The fields of FileRows, made of nothing but strings, numbers, lists and dicts.
+
+    Runs in the worker, so that the process that writes has little more to do than that.
+    """
+    methods: list[Unit] = []
+    classes: list[Unit] = []
+    for unit in parsed.units:
+        (methods if unit.is_method else classes).append(unit)
+    return (
+        parsed.language,
+        len(parsed.units),
+        len(parsed.references),
+        parsed.replaced_bytes,
+        parsed.has_errors,
+        _unit_columns(methods),
+        _unit_columns(classes, classes=True),
+        _edge_columns(parsed.path, parsed.references),
+    )
+
+
+def append_rows(batch: Batch, record: FileRecord, rows: FileRows) -> None:
+    """Add one file to `batch`; `record` is completed by what `rows` says of the file."""
+    for mine, theirs in (
+        (batch.methods, rows.methods),
+        (batch.classes, rows.classes),
+        (batch.edges, rows.edges),
+    ):
+        for name, values in theirs.items():
+            if name in mine:
+                mine[name].extend(values)
+            else:
+                mine[name] = values
+    # Equal for all rows of a file, so it is not sent along with each of them.
+    for columns, theirs in ((batch.methods, rows.methods), (batch.classes, rows.classes)):
+        if theirs:
+            columns.setdefault("file_hash", []).extend([record.hash] * len(theirs["id"]))
+    batch.files.append(
+        replace(
+            record,
+            language=rows.language,
+            units=rows.units,
+            references=rows.references,
+            replaced=rows.replaced,
+            broken=rows.broken,
+        )
+    )
+
+
+def _unit_columns(units: Sequence[Unit], classes: bool = False) -> Columns:
+    if not units:
+        return {}
+    columns: Columns = {name: [getattr(unit, name) for unit in units] for name in UNIT_COLUMNS}
+    columns["name_key"] = [name_key(unit.name) for unit in units]
+    columns["code"] = [unit_text(unit) for unit in units]
+    columns["search_text"] = [search_text(unit) for unit in units]
+    columns["llm_comment"] = [""] * len(units)
+    if classes:
+        columns["constructor_declaration"] = [unit.constructor_declaration for unit in units]
+        columns["method_declarations"] = [list(unit.method_declarations) for unit in units]
+    return columns
+
+
+def _edge_columns(path: str, references: Sequence[Reference]) -> Columns:
+    if not references:
+        return {}
+    first = edge_base(path)
+    columns: Columns = {
+        name: [getattr(reference, name) for reference in references] for name in REFERENCE_COLUMNS
+    }
+    columns["id"] = list(range(first, first + len(references)))
+    return columns
+
+
+def edge_base(path: str) -> int:
+    """First id of the edges of `path`; they are numbered on from there.
+
+    62 bits: the ranges of 100,000 files with 1,000 edges each meet with a chance of 1e-6.
+    """
+    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 2
+
+
+def search_text(unit: Unit) -> str:
+    """Text for the full-text index: tokens of `tokens.search_tokens`, joined by blanks.
+
+    Words of the path, owner and name, then the text itself, which holds doc comment and
+    signature. A class gives its head and its members' signatures only: their bodies are
+    rows of their own, and a long class would otherwise match everything a little.
+    """
+    parts = ["/".join(unit.path.rsplit("/", PATH_WORDS)[-PATH_WORDS:]), unit.class_name]
+    parts.extend([unit.name] * NAME_REPEATS)
+    if unit.head_end_line and unit.head_end_line < unit.end_line:
+        head = unit.source_code.split("\n", unit.head_end_line - unit.start_line + 1)
+        parts.extend(head[: unit.head_end_line - unit.start_line + 1])
+        parts.extend(unit.method_declarations)
+    else:
+        parts.append(unit.source_code)
+    return " ".join(map(_tokens().__getitem__, _WORD.findall("\n".join(parts))))
+
+
+_WORD = re.compile(r"\w+")
+"""Cuts where `tokens.words` cuts; underscores around a word make no difference to it."""
+
+MEMO_WORDS = 200_000
+"""Words remembered, some 30 MB; then the memory is emptied and filled anew."""
+
+
+class _Memo(dict[str, str]):
+    """Word → its tokens. Source repeats its words: four times as fast as splitting each."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= MEMO_WORDS:
+            self.clear()
+        self[word] = tokens = " ".join(search_tokens(word))
+        return tokens
+
+
+@lru_cache(maxsize=1)
+def _tokens() -> _Memo:
+    return _Memo()
+
+
+def unit_of(row: Mapping[str, Any]) -> Unit:
+    """Make a Unit of a row that holds UNIT_COLUMNS or CLASS_COLUMNS."""
+    return Unit(
+        path=row["path"],
+        language=row["language"],
+        kind=row["kind"],
+        name=row["name"],
+        qualified_name=row["qualified_name"],
+        source_code=row["source_code"],
+        start_line=row["start_line"],
+        end_line=row["end_line"],
+        class_name=row["class_name"],
+        signature=row["signature"],
+        doc_comment=row["doc_comment"],
+        head_end_line=row["head_end_line"],
+        constructor_declaration=row.get("constructor_declaration", ""),
+        method_declarations=tuple(row.get("method_declarations") or ()),
+        role=row["role"],
+        id=row["id"],
+    )
+
+
+def reference_of(row: Mapping[str, Any]) -> Reference:
+    """Make a Reference of a row that holds REFERENCE_COLUMNS."""
+    return Reference(**row)

@@ -1,0 +1,57 @@
+"""What tests of the index share: all rows of an index, to compare two of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from codeqa.indexing import Indexer
+from codeqa.settings import load_settings
+from codeqa.store import Location, Tables, locate
+from codeqa.store.schema import TABLES
+from codeqa.store.writer import Writer
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def age(root: Path, seconds: float = 3600) -> None:
+    """Make all files look as if they were written `seconds` ago."""
+    then = time.time() - seconds
+    for file in root.rglob("*"):
+        if file.is_file():
+            os.utime(file, (then, then))
+
+
+def opened(location: Location) -> Writer:
+    """The tables as they are, every version at once visible."""
+    meta = Tables.open(location).meta()
+    return Writer.open(location, meta.parser, meta.vector)
+
+
+def versions(location: Location) -> dict[str, int]:
+    """Table → its version, which every commit raises."""
+    tables = opened(location).tables
+    return {table: int(tables[table].version) for table in TABLES}
+
+
+def rows(location: Location) -> Rows:
+    """All rows of all tables but for times, sorted: what two equal indices share."""
+    tables = opened(location).tables
+    found = {}
+    for table in TABLES:
+        records = tables[table].to_arrow().to_pylist()
+        for record in records:
+            record.pop("indexed_at", None)
+            record.pop("mtime_ns", None)
+        found[table] = sorted(records, key=lambda record: str(record.get("id", record["path"])))
+    return found
+
+
+def clean_rows(repository: Path, folder: Path) -> Rows:
+    """The rows of a fresh index of the repository as it is now, kept below `folder`."""
+    settings = load_settings(data=folder / f"clean-{time.time_ns()}", workers=1)
+    location = locate(settings, repository)
+    Indexer(settings, location).run()
+    return rows(location)

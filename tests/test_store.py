@@ -1,0 +1,497 @@
+"""The tables: what is written comes back, by every way of reading."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError, RepositoryError
+from codeqa.settings import Settings, load_settings
+from codeqa.store import (
+    EmbeddingRecord,
+    FileRecord,
+    Filter,
+    Location,
+    Tables,
+    list_locations,
+    local_bytes,
+    locate,
+    remove,
+    save_location,
+)
+from codeqa.store.meta import write_meta
+from codeqa.store.records import Batch, FileRows, append_rows, pack_rows, search_text
+from codeqa.store.writer import Writer
+from codeqa.tokens import search_tokens
+from codeqa.types import ParsedFile, Reference, Unit
+
+SMALL = EmbeddingRecord("test/small", "1", 4)
+
+
+def unit(name: str, path: str = "src/app.py", kind: str = "function", line: int = 1) -> Unit:
+    return Unit(
+        path=path,
+        language="python",
+        kind=kind,
+        name=name,
+        qualified_name=name,
+        source_code=f"def {name}():\n    return 'body of {name}'",
+        start_line=line,
+        end_line=line + 1,
+        signature=f"def {name}():",
+        id=f"{path}:{name}",
+    )
+
+
+def reference(name: str, path: str = "src/app.py", line: int = 3) -> Reference:
+    return Reference(path, line, 5, name, "call", receiver="self", confidence=0.5)
+
+
+def batch_of(*files: tuple[str, list[Unit], list[Reference]], digest: str = "h1") -> Batch:
+    batch = Batch()
+    for path, units, references in files:
+        parsed = ParsedFile(path, "python", tuple(units), tuple(references))
+        record = FileRecord(path, digest, 10, 20, role="source")
+        append_rows(batch, record, FileRows(*pack_rows(parsed)))
+    return batch
+
+
+@pytest.fixture
+def location(settings: Settings, tmp_path: Path) -> Location:
+    root = tmp_path / "a repository"
+    root.mkdir()
+    return locate(settings, root)
+
+
+@pytest.fixture
+def write(location: Location) -> Callable[..., Writer]:
+    """`write(batch, …)` indexes the batches as one complete run."""
+
+    def run(
+        *batches: Batch,
+        vector: EmbeddingRecord | None = None,
+        vectors: dict[str, np.ndarray] | None = None,
+        removed: tuple[str, ...] = (),
+        rebuild: bool = False,
+    ) -> Writer:
+        save_location(location)
+        writer = Writer.open(location, "parser", vector, rebuild=rebuild)
+        writer.begin(writer.manifest())
+        writer.remove(removed)
+        for batch in batches:
+            writer.write(batch, vectors)
+        writer.tidy()
+        writer.finish(1, "parser", vector)
+        return writer
+
+    return run
+
+
+def test_a_unit_comes_back_as_it_was_written(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    function = unit("getUser")
+    whole = replace(
+        unit("Store", kind="class"),
+        constructor_declaration="def __init__(self)",
+        method_declarations=("def a(self)", "def b(self)"),
+        head_end_line=1,
+        doc_comment="Keeps things.",
+        class_name="Outer",
+        role="test",
+    )
+    write(batch_of(("src/app.py", [function, whole], [reference("run")])))
+    tables = Tables.open(location)
+    assert set(tables.in_file("src/app.py")) == {function, whole}
+    assert tables.by_ids([whole.id, "unknown", function.id]) == [whole, function]
+    assert tables.named(["getuser"]) == [function]
+    assert tables.references_in("src/app.py") == [reference("run")]
+    assert tables.references_named("run") == [reference("run")]
+    assert tables.count_references("run") == 1
+    assert tables.files()[0].status == "indexed"
+    assert tables.file("src/app.py") == tables.files()[0]
+    assert tables.file("src/other.py") is None
+
+
+def test_full_text_finds_parts_of_identifiers_and_whole_ones(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    units = [unit("getHTTPResponse"), unit("parse_config"), unit("getUser")]
+    write(batch_of(("src/app.py", units, [])))
+    tables = Tables.open(location)
+
+    def names(question: str) -> list[str]:
+        query = " ".join(search_tokens(question))
+        return [found.name for found, _ in tables.full_text("methods", query, 10)]
+
+    assert names("response") == ["getHTTPResponse"]
+    assert names("parseConfig") == ["parse_config"]
+    assert names("getUser")[0] == "getUser"
+    assert names("the") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"',
+        '"quoted"',
+        "a'b",
+        "x AND (y",
+        "*",
+        "-",
+        "",
+        "   ",
+        "\\",
+        "\x00",
+        "né ü 漢字",
+        "a" * 5000,
+    ],
+)
+def test_no_text_breaks_the_full_text_search(
+    text: str, location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(("src/app.py", [unit("a")], [])))
+    assert isinstance(Tables.open(location).full_text("methods", text, 5), list)
+
+
+def test_common_words_and_inflections_are_searched_as_they_are(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(("src/app.py", [unit("is_not"), unit("running")], [])))
+    tables = Tables.open(location)
+    assert [u.name for u, _ in tables.full_text("methods", "not", 5)] == ["is_not"]
+    assert tables.full_text("methods", "run", 5) == []
+
+
+def test_filters_apply_before_the_limit(location: Location, write: Callable[..., Writer]) -> None:
+    files = [(f"src/m{n}.py", [unit("load", f"src/m{n}.py")], []) for n in range(30)]
+    files.append(("lib/deep/x.go", [unit("load", "lib/deep/x.go")], []))
+    write(batch_of(*files))
+    tables = Tables.open(location)
+
+    def found(where: Filter) -> list[str]:
+        return [u.path for u, _ in tables.full_text("methods", "load", 1, where)]
+
+    assert found(Filter(paths=("lib/",))) == ["lib/deep/x.go"]
+    assert found(Filter(paths=("**/*.go",))) == ["lib/deep/x.go"]
+    assert found(Filter(paths=("lib/*.go",))) == []
+    assert found(Filter(paths=("lib/d??p/*",))) == ["lib/deep/x.go"]
+    assert found(Filter(excluded_paths=("src/",))) == ["lib/deep/x.go"]
+    assert found(Filter(languages=("go",))) == []
+    assert found(Filter(kinds=("method",))) == []
+    assert found(Filter(roles=("test", "example"))) == []
+    assert len(tables.named(["load"], limit=200, where=Filter(paths=("src/",)))) == 30
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "it's.py",
+        "a%b_c.py",
+        "back\\slash.py",
+        "x' OR '1'='1.py",
+        "[a](b){c}+^$.py",
+        "näme 漢.py",
+        'a"b;--.py',
+        "dir/né|x.py",
+    ],
+)
+def test_no_path_breaks_out_of_a_condition(
+    path: str, location: Location, write: Callable[..., Writer]
+) -> None:
+    other = "other/z.py"
+    write(
+        batch_of((path, [unit("f", path)], [reference("f", path)]), (other, [unit("f", other)], []))
+    )
+    tables = Tables.open(location)
+    assert [u.path for u in tables.in_file(path)] == [path]
+    assert [u.path for u in tables.named(["f"], where=Filter(paths=(path,)))] == [path]
+    assert [u.path for u in tables.named(["f"], where=Filter(paths=(path[:-2] + "?y",)))] == [path]
+    assert [u.path for u in tables.named(["f"], where=Filter(excluded_paths=(path,)))] == [other]
+    write(removed=(path,))
+    tables = Tables.open(location)
+    assert tables.in_file(path) == []
+    assert len(tables.files()) == 1
+
+
+def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    other = ("src/b.py", [unit("kept", "src/b.py")], [reference("x", "src/b.py")])
+    first = ("src/app.py", [unit("a"), unit("b")], [reference("x"), reference("y", line=4)])
+    write(batch_of(first, other))
+    write(batch_of(("src/app.py", [unit("b", line=7)], [reference("y", line=9)]), digest="h2"))
+    tables = Tables.open(location)
+    assert [(u.name, u.start_line) for u in tables.in_file("src/app.py")] == [("b", 7)]
+    assert [r.line for r in tables.references_in("src/app.py")] == [9]
+    assert [u.name for u in tables.in_file("src/b.py")] == ["kept"]
+    assert tables.count_references("x") == 1
+    assert tables.counts().files == 2
+
+
+def test_a_file_that_lost_all_its_units_leaves_no_rows(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(("src/app.py", [unit("a"), unit("C", kind="class")], [reference("x")])))
+    write(batch_of(("src/app.py", [], []), digest="h2"))
+    counts = Tables.open(location).counts()
+    assert (counts.files, counts.units, counts.references) == (1, 0, 0)
+
+
+def test_counts_tell_methods_classes_and_documents_apart(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    kinds = ["function", "method", "class", "enum", "document", "config", "chunk"]
+    units = [unit(f"n{kind}", kind=kind) for kind in kinds]
+    write(batch_of(("src/app.py", units, [reference("x")])))
+    counts = Tables.open(location).counts()
+    assert (counts.methods, counts.classes, counts.documents) == (2, 2, 3)
+    assert (counts.files, counts.references, counts.embedded) == (1, 1, 0)
+
+
+def test_rows_of_a_run_that_died_before_its_manifest_are_removed(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(("src/a.py", [unit("a", "src/a.py")], [])))
+    dead = Writer.open(location, "parser")
+    dead.begin(dead.manifest())
+    lost = batch_of(("src/lost.py", [unit("lost", "src/lost.py")], [reference("q", "src/lost.py")]))
+    dead._commit("methods", lost.methods, [])
+    dead._commit("edges", lost.edges, [])
+    assert Tables.open(location).named(["lost"])
+    write()
+    tables = Tables.open(location)
+    assert tables.named(["lost"]) == []
+    assert tables.references_named("q") == []
+    assert [u.name for u in tables.in_file("src/a.py")] == ["a"]
+
+
+def test_a_file_being_replaced_has_no_hash_until_it_is_complete(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(("src/app.py", [unit("a")], [])))
+    dead = Writer.open(location, "parser")
+    dead.begin(dead.manifest())
+    dead.invalidate(["src/app.py"])
+    assert Tables.open(location).files()[0].hash == ""
+
+
+def test_opening_what_was_never_indexed_says_what_to_run(location: Location) -> None:
+    with pytest.raises(IndexMissingError, match="codeqa index"):
+        Tables.open(location)
+
+
+def test_another_format_is_said_and_a_rebuild_replaces_it(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    writer = write(batch_of(("src/app.py", [unit("old")], [])))
+    write_meta(writer.database, writer.meta, replace(writer.meta, format=0))
+    with pytest.raises(IndexFormatError, match="format 0"):
+        Tables.open(location)
+    write(batch_of(("src/app.py", [unit("new")], [])))
+    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+
+
+def test_another_fast_embedding_is_said_with_both_names(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(
+        batch_of(("src/app.py", [unit("a")], [])),
+        vector=SMALL,
+        vectors={"methods": np.ones((1, 4))},
+    )
+    assert Tables.open(location, expected=SMALL).counts().embedded == 1
+    with pytest.raises(IndexFormatError, match=r"test/small.*1, 4 dim.*test/large"):
+        Tables.open(location, expected=EmbeddingRecord("test/large", "2", 8))
+
+
+def test_a_damaged_database_is_said_and_a_rebuild_replaces_it(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(("src/app.py", [unit("a")], [])))
+    for part in Path(location.tables, "meta.lance").rglob("*"):
+        if part.is_file():
+            part.write_bytes(b"damaged")
+    with pytest.raises(IndexFormatError, match="cannot be read"):
+        Tables.open(location)
+    write(batch_of(("src/app.py", [unit("b")], [])))
+    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["b"]
+
+
+def test_a_rebuild_is_invisible_until_it_is_complete(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(("src/app.py", [unit("old")], [])))
+    reader = Tables.open(location)
+    writer = Writer.open(location, "parser", rebuild=True)
+    writer.begin(writer.manifest())
+    writer.write(batch_of(("src/app.py", [unit("new")], [])))
+    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["old"]
+    resumed = Writer.open(location, "parser")
+    assert resumed.generation == writer.generation
+    resumed.begin(resumed.manifest())
+    resumed.tidy()
+    resumed.finish(1, "parser", None)
+    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+    Writer.open(location, "parser")
+    assert [u.name for u in reader.in_file("src/app.py")] == ["new"]
+
+
+def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    vectors = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [3, 3, 0, 0]], dtype="float32")
+    write(
+        batch_of(("src/app.py", [unit("x"), unit("y"), unit("both")], [])),
+        vector=SMALL,
+        vectors={"methods": vectors},
+    )
+    write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=SMALL)
+    tables = Tables.open(location)
+    found = tables.nearest("methods", "vector", np.array([1, 0, 0, 0], dtype="float32"), 10)
+    assert [(u.name, round(score, 2)) for u, score in found] == [
+        ("x", 1.0),
+        ("both", 0.71),
+        ("y", 0.0),
+    ]
+    assert tables.vector_columns() == [("vector", SMALL)]
+    assert tables.nearest("methods", "vector_refined", np.ones(4, dtype="float32"), 10) == []
+    assert tables.nearest("methods", "vector", np.zeros(4, dtype="float32"), 10) == []
+    with pytest.raises(IndexFormatError, match="3 dimensions"):
+        tables.nearest("methods", "vector", np.ones(3, dtype="float32"), 10)
+
+
+def test_a_vector_index_is_built_where_brute_force_is_too_slow(
+    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 300)
+    random = np.random.default_rng(1)
+    wide = EmbeddingRecord("test/wide", "1", 32)
+    vectors = random.normal(size=(400, 32)).astype("float32")
+    units = [unit(f"f{number}") for number in range(400)]
+    writer = write(batch_of(("src/app.py", units, [])), vector=wide, vectors={"methods": vectors})
+    kinds = {tuple(i.columns): i.index_type for i in writer.tables["methods"].list_indices()}
+    assert "Sq" in kinds[("vector",)].replace("SQ", "Sq")
+    assert ("vector",) not in {tuple(i.columns) for i in writer.tables["classes"].list_indices()}
+    write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=wide)
+    found = Tables.open(location).nearest("methods", "vector", vectors[7], 5)
+    assert found[0][0].name == "f7" and len(found) == 5
+
+
+def test_many_fragments_are_merged_and_few_are_left_alone(
+    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = [batch_of((f"f{n}.py", [unit("a", f"f{n}.py")], [])) for n in range(6)]
+    writer = write(*batches)
+    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] == 6
+    monkeypatch.setattr("codeqa.store.writer.FRAGMENTS", 3)
+    writer = write(batch_of(("g.py", [unit("a", "g.py")], [])))
+    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] < 3
+    assert len(Tables.open(location).named(["a"])) == 7
+
+
+def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
+    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(batch_of(("a.py", [unit("apple", "a.py")], [])))
+    writer = write(batch_of(("b.py", [unit("apple", "b.py")], [])))
+    index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
+    assert index.num_unindexed_rows == 1
+    assert len(Tables.open(location).full_text("methods", "apple", 5)) == 2
+    monkeypatch.setattr("codeqa.store.writer.UNINDEXED_ROWS", 0)
+    writer = write(batch_of(("c.py", [unit("apple", "c.py")], [])))
+    index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
+    assert index.num_unindexed_rows == 0
+    assert len(Tables.open(location).full_text("methods", "apple", 5)) == 3
+
+
+def test_readers_never_see_an_error_while_a_writer_writes(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(20)]))
+    tables = Tables.open(location)
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            try:
+                assert tables.full_text("methods", "a", 50)
+                assert tables.named(["a"])
+                tables.counts()
+                assert tables.files()
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for round_ in range(4):
+        files = [(f"f{n}.py", [unit("a", f"f{n}.py", line=round_ + 2)], []) for n in range(20)]
+        write(batch_of(*files, digest=f"h{round_}"), rebuild=round_ % 2 == 1)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert errors == []
+    fresh = Tables.open(location)
+    assert {u.start_line for u in fresh.named(["a"])} == {5}
+
+
+def test_search_text_of_a_class_holds_its_head_and_signatures_only() -> None:
+    whole = Unit(
+        path="src/deep/store.py",
+        language="python",
+        kind="class",
+        name="UserStore",
+        qualified_name="UserStore",
+        source_code='class UserStore:\n    """Keeps."""\n    def get(self):\n        secret()',
+        start_line=5,
+        end_line=8,
+        head_end_line=6,
+        method_declarations=("def get(self):",),
+    )
+    text = search_text(whole).split()
+    assert {"src", "deep", "store", "user", "userstore", "keeps", "get"} <= set(text)
+    assert "secret" not in text
+    assert text.count("userstore") == 3
+
+
+def test_locations_are_readable_distinct_and_outside_the_repository(
+    settings: Settings, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "x" / "my app", tmp_path / "y" / "my app"
+    first.mkdir(parents=True)
+    second.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(first)
+    one, two = locate(settings, first), locate(settings, second)
+    assert one.id.startswith("my-app-") and two.id.startswith("my-app-")
+    assert one.folder != two.folder
+    assert locate(settings, tmp_path / "link") == one
+    assert not one.folder.is_relative_to(first)
+    save_location(one)
+    save_location(two)
+    assert list_locations(settings) == sorted((one, two), key=lambda place: place.id)
+    assert local_bytes(one) > 0
+    remove(settings, one)
+    assert list_locations(settings) == [two]
+    with pytest.raises(NotFoundError):
+        remove(settings, one)
+    with pytest.raises(RepositoryError, match="not a folder"):
+        locate(settings, tmp_path / "absent")
+
+
+def test_the_tables_alone_can_lie_elsewhere(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    root.mkdir()
+    there = load_settings(data=tmp_path / "data", tables=str(tmp_path / "elsewhere"))
+    remote = load_settings(data=tmp_path / "data", tables="s3://bucket/codeqa/")
+    assert Path(locate(there, root).tables).parent == tmp_path / "elsewhere"
+    assert locate(there, root).folder.is_relative_to(tmp_path / "data")
+    assert locate(remote, root).tables.startswith("s3://bucket/codeqa/repo-")
+    assert not locate(remote, root).tables_are_local
