@@ -1,0 +1,258 @@
+"""Finding embeddings in LanceDB's registry and making them behave.
+
+Every function of the registry comes out as an Embedding: batches are ours, waiting is
+bounded, failures are sentences, and the dimension is checked on every answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.cut import cut
+from codeqa.embeddings.failures import KEPT, explain
+from codeqa.embeddings.http import http_function
+from codeqa.errors import EmbeddingError, SettingsError
+from codeqa.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FAST_ALIAS = "codeqa-fast"
+"""A function registered under this name is the fast embedding: it fills `vector` of every
+row in the first pass. It must answer without a network, thousands of texts per second."""
+
+ATTEMPTS = 4
+FIRST_WAIT = 1.0
+"""Seconds before the second try; doubled for each further one."""
+LONGEST_WAIT = 30.0
+"""Seconds; a provider that asks for more is reported instead of waited for."""
+
+FAST_TOKENS = 8_191
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider that speaks OpenAI's API; `dimensions` are of its known models."""
+
+    title: str
+    key_variable: str
+    url: str
+    dimensions: dict[str, int]
+    shortens: tuple[str, ...] = ()
+    """Beginnings of the names of models that give shorter vectors on request."""
+    task_query: str = ""
+    task_passage: str = ""
+
+
+PROVIDERS = {
+    "openai": Provider(
+        "OpenAI",
+        "OPENAI_API_KEY",
+        "https://api.openai.com/v1",
+        {
+            "text-embedding-3-large": 3072,
+            "text-embedding-3-small": 1536,
+            "text-embedding-ada-002": 1536,
+        },
+        ("text-embedding-3",),
+    ),
+    "jina": Provider(
+        "Jina",
+        "JINA_API_KEY",
+        "https://api.jina.ai/v1",
+        {"jina-embeddings-v3": 1024, "jina-embeddings-v2-base-code": 768},
+        ("jina-embeddings-v3",),
+        "retrieval.query",
+        "retrieval.passage",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryEmbedding:
+    """An Embedding made of a function of LanceDB's registry."""
+
+    name: str
+    version: str
+    dimension: int
+    max_tokens: int
+    function: Any
+    """An instance of LanceDB's EmbeddingFunction."""
+    title: str
+    host: str = ""
+    key_variable: str = ""
+    pause: Callable[[float], None] = time.sleep
+
+    def embed_query(self, text: str) -> np.ndarray:
+        short = cut(text, self.max_tokens)
+        found = self._patiently(lambda: self.function.compute_query_embeddings(short))
+        vector: np.ndarray = self._checked(found, 1)[0]
+        return vector
+
+    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
+        short = [cut(text, self.max_tokens) for text in texts]
+        found = self._patiently(lambda: self.function.compute_source_embeddings(short))
+        return self._checked(found, len(short))
+
+    def _patiently(self, request: Callable[[], T]) -> T:
+        """Run `request`, again where that may help, for at most a minute or so."""
+        wait = FIRST_WAIT
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return request()
+            except Exception as error:
+                failure = explain(error, self.title, self.host, self.key_variable)
+                asked = failure.wait
+                if asked is None or asked > LONGEST_WAIT or attempt == ATTEMPTS:
+                    raise failure.error from error
+                self.pause(max(asked, wait))
+                wait *= 2
+        raise AssertionError("unreachable")
+
+    def _checked(self, found: Sequence[Any], count: int) -> np.ndarray:
+        import numpy as np
+
+        if len(found) != count or any(vector is None for vector in found):
+            given = sum(vector is not None for vector in found)
+            raise EmbeddingError(f"{self.title} answered {count} texts with {given} vectors.", KEPT)
+        lengths = {len(vector) for vector in found}
+        if lengths - {self.dimension}:
+            other = max(lengths - {self.dimension})
+            raise EmbeddingError(
+                f"{self.name} gives vectors of {other} dimensions, {self.dimension} were expected.",
+                f"Set CODEQA_EMBEDDING_DIMENSION={other}, or unset it.",
+            )
+        vectors = np.asarray(found, dtype=np.float32).reshape(count, self.dimension)
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", KEPT)
+        return vectors
+
+
+def fast_embedding() -> Embedding | None:
+    """The embedding of the first pass: what is registered as FAST_ALIAS, else None."""
+    from lancedb.embeddings import get_registry
+
+    try:
+        kind: Any = get_registry().get(FAST_ALIAS)
+    except KeyError:
+        return None
+    function = kind.create()
+    return RegistryEmbedding(
+        name=str(getattr(function, "name", FAST_ALIAS)),
+        version=str(getattr(function, "version", "1")),
+        dimension=int(function.ndims()),
+        max_tokens=FAST_TOKENS,
+        function=function,
+        title=FAST_ALIAS,
+    )
+
+
+def chosen_embedding(settings: Settings) -> Embedding | None:
+    """The embedding that CODEQA_EMBEDDING names, None when it names none.
+
+    Nothing is sent yet. Raises SettingsError for a name that cannot be, EmbeddingError
+    for a missing key or package.
+    """
+    if not settings.embedding:
+        return None
+    provider, _, name = settings.embedding.partition("/")
+    if not provider or not name:
+        raise SettingsError(
+            f"CODEQA_EMBEDDING is {settings.embedding!r}, not of the form provider/name.",
+            "For example openai/text-embedding-3-large or jina/jina-embeddings-v3.",
+        )
+    if provider in PROVIDERS:
+        return _of_provider(settings, PROVIDERS[provider], provider, name)
+    return _of_registry(settings, provider, name)
+
+
+def query_embedding(settings: Settings, name: str) -> Embedding | None:
+    """The embedding called `name` for questions, when it is the fast or the chosen one."""
+    if settings.embedding == name:
+        return chosen_embedding(settings)
+    fast = fast_embedding()
+    return fast if fast is not None and fast.name == name else None
+
+
+def _of_provider(settings: Settings, provider: Provider, alias: str, name: str) -> Embedding:
+    from lancedb.embeddings import get_registry
+
+    secret = settings.openai_api_key if alias == "openai" else settings.jina_api_key
+    url = settings.openai_base_url if alias == "openai" else settings.jina_base_url
+    key = secret.get_secret_value()
+    if not key and not url:
+        raise EmbeddingError(
+            f"{provider.title} was chosen as embedding, but {provider.key_variable} is not set.",
+            f"Set {provider.key_variable}, or unset CODEQA_EMBEDDING.",
+        )
+    known = provider.dimensions.get(name, 0)
+    dimension = settings.embedding_dimension or known
+    if not dimension:
+        raise _unknown_dimension(settings.embedding)
+    # LanceDB refuses literal keys, so that none ends up in a table's metadata.
+    variable = f"codeqa_{alias}_key"
+    get_registry().set_var(variable, key or "none")
+    kind: Any = http_function()
+    function = kind.create(
+        name=name,
+        dim=dimension,
+        send_dimension=dimension != known and name.startswith(provider.shortens),
+        base_url=url or (None if alias == "openai" else provider.url),
+        api_key=f"$var:{variable}",
+        task_query=provider.task_query,
+        task_passage=provider.task_passage,
+    )
+    return RegistryEmbedding(
+        name=settings.embedding,
+        version="1",
+        dimension=dimension,
+        max_tokens=settings.embedding_tokens,
+        function=function,
+        title=provider.title,
+        host=urlsplit(url or provider.url).netloc,
+        key_variable=provider.key_variable,
+    )
+
+
+def _of_registry(settings: Settings, provider: str, name: str) -> Embedding:
+    from lancedb.embeddings import get_registry
+
+    registry = get_registry()
+    try:
+        kind: Any = registry.get(provider)
+    except KeyError:
+        known = ", ".join(sorted({*PROVIDERS, *registry._functions} - {FAST_ALIAS}))
+        raise SettingsError(
+            f"CODEQA_EMBEDDING names the provider {provider!r}, which LanceDB does not know.",
+            f"Known are {known}.",
+        ) from None
+    key_variable = f"{provider.upper().replace('-', '_')}_API_KEY"
+    try:
+        function = kind.create(name=name) if "name" in kind.model_fields else kind.create()
+        dimension = settings.embedding_dimension or int(function.ndims())
+    except Exception as error:
+        if isinstance(error, NotImplementedError | TypeError):
+            raise _unknown_dimension(settings.embedding) from error
+        raise explain(error, settings.embedding, "", key_variable).error from error
+    return RegistryEmbedding(
+        name=settings.embedding,
+        version=str(getattr(function, "version", "1")),
+        dimension=dimension,
+        max_tokens=settings.embedding_tokens,
+        function=function,
+        title=settings.embedding,
+        key_variable=key_variable,
+    )
+
+
+def _unknown_dimension(name: str) -> SettingsError:
+    return SettingsError(
+        f"The dimension of {name} is not known.", "Set CODEQA_EMBEDDING_DIMENSION to it."
+    )

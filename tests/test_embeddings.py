@@ -1,0 +1,440 @@
+"""Embeddings: what is sent, what comes back, and what is said when it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codeqa.embeddings import (
+    FAST_ALIAS,
+    Embedding,
+    chosen_embedding,
+    fast_embedding,
+    query_embedding,
+)
+from codeqa.embeddings.cut import cut
+from codeqa.embeddings.http import REQUEST_TOKENS, requests_of
+from codeqa.embeddings.registry import RegistryEmbedding
+from codeqa.errors import EmbeddingError, IndexFormatError, SettingsError
+from codeqa.indexing import Indexer
+from codeqa.settings import Settings, load_settings
+from codeqa.store import EmbeddingRecord, Tables, locate
+from codeqa.tokens import estimate_tokens
+from codeqa.types import Progress
+from tests.openai_server import Reply, ScriptedServer, failure, openai_server
+
+WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
+DIMENSION = 16
+FILES = {
+    "app.py": "def load_config(path):\n    return path\n\n\ndef render(page):\n    return page\n",
+    "store.py": "class UserStore:\n    def find_user(self, key):\n        return key\n",
+    "README.md": "# Manual\n\nHow to load the config.\n",
+}
+
+
+def bag(text: str) -> list[float]:
+    """A bag of hashed words: texts that share words lie near each other."""
+    vector = np.zeros(DIMENSION, dtype=np.float32)
+    for word in re.findall(r"[a-z]+", text.lower()):
+        digest = hashlib.blake2b(word.encode(), digest_size=2).digest()
+        vector[int.from_bytes(digest, "big") % DIMENSION] += 1
+    return [float(value) for value in vector + 0.01]
+
+
+@pytest.fixture
+def sent() -> list[list[str]]:
+    """Batches of texts that the test embeddings were given."""
+    return []
+
+
+@pytest.fixture
+def register(sent: list[list[str]]) -> Iterator[Callable[..., None]]:
+    """`register(alias, version)` puts a deterministic embedding into LanceDB's registry."""
+    from lancedb.embeddings import TextEmbeddingFunction, get_registry
+
+    registry = get_registry()
+    before = dict(registry._functions)
+
+    def add(alias: str, version: str = "1", dimension: int = DIMENSION) -> None:
+        class BagOfWords(TextEmbeddingFunction):
+            name: str = "bag"
+
+            @property
+            def version(self) -> str:
+                return version
+
+            def ndims(self) -> int:
+                return dimension
+
+            def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
+                sent.append(list(texts))
+                return [(bag(text) * 3)[:dimension] for text in texts]
+
+        registry._functions.pop(alias, None)
+        registry.register(alias)(BagOfWords)
+
+    yield add
+    registry._functions.clear()
+    registry._functions.update(before)
+
+
+def embeddings(body: dict[str, Any], dimension: int) -> Reply:
+    data = [
+        {"object": "embedding", "index": index, "embedding": [1.0] * (dimension - 1) + [index]}
+        for index in range(len(body["input"]))
+    ]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return 200, {}, {"object": "list", "data": data[::-1], "model": "m", "usage": usage}
+
+
+def openai_settings(server: ScriptedServer, **more: Any) -> Settings:
+    values = {"embedding": "openai/text-embedding-3-large", "embedding_dimension": 8, **more}
+    return load_settings(openai_base_url=server.base_url, openai_api_key="sk-test", **values)
+
+
+def impatient(embedding: Embedding | None, pauses: list[float]) -> Embedding:
+    assert isinstance(embedding, RegistryEmbedding)
+    return dataclasses.replace(embedding, pause=pauses.append)
+
+
+# The client against a server
+
+
+def test_openai_gets_texts_and_the_dimension_and_gives_vectors_in_order() -> None:
+    with openai_server(lambda path, body: embeddings(body, 8)) as server:
+        embedding = chosen_embedding(openai_settings(server))
+        assert embedding is not None
+        vectors = embedding.embed_passages(["one", "two", "three"])
+        assert vectors.shape == (3, 8) and vectors.dtype == np.float32
+        assert vectors[:, -1].tolist() == [0, 1, 2]
+        assert embedding.embed_query("question").shape == (8,)
+    path, body = server.requests[0]
+    assert path.endswith("/embeddings")
+    assert body["model"] == "text-embedding-3-large"
+    assert body["input"] == ["one", "two", "three"]
+    assert body["dimensions"] == 8
+    assert server.headers[0]["authorization"] == "Bearer sk-test"
+
+
+def test_the_known_models_have_their_dimensions() -> None:
+    keys = {"openai_api_key": "k", "jina_api_key": "k"}
+    large = chosen_embedding(load_settings(embedding="openai/text-embedding-3-large", **keys))
+    jina = chosen_embedding(load_settings(embedding="jina/jina-embeddings-v3", **keys))
+    assert large is not None and (large.dimension, large.max_tokens) == (3072, 8191)
+    assert jina is not None and jina.dimension == 1024
+
+
+def test_jina_is_told_queries_from_passages() -> None:
+    with openai_server(lambda path, body: embeddings(body, 1024)) as server:
+        settings = load_settings(
+            embedding="jina/jina-embeddings-v3", jina_base_url=server.base_url, jina_api_key="j"
+        )
+        embedding = chosen_embedding(settings)
+        assert embedding is not None
+        embedding.embed_passages(["text"])
+        embedding.embed_query("question")
+    assert [body["task"] for _, body in server.requests] == ["retrieval.passage", "retrieval.query"]
+    assert "dimensions" not in server.requests[0][1]
+    assert server.headers[0]["authorization"] == "Bearer j"
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
+    replies = [failure(429, "slow down", {"Retry-After": "7"}), failure(503, "busy")]
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        return replies.pop(0) if replies else embeddings(body, 8)
+
+    pauses: list[float] = []
+    with openai_server(script) as server:
+        embedding = impatient(chosen_embedding(openai_settings(server)), pauses)
+        assert embedding.embed_passages(["a"]).shape == (1, 8)
+    assert pauses == [7.0, 2.0]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "message", "hint", "tries"),
+    [
+        (failure(401, "bad key"), r"refused the key \(status 401\)", "OPENAI_API_KEY", 1),
+        (failure(404, "no model"), "does not know the model", "CODEQA_EMBEDDING", 1),
+        (failure(400, "too long"), r"rejected the request.*too long", "CODEQA_EMBEDDING", 1),
+        (failure(429, "slow"), "limits the rate", "CODEQA_EMBEDDING_BATCH", 4),
+        (failure(429, "slow", {"Retry-After": "600"}), "asks to wait 600 s", "kept", 1),
+        (failure(429, "insufficient_quota"), "quota .* is used up", "kept", 1),
+        (failure(500, "oops"), r"failed \(status 500\)", "kept", 4),
+    ],
+    ids=["401", "404", "400", "429", "429-long", "quota", "500"],
+)
+def test_each_refusal_says_what_it_is_and_what_to_do(
+    reply: Reply, message: str, hint: str, tries: int
+) -> None:
+    with openai_server(lambda path, body: reply) as server:
+        embedding = impatient(chosen_embedding(openai_settings(server)), [])
+        with pytest.raises(EmbeddingError, match=message) as caught:
+            embedding.embed_passages(["text"])
+    assert hint in caught.value.hint
+    assert "127.0.0.1" in caught.value.message
+    assert "\n" not in str(caught.value)
+    assert len(server.requests) == tries
+
+
+def test_an_unreachable_host_is_named() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+    settings = load_settings(
+        embedding="openai/text-embedding-3-large", openai_base_url=url, openai_api_key="k"
+    )
+    pauses: list[float] = []
+    embedding = impatient(chosen_embedding(settings), pauses)
+    with pytest.raises(EmbeddingError, match=r"127\.0\.0\.1:\d+\) cannot be reached") as caught:
+        embedding.embed_query("question")
+    assert "network" in caught.value.hint
+    assert len(pauses) == 3
+
+
+def test_another_dimension_than_expected_names_both_and_the_setting() -> None:
+    with openai_server(lambda path, body: embeddings(body, 5)) as server:
+        embedding = chosen_embedding(openai_settings(server))
+        assert embedding is not None
+        with pytest.raises(EmbeddingError, match="5 dimensions, 8 were expected") as caught:
+            embedding.embed_passages(["text"])
+    assert "CODEQA_EMBEDDING_DIMENSION=5" in caught.value.hint
+
+
+def test_a_missing_key_is_named_before_anything_is_sent() -> None:
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY is not set"):
+        chosen_embedding(load_settings(embedding="openai/text-embedding-3-large"))
+    with pytest.raises(EmbeddingError, match="JINA_API_KEY is not set"):
+        chosen_embedding(load_settings(embedding="jina/jina-embeddings-v3"))
+
+
+def test_names_that_cannot_be_say_what_can() -> None:
+    with pytest.raises(SettingsError, match="provider/name"):
+        chosen_embedding(load_settings(embedding="large"))
+    with pytest.raises(SettingsError, match=r"LanceDB does not know.*jina.*openai"):
+        chosen_embedding(load_settings(embedding="nobody/model"))
+    with pytest.raises(SettingsError, match="CODEQA_EMBEDDING_DIMENSION"):
+        chosen_embedding(load_settings(embedding="openai/own-model", openai_api_key="k"))
+
+
+def test_a_missing_package_of_a_provider_is_named() -> None:
+    chosen = load_settings(embedding="sentence-transformers/all-MiniLM-L6-v2")
+    with pytest.raises(EmbeddingError, match="package that is not installed") as caught:
+        chosen_embedding(chosen)
+    assert "Install" in caught.value.hint
+
+
+def test_keys_alone_choose_nothing() -> None:
+    assert chosen_embedding(load_settings(openai_api_key="k", jina_api_key="k")) is None
+    assert fast_embedding() is None
+
+
+# Cutting
+
+
+def test_texts_are_cut_between_lines() -> None:
+    text = "\n".join(f"line {number} of the text" for number in range(100))
+    short = cut(text, 50)
+    assert text.startswith(short + "\n")
+    assert 30 < estimate_tokens(short) <= 50
+    assert cut("short", 50) == "short"
+
+
+@pytest.mark.parametrize("text", ["x" * 10_000, "漢" * 10_000, "x漢" * 5_000 + "\nend"])
+def test_a_single_long_line_is_cut_inside(text: str) -> None:
+    short = cut(text, 100)
+    assert text.startswith(short)
+    assert 80 < estimate_tokens(short) <= 100
+
+
+def test_requests_stay_below_the_providers_limit() -> None:
+    texts = ["word " * 20_000] * 20
+    parts = list(requests_of(texts))
+    assert [text for part in parts for text in part] == texts
+    assert all(sum(map(estimate_tokens, part)) <= REQUEST_TOKENS for part in parts)
+
+
+# Filling the tables
+
+
+@pytest.fixture
+def indexer(settings: Settings, tmp_path: Path, write_files: WriteFiles) -> Indexer:
+    return Indexer(settings, locate(settings, write_files(tmp_path / "repo", FILES)))
+
+
+def choosing(indexer: Indexer, name: str, **more: Any) -> Indexer:
+    settings = indexer.settings.model_copy(update={"embedding": name, **more})
+    return Indexer(settings, indexer.location)
+
+
+def test_the_fast_embedding_fills_every_row_in_the_first_pass(
+    indexer: Indexer, register: Callable[..., None]
+) -> None:
+    register(FAST_ALIAS)
+    summary = indexer.run()
+    tables = Tables.open(indexer.location)
+    counts = tables.counts()
+    assert (
+        counts.embedded == counts.units == (summary.methods + summary.classes + summary.documents)
+    )
+    record = EmbeddingRecord("bag", "1", DIMENSION)
+    assert tables.vector_columns() == [("vector", record)]
+    fast = query_embedding(indexer.settings, "bag")
+    assert fast is not None
+    vector = fast.embed_passages([_code(tables, "load_config")])[0]
+    best = tables.nearest("methods", "vector", vector, 1)
+    assert [(unit.name, round(score, 2)) for unit, score in best] == [("load_config", 1.0)]
+    status = indexer.status()
+    assert (status.embedding, status.embedded) == ("bag", counts.units)
+
+
+def _code(tables: Tables, name: str) -> str:
+    from codeqa.unit_text import unit_text
+
+    return unit_text(tables.named([name.replace("_", "")])[0])
+
+
+def test_another_fast_embedding_is_refused_on_open_and_rebuilt_by_the_next_run(
+    indexer: Indexer, register: Callable[..., None]
+) -> None:
+    register(FAST_ALIAS)
+    indexer.run()
+    register(FAST_ALIAS, "2", 24)
+    newer = EmbeddingRecord("bag", "2", 24)
+    with pytest.raises(IndexFormatError, match=r"version 1, 16 dim.*version 2, 24 dim"):
+        Tables.open(indexer.location, expected=newer)
+    assert Tables.open(indexer.location).vector_columns() == []
+    indexer.run()
+    tables = Tables.open(indexer.location, expected=newer)
+    assert tables.counts().embedded == tables.counts().units
+
+
+def test_the_chosen_embedding_fills_its_own_column_behind(
+    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
+) -> None:
+    register("bags")
+    seen: list[Progress] = []
+    chosen = choosing(indexer, "bags/bag", embedding_batch=2)
+    chosen.run(seen.append)
+    tables = Tables.open(indexer.location)
+    counts = tables.counts()
+    assert counts.refined == counts.units and counts.embedded == 0
+    assert tables.vector_columns() == [
+        ("vector_refined", EmbeddingRecord("bags/bag", "1", DIMENSION))
+    ]
+    assert max(map(len, sent)) == 2
+    steps = [step for step in seen if step.phase == "embedding"]
+    assert (steps[-1].done, steps[-1].total) == (counts.units, counts.units)
+    assert {file.tier for file in tables.files()} == {"refined"}
+    vector = np.array(bag(_code(tables, "find_user")), dtype=np.float32)
+    best = tables.nearest("methods", "vector_refined", vector, 1)
+    assert best[0][0].name == "find_user"
+    assert chosen.status().embedded == counts.units
+    assert chosen.status().embedding == "bags/bag"
+    sent.clear()
+    chosen.run()
+    assert sent == []
+
+
+def test_an_edit_embeds_only_the_units_whose_text_it_changed(
+    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
+) -> None:
+    register("bags")
+    chosen = choosing(indexer, "bags/bag")
+    chosen.run()
+    sent.clear()
+    target = indexer.location.root / "app.py"
+    target.write_text(target.read_text().replace("return page", "return page + 1"))
+    chosen.run()
+    assert [re.findall("name: (.*)", text)[0] for batch in sent for text in batch] == ["render"]
+    counts = Tables.open(indexer.location).counts()
+    assert counts.refined == counts.units
+
+
+def test_a_rebuild_keeps_the_vectors_that_were_paid_for(
+    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
+) -> None:
+    register("bags")
+    chosen = choosing(indexer, "bags/bag")
+    chosen.run()
+    sent.clear()
+    chosen.run(full=True)
+    assert sent == []
+    counts = Tables.open(indexer.location).counts()
+    assert counts.refined == counts.units
+
+
+def test_another_chosen_embedding_refills_without_parsing_again(
+    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
+) -> None:
+    register("bags")
+    register("wide", dimension=32)
+    choosing(indexer, "bags/bag").run()
+    sent.clear()
+    summary = choosing(indexer, "wide/bag").run()
+    assert (summary.changed, summary.unchanged) == (0, 3)
+    tables = Tables.open(indexer.location)
+    counts = tables.counts()
+    assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
+    assert counts.refined == counts.units == sum(map(len, sent))
+    assert tables.full_text("methods", "config", 5)
+
+
+def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
+    indexer: Indexer, register: Callable[..., None]
+) -> None:
+    answers = 0
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        nonlocal answers
+        answers += 1
+        return embeddings(body, 8) if answers != 2 else failure(401, "expired")
+
+    with openai_server(script) as server:
+        settings = indexer.settings.model_copy(
+            update={
+                "embedding": "openai/text-embedding-3-large",
+                "embedding_dimension": 8,
+                "embedding_batch": 1,
+                "openai_base_url": server.base_url,
+            }
+        )
+        chosen = Indexer(settings, indexer.location)
+        with pytest.raises(EmbeddingError, match="refused the key") as caught:
+            chosen.run()
+        assert "can be searched" in caught.value.hint
+        tables = Tables.open(indexer.location)
+        assert tables.full_text("methods", "config", 5)
+        status = chosen.status()
+        assert status.state == "ready" and "refused the key" in status.error
+        chosen.run()
+    counts = Tables.open(indexer.location).counts()
+    assert counts.refined == counts.units
+    assert chosen.status().error == ""
+
+
+def test_nothing_is_sent_unless_a_setting_names_the_provider(indexer: Indexer) -> None:
+    with openai_server(lambda path, body: embeddings(body, 8)) as server:
+        settings = load_settings(
+            data=indexer.settings.data, openai_base_url=server.base_url, openai_api_key="k"
+        )
+        Indexer(settings, indexer.location).run()
+    assert server.requests == []
+
+
+def test_without_refining_nothing_is_embedded(
+    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
+) -> None:
+    register("bags")
+    choosing(indexer, "bags/bag").run(refine=False)
+    assert sent == []
+    assert Tables.open(indexer.location).counts().refined == 0
