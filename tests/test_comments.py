@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codeqa import llm
 from codeqa.errors import ModelError
+from codeqa.indexing import Indexer
 from codeqa.indexing.comments import MAX_CHARACTERS, describe, worth_describing
 from codeqa.llm import Message
+from codeqa.settings import Settings
 from codeqa.state import State
+from codeqa.store import Tables, locate
 from codeqa.types import Progress, Unit
-from tests.openai_server import completion, openai_server
+from tests.openai_server import Reply, completion, openai_server
 
 
 def method(name: str, lines: int = 6) -> Unit:
@@ -21,12 +26,12 @@ def method(name: str, lines: int = 6) -> Unit:
 
 
 def test_a_model_over_http_describes_each_method() -> None:
-    def script(path: str, body: dict[str, object]) -> object:
-        text = str(body["messages"][1]["content"])  # type: ignore[index]
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        text = str(body["messages"][1]["content"])
         return completion(f"About  {text.split('def ')[1].split('(')[0]}\nin two lines.")
 
     units = [method(f"f{n}") for n in range(20)]
-    with openai_server(script) as server:  # type: ignore[arg-type]
+    with openai_server(script) as server:
         complete = llm.connect(llm.Endpoint(server.base_url, "m", "k"))
         texts = {unit.name: text for unit, text in describe(units, complete, model="m")}
     assert texts == {f"f{n}": f"About f{n} in two lines." for n in range(20)}
@@ -106,3 +111,54 @@ def test_short_methods_and_classes_are_left_alone() -> None:
     long, short = method("long"), method("short", 2)
     klass = Unit("a.py", "python", "class", "C", "C", "class C: ...", 1, 50)
     assert worth_describing([long, short, klass]) == [long]
+
+
+def test_a_description_is_searched_with_its_method(
+    tmp_path: Path,
+    settings: Settings,
+    write_files: Callable[[Path, Mapping[str, str]], Path],
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    body = "def f(x):\n    a = x\n    b = a\n    return b\n"
+    repo = write_files(tmp_path / "repo", {"a.py": body, "b.py": body.replace("f(", "g(")})
+    location = locate(settings, repo)
+    Indexer(settings, location).run()
+    assert Tables.open(location).full_text("methods", "zebra", 5) == []
+
+    def script(path: str, request: dict[str, Any]) -> Reply:
+        zebra = "def f(" in request["messages"][1]["content"]
+        return completion("Counts the zebra stripes." if zebra else "Does something else.")
+
+    with openai_server(script) as server:
+        arguments = ("llm_comments.py", repo, "--model", "m", "--yes")
+        environment = {"OPENAI_BASE_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
+        first = run_python(*arguments, env=environment)
+        second = run_python(*arguments, env=environment)
+    assert first.returncode == 0, first.stderr
+    assert "2 descriptions written" in first.stdout
+    assert "127.0.0.1" in first.stdout
+    assert "0 descriptions written" in second.stdout
+    assert len(server.requests) == 2
+
+    tables = Tables.open(location)
+    (unit, _), *others = tables.full_text("methods", "zebra", 5)
+    assert unit.name == "f" and others == []
+    assert tables.counts().methods == 2
+
+
+def test_without_a_terminal_nothing_is_sent_unasked(
+    tmp_path: Path,
+    settings: Settings,
+    write_files: Callable[[Path, Mapping[str, str]], Path],
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    repo = write_files(
+        tmp_path / "repo", {"a.py": "def f(x):\n    a = x\n    b = a\n    return b\n"}
+    )
+    Indexer(settings, locate(settings, repo)).run()
+    with openai_server(lambda path, body: completion("d")) as server:
+        environment = {"OPENAI_BASE_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
+        result = run_python("llm_comments.py", repo, "--model", "m", env=environment)
+    assert result.returncode == 2
+    assert "--yes" in result.stderr
+    assert server.requests == []

@@ -12,10 +12,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from codeqa.errors import CodeQAError
+from codeqa.indexing.lock import hold
 from codeqa.llm import Complete
 from codeqa.prompts import render_prompt
+from codeqa.settings import Settings
 from codeqa.state import State
-from codeqa.types import Progress, Unit
+from codeqa.store import Filter, Location, Tables
+from codeqa.types import METHOD_KINDS, Progress, Unit
 
 CONCURRENT = 16
 """Requests in flight (S0.20)."""
@@ -26,7 +29,60 @@ MAX_CHARACTERS = 12_000
 WORTH_LINES = 3
 """Shorter definitions say themselves what they do."""
 
+ROWS_PER_COMMIT = 64
+"""Descriptions written at once: what a killed run has to write, not to buy, again."""
+
 Described = tuple[Unit, str]
+
+
+def candidates(location: Location) -> list[Unit]:
+    """Methods of the index of `location` that are worth a description, source code first.
+
+    Raises IndexMissingError when nothing was indexed.
+    """
+    methods = Tables.open(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS))))
+    return sorted(worth_describing(methods), key=lambda unit: unit.role != "source")
+
+
+def add_comments(
+    settings: Settings,
+    location: Location,
+    units: Sequence[Unit],
+    complete: Complete,
+    model: str,
+    progress: Callable[[Progress], None] | None = None,
+) -> int:
+    """Describe `units` and write the descriptions into their rows; returns rows changed.
+
+    What was bought is kept even when the run fails or is stopped. Raises ModelError.
+    """
+    from codeqa.store.comments import write_comments
+    from codeqa.store.writer import Writer
+
+    changed = 0
+    with hold(location):
+        meta = Tables.open(location).meta()
+        writer = Writer.open(location, meta.parser, meta.vector)
+        described = describe(
+            units,
+            complete,
+            model=model,
+            cache=State(settings.data_dir),
+            config_dir=settings.config_dir,
+            progress=progress,
+        )
+        waiting: dict[str, str] = {}
+        try:
+            for unit, text in described:
+                waiting[unit.id] = text
+                if len(waiting) >= ROWS_PER_COMMIT:
+                    changed += write_comments(writer, waiting)
+                    waiting.clear()
+        finally:
+            changed += write_comments(writer, waiting)
+            if changed:
+                writer.tidy()
+    return changed
 
 
 def worth_describing(units: Iterable[Unit]) -> list[Unit]:

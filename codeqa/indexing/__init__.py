@@ -1,0 +1,8 @@
+"""From a repository to its tables: plan, parse, write, refine.
+
+Importing this package is free; parsing and the database are loaded by the first run.
+"""
+
+from codeqa.indexing.indexer import Indexer
+
+__all__ = ["Indexer"]

@@ -1,0 +1,255 @@
+"""One repository's index: running, watching and describing its indexing."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
+from codeqa.errors import CodeQAError, EmbeddingError, IndexMissingError
+from codeqa.indexing.build import CancelledError, Outcome, build
+from codeqa.indexing.fingerprint import parser_fingerprint
+from codeqa.indexing.lock import Holder, hold, holder_of
+from codeqa.indexing.memory import peak_memory_meter
+from codeqa.indexing.plan import Plan, make_plan
+from codeqa.indexing.record import Recorder, read_record
+from codeqa.indexing.refine import refine
+from codeqa.parsing.walk import walk
+from codeqa.settings import Settings
+from codeqa.store.location import Location, local_bytes, save_location
+from codeqa.store.meta import record_of
+from codeqa.store.records import SKIPPED, Counts, FileRecord
+from codeqa.store.tables import Tables
+from codeqa.store.writer import Writer
+from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
+
+Listener = Callable[[Progress], None]
+
+
+class Indexer:
+    """Indexes the repository of `location`, in the foreground or behind a page."""
+
+    def __init__(self, settings: Settings, location: Location) -> None:
+        self.settings = settings
+        self.location = location
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def run(
+        self,
+        progress: Listener | None = None,
+        *,
+        refine: bool = True,
+        full: bool = False,
+        wait: bool = True,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> IndexSummary:
+        """Bring the index up to date and say what that took.
+
+        Text and symbols of every file come first and are searchable as they are
+        committed; then, with `refine`, units without a vector of the chosen embedding
+        get one. `full` reads every file again, beside the index in use. Raises
+        IndexBusyError (with `wait` false, when another run holds the index), UsageError,
+        RepositoryError and EmbeddingError; what was committed stays in each case.
+        """
+        started, started_ns = time.monotonic(), time.time_ns()
+        stop = cancelled or (lambda: False)
+        save_location(self.location)
+
+        def waiting(holder: Holder) -> None:
+            if progress is not None:
+                progress(Progress("waiting", 0, 0, f"the index is held by {holder}"))
+
+        with hold(self.location, wait=wait, waiting=waiting, cancelled=stop):
+            recorder = Recorder(self.location, progress)
+            meter = peak_memory_meter()
+
+            def step(value: Progress) -> None:
+                if value.done % 64 == 0 or value.done == value.total:
+                    meter()
+                recorder(value)
+
+            with _recorded(recorder):
+                fast = fast_embedding()
+                chosen = chosen_embedding(self.settings) if refine else None
+                writer, outcome, plan, manifest = self._first_pass(
+                    fast, full, started_ns, step, stop
+                )
+                if chosen is not None:
+                    recorder.state("refining")
+                    _refine(writer, chosen, self.settings, step, stop)
+        meter()
+        return self._summary(outcome, plan, manifest, time.monotonic() - started, meter())
+
+    def _first_pass(
+        self,
+        fast: Embedding | None,
+        full: bool,
+        started_ns: int,
+        progress: Listener,
+        cancelled: Callable[[], bool],
+    ) -> tuple[Writer, Outcome, Plan, dict[str, FileRecord]]:
+        progress(Progress("looking at files", 0, 0))
+        found = walk(self.location.root, max_file_bytes=self.settings.max_file_bytes)
+        parser, vector = parser_fingerprint(), record_of(fast)
+        writer = Writer.open(self.location, parser, vector, rebuild=full)
+        manifest = writer.manifest()
+        plan = make_plan(found, manifest, writer.checked_ns)
+        outcome = build(
+            self.settings, self.location, writer, plan, manifest, fast, progress, cancelled
+        )
+        if outcome.wrote:
+            progress(Progress("building the text index", 0, 0))
+            writer.tidy()
+            writer.finish(started_ns, parser, vector)
+        elif plan.read or not writer.meta.complete:
+            # Files whose times were too young to trust have now been compared by content.
+            writer.finish(started_ns, parser, vector)
+        return writer, outcome, plan, manifest
+
+    def _summary(
+        self,
+        outcome: Outcome,
+        plan: Plan,
+        manifest: dict[str, FileRecord],
+        seconds: float,
+        memory: int,
+    ) -> IndexSummary:
+        tables = Tables.open(self.location)
+        counts = tables.counts()
+        files = tables.files()
+        return IndexSummary(
+            repository=str(self.location.root),
+            files=counts.files,
+            methods=counts.methods,
+            classes=counts.classes,
+            documents=counts.documents,
+            references=counts.references,
+            changed=outcome.changed,
+            removed=len(plan.removed),
+            unchanged=outcome.unchanged,
+            replaced=sum(1 for record in files if record.replaced),
+            broken=sum(1 for record in files if record.broken),
+            skipped=_reasons(files),
+            seconds=seconds,
+            bytes_on_disk=local_bytes(self.location),
+            peak_memory=memory,
+        )
+
+    # Behind a page
+
+    def start_background(self, *, refine: bool = True) -> None:
+        """Run in a thread of its own; does nothing while one is running."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._stop.clear()
+
+        def work() -> None:
+            # The record keeps the error for the status; there is nobody to raise it to.
+            with contextlib.suppress(Exception):
+                self.run(refine=refine, cancelled=self._stop.is_set)
+
+        self._thread = threading.Thread(target=work, name="codeqa-index", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """Ask the background run to end after its batch, and wait for it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    # What there is
+
+    def status(self) -> IndexStatus:
+        """What the index holds and what any process is doing with it now."""
+        held = holder_of(self.location) is not None
+        record = read_record(self.location)
+        empty = IndexStatus(str(self.location.root), self.location.name, "missing")
+        try:
+            tables = Tables.open(self.location)
+            meta, counts, files = tables.meta(), tables.counts(), tables.files()
+        except IndexMissingError:
+            state = "indexing" if held else ("failed" if record.error else "missing")
+            return replace(empty, state=state, progress=record.progress, error=record.error)
+        except CodeQAError as failure:
+            state = "indexing" if held else "failed"
+            return replace(empty, state=state, progress=record.progress, error=str(failure))
+        state, error = _state(held, record.state, record.error, meta.complete, meta.dirty)
+        embedding, embedded = self._embedding(tables, counts)
+        return IndexStatus(
+            repository=str(self.location.root),
+            name=self.location.name,
+            state=state,
+            files=counts.files,
+            units=counts.units,
+            references=counts.references,
+            embedded=embedded,
+            embedding=embedding,
+            skipped=_reasons(files),
+            updated_at=meta.updated_at,
+            progress=record.progress if held else None,
+            error=error,
+        )
+
+    def _embedding(self, tables: Tables, counts: Counts) -> tuple[str, int]:
+        meta = tables.meta()
+        if self.settings.embedding:
+            same = meta.refined is not None and meta.refined.name == self.settings.embedding
+            return self.settings.embedding, counts.refined if same else 0
+        return (meta.vector.name, counts.embedded) if meta.vector else ("", 0)
+
+    def skipped(self) -> list[Skipped]:
+        """Files that are not indexed, each with its reason, by path."""
+        try:
+            files = Tables.open(self.location).files()
+        except IndexMissingError:
+            return []
+        return [Skipped(file.path, file.reason) for file in files if file.status == SKIPPED]
+
+
+def _refine(
+    writer: Writer,
+    chosen: Embedding,
+    settings: Settings,
+    progress: Listener,
+    cancelled: Callable[[], bool],
+) -> None:
+    try:
+        refine(writer, chosen, settings.embedding_batch, progress, cancelled)
+    except EmbeddingError as error:
+        kept = "Text and symbols are indexed and can be searched."
+        raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
+
+
+@contextlib.contextmanager
+def _recorded(recorder: Recorder) -> Iterator[None]:
+    recorder.state("indexing")
+    try:
+        yield
+    except (KeyboardInterrupt, CancelledError):
+        recorder.state("failed", "The last run was interrupted; the next one completes it.")
+        raise
+    except CodeQAError as error:
+        recorder.state("failed", str(error))
+        raise
+    except Exception as error:
+        recorder.state("failed", f"Unexpected {type(error).__name__}: {error}.")
+        raise
+    recorder.state("ready")
+
+
+def _state(held: bool, state: str, error: str, complete: bool, dirty: bool) -> tuple[str, str]:
+    if held:
+        return (state if state in ("indexing", "refining") else "indexing"), ""
+    if state in ("indexing", "refining") or (dirty and not error):
+        error = "The last run was interrupted; the next one completes it."
+    return ("ready" if complete else "failed"), error
+
+
+def _reasons(files: list[FileRecord]) -> dict[str, int]:
+    counted = Counter(file.reason for file in files if file.status == SKIPPED)
+    return dict(counted.most_common())

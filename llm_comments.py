@@ -1,0 +1,67 @@
+"""Describe methods with a language model: `python llm_comments.py <repo> --model NAME`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from codeqa.console import ProgressDisplay, front_door, run_main
+from codeqa.errors import UsageError
+from codeqa.indexing.comments import MAX_TOKENS, add_comments, candidates, describe
+from codeqa.llm import connect, endpoint
+from codeqa.settings import load_settings
+from codeqa.store import locate
+from codeqa.tokens import estimate_tokens
+
+__all__ = ["add_comments", "describe", "main"]
+
+EXAMPLES = (
+    "python llm_comments.py ~/src/flask --model gpt-4o-mini",
+    "OPENAI_BASE_URL=http://127.0.0.1:11434/v1 python llm_comments.py ~/src/flask --model qwen3",
+)
+
+
+def main() -> None:
+    """Command line of this script."""
+    parser = front_door(
+        "llm_comments.py",
+        "Write a description of two or three lines beside every method of an indexed repository. "
+        "It is searched and embedded with the code. The source of the methods is sent to the "
+        "model's host; known descriptions are not asked for again.",
+        EXAMPLES,
+    )
+    parser.add_argument("repo", type=Path, help="folder of an indexed repository")
+    parser.add_argument("--model", required=True, help="name of the model at its host")
+    parser.add_argument("--limit", type=int, metavar="N", help="describe at most N methods")
+    parser.add_argument("--yes", action="store_true", help="do not ask before sending")
+    arguments = parser.parse_args()
+    if arguments.limit is not None and arguments.limit < 1:
+        raise UsageError("--limit must be at least 1.")
+
+    settings = load_settings(arguments.repo)
+    target = endpoint(settings, arguments.model)
+    location = locate(settings, arguments.repo)
+    units = candidates(location)[: arguments.limit]
+    tokens = sum(estimate_tokens(unit.source_code) for unit in units)
+    print(
+        f"{len(units):,} methods, ≈ {tokens:,} tokens to {target.host} at most, "
+        f"≈ {len(units) * MAX_TOKENS:,} back."
+    )
+    if not arguments.yes and not _agreed(f"Send them to {target.host}?"):
+        print("Nothing was sent.")
+        return
+    with ProgressDisplay() as display:
+        changed = add_comments(settings, location, units, connect(target), arguments.model, display)
+    print(f"{changed:,} descriptions written.")
+    if settings.embedding and changed:
+        print("Run create_tables.py to embed the described methods again.")
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("Nobody is there to be asked.", "Add --yes to send without asking.")
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(main, program="llm_comments.py"))

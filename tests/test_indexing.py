@@ -1,0 +1,377 @@
+"""Indexing runs: what is new, changed, renamed, deleted or newly ignored, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from codeqa.errors import CodeQAError, IndexBusyError
+from codeqa.indexing import Indexer
+from codeqa.indexing.lock import hold, holder_of
+from codeqa.indexing.plan import make_plan
+from codeqa.indexing.record import read_record
+from codeqa.parsing.walk import FileEntry, Walk
+from codeqa.settings import Settings
+from codeqa.store import FileRecord, Tables, locate
+from codeqa.store.schema import TABLES
+from codeqa.types import Progress, Skipped
+from tests.index_rows import age, clean_rows, rows, versions
+
+FILES: dict[str, str | bytes] = {
+    "app.py": '"""The app."""\n\nfrom helpers import load\n\n\ndef main():\n    return load("x")\n',
+    "helpers.py": "def load(path):\n    return open(path).read()\n\n\n"
+    "class Store:\n    def get(self):\n        return load(self)\n",
+    "web/page.js": "export function render(x) {\n  return draw(x);\n}\n",
+    "README.md": "# Title\n\nWhat it is.\n\n## Use\n\nRun it.\n",
+    "tests/test_app.py": "from app import main\n\n\ndef test_main():\n    main()\n",
+    "conf.toml": "[tool]\nname = 'x'\n",
+    "image.png": b"\x89PNG\r\n\x1a\n\0\0\0",
+}
+
+WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
+
+
+@pytest.fixture
+def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
+    root = write_files(tmp_path / "repo", FILES)
+    age(root)
+    return root
+
+
+@pytest.fixture
+def indexer(settings: Settings, repository: Path) -> Indexer:
+    return Indexer(settings, locate(settings, repository))
+
+
+def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
+    indexer: Indexer, repository: Path
+) -> None:
+    summary = indexer.run()
+    tables = Tables.open(indexer.location)
+    assert summary.files == 6
+    assert summary.changed == 6
+    assert (summary.removed, summary.unchanged) == (0, 0)
+    assert summary.skipped == {"binary": 1}
+    assert indexer.skipped() == [Skipped("image.png", "binary")]
+    assert summary.methods >= 5 and summary.classes >= 1 and summary.documents >= 2
+    assert summary.references == tables.counts().references > 3
+    assert summary.bytes_on_disk > 1000
+    assert summary.seconds > 0
+    assert [unit.path for unit in tables.named(["load"])] == ["helpers.py"]
+    assert {reference.path for reference in tables.references_named("load")} == {
+        "app.py",
+        "helpers.py",
+    }
+    assert tables.full_text("methods", "load", 10)
+    record = tables.file("app.py")
+    assert record is not None
+    assert record.language == "python" and record.role == "source"
+    assert record.size == (repository / "app.py").stat().st_size
+
+
+def test_a_second_run_with_nothing_changed_touches_no_row(indexer: Indexer) -> None:
+    indexer.run()
+    before = versions(indexer.location)
+    summary = indexer.run()
+    assert versions(indexer.location) == before
+    assert (summary.changed, summary.removed, summary.unchanged) == (0, 0, 6)
+
+
+def test_unchanged_files_are_not_even_opened(indexer: Indexer, repository: Path) -> None:
+    indexer.run()
+    status = (repository / "app.py").stat()
+    swapped = (repository / "app.py").read_bytes().replace(b"main", b"niam")
+    (repository / "app.py").write_bytes(swapped)
+    os.utime(repository / "app.py", ns=(status.st_atime_ns, status.st_mtime_ns))
+    indexer.run()
+    assert Tables.open(indexer.location).named(["niam"]) == []
+
+
+def test_a_file_changed_right_after_it_was_read_is_compared_by_content(
+    indexer: Indexer, repository: Path
+) -> None:
+    target = repository / "app.py"
+    os.utime(target)
+    indexer.run()
+    status = target.stat()
+    target.write_bytes(target.read_bytes().replace(b"main", b"niam"))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    indexer.run()
+    assert Tables.open(indexer.location).named(["niam"])
+
+
+def test_young_files_are_compared_once_and_trusted_from_then_on(
+    indexer: Indexer, repository: Path
+) -> None:
+    os.utime(repository / "app.py")
+    indexer.run()
+    before = versions(indexer.location)
+    time.sleep(2.1)
+    indexer.run()
+    seen: list[Progress] = []
+    indexer.run(seen.append)
+    assert versions(indexer.location) == before
+    assert max(step.total for step in seen) == 0
+
+
+def test_a_touched_file_keeps_its_rows(indexer: Indexer, repository: Path) -> None:
+    indexer.run()
+    before = versions(indexer.location)
+    os.utime(repository / "app.py", (1_600_000_000, 1_600_000_000))
+    summary = indexer.run()
+    after = versions(indexer.location)
+    assert summary.changed == 0
+    assert [after[table] for table in TABLES[:3]] == [before[table] for table in TABLES[:3]]
+    record = Tables.open(indexer.location).file("app.py")
+    assert record is not None and record.mtime_ns == 1_600_000_000 * 10**9
+
+
+def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
+    indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    indexer.run()
+    (repository / "app.py").write_text("def main():\n    return 2\n\n\ndef more():\n    main()\n")
+    (repository / "helpers.py").rename(repository / "web" / "help.py")
+    (repository / "README.md").unlink()
+    (repository / "new.go").write_text("package x\n\nfunc Load() int { return 1 }\n")
+    summary = indexer.run()
+    assert (summary.changed, summary.removed, summary.unchanged) == (3, 2, 3)
+    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+    tables = Tables.open(indexer.location)
+    assert tables.in_file("README.md") == []
+    assert tables.file("helpers.py") is None
+    assert [unit.path for unit in tables.named(["load"])] == ["new.go", "web/help.py"]
+
+
+def test_a_file_that_returns_to_its_old_content_is_whole_again(
+    indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    old = (repository / "app.py").read_bytes()
+    indexer.run()
+    (repository / "app.py").write_text("x = 1\n")
+    indexer.run()
+    (repository / "app.py").write_bytes(old)
+    indexer.run()
+    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+
+
+@pytest.mark.parametrize("ignore_file", [".gitignore", ".codeqaignore"])
+def test_a_changed_ignore_rule_removes_and_brings_back_files(
+    ignore_file: str, indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
+    indexer.run()
+    (repository / ignore_file).write_text("web/\n")
+    indexer.run()
+    tables = Tables.open(indexer.location)
+    assert tables.in_file("web/page.js") == []
+    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+    (repository / ignore_file).unlink()
+    indexer.run()
+    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+    assert Tables.open(indexer.location).in_file("web/page.js")
+
+
+def test_a_file_that_becomes_skipped_loses_its_rows(
+    indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    indexer.run()
+    (repository / "helpers.py").write_bytes(b"\0\1binary\0" * 100)
+    (repository / "app.py").write_text("x = 1\n" * 400_000)
+    indexer.run()
+    reasons = {item.path: item.reason for item in indexer.skipped()}
+    assert reasons["helpers.py"] == "binary"
+    assert reasons["app.py"].startswith("larger than")
+    tables = Tables.open(indexer.location)
+    assert tables.in_file("helpers.py") == [] and tables.in_file("app.py") == []
+    assert tables.references_in("app.py") == []
+    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+
+
+def test_a_skipped_file_that_becomes_text_is_indexed(
+    indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    (repository / "data.py").write_bytes(b"\0" * 50)
+    indexer.run()
+    (repository / "data.py").write_text("def fresh():\n    pass\n")
+    indexer.run()
+    assert Tables.open(indexer.location).named(["fresh"])
+    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+
+
+def test_other_rules_of_extraction_rebuild_beside_and_switch(
+    indexer: Indexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexer.run()
+    reader = Tables.open(indexer.location)
+    monkeypatch.setattr("codeqa.indexing.indexer.parser_fingerprint", lambda: "other")
+    summary = indexer.run()
+    assert summary.changed == 6
+    assert Tables.open(indexer.location).meta().generation == 2
+    assert indexer.run().changed == 0
+    assert reader.named(["load"])
+
+
+def test_a_full_run_reads_everything_again(indexer: Indexer) -> None:
+    indexer.run()
+    before = rows(indexer.location)
+    assert indexer.run(full=True).changed == 6
+    assert rows(indexer.location) == before
+    assert indexer.run().changed == 0
+
+
+def test_source_is_read_first_and_vendored_code_last() -> None:
+    paths = ["README.md", "node_modules/x/a.js", "src/z.py", "tests/test_a.py", "vendor/b.go"]
+    found = Walk(Path("/"), tuple(FileEntry(path, 1, 1) for path in paths), ())
+    order = [entry.path for entry in make_plan(found, {}, 0).read]
+    assert order[0] == "src/z.py"
+    assert set(order[1:3]) == {"README.md", "tests/test_a.py"}
+    assert set(order[3:]) == {"node_modules/x/a.js", "vendor/b.go"}
+
+
+def test_a_row_without_a_hash_is_read_again_whatever_its_time() -> None:
+    found = Walk(Path("/"), (FileEntry("a.py", 1, 1),), ())
+    manifest = {"a.py": FileRecord("a.py", "", 1, 1)}
+    plan = make_plan(found, manifest, 10**18)
+    assert [entry.path for entry in plan.read] == ["a.py"]
+    assert plan.known == {}
+
+
+def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: Path) -> None:
+    root = tmp_path / "empty"
+    root.mkdir()
+    indexer = Indexer(settings, locate(settings, root))
+    assert indexer.run().files == 0
+    assert indexer.status().state == "ready"
+    assert Tables.open(indexer.location).full_text("methods", "anything", 5) == []
+    assert indexer.run().files == 0
+
+
+def test_status_tells_missing_ready_and_counts(indexer: Indexer) -> None:
+    assert indexer.status().state == "missing"
+    summary = indexer.run()
+    status = indexer.status()
+    assert status.state == "ready"
+    assert status.files == summary.files
+    assert status.units == summary.methods + summary.classes + summary.documents
+    assert (status.embedded, status.embedding) == (0, "")
+    assert status.skipped == {"binary": 1}
+    assert time.time() - status.updated_at < 60
+    assert status.progress is None and status.error == ""
+
+
+def test_status_shows_a_run_of_another_process_while_it_lasts(indexer: Indexer) -> None:
+    states = []
+
+    def listen(step: Progress) -> None:
+        other = Indexer(indexer.settings, indexer.location)
+        states.append((other.status().state, holder_of(indexer.location)))
+
+    indexer.run(listen)
+    assert {state for state, _ in states} == {"indexing"}
+    assert all(holder is not None and holder.pid == os.getpid() for _, holder in states)
+    assert holder_of(indexer.location) is None
+    assert read_record(indexer.location).state == "ready"
+
+
+def test_a_second_run_that_does_not_wait_says_who_holds_the_index(indexer: Indexer) -> None:
+    indexer.run()
+    with hold(indexer.location), pytest.raises(IndexBusyError, match=str(os.getpid())):
+        indexer.run(wait=False)
+
+
+def test_a_second_run_waits_and_says_so(indexer: Indexer) -> None:
+    indexer.run()
+    seen: list[Progress] = []
+    with hold(indexer.location):
+        second = threading.Thread(target=indexer.run, args=(seen.append,))
+        second.start()
+        time.sleep(1.0)
+        assert second.is_alive()
+        assert seen[0].phase == "waiting" and str(os.getpid()) in seen[0].detail
+    second.join(30)
+    assert not second.is_alive()
+    assert indexer.status().state == "ready"
+
+
+def test_a_background_run_can_be_stopped_and_is_completed_later(
+    settings: Settings, tmp_path: Path, write_files: WriteFiles
+) -> None:
+    files = {f"m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(120)}
+    root = write_files(tmp_path / "many", files)
+    few = settings.model_copy(update={"batch_files": 10})
+    indexer = Indexer(few, locate(few, root))
+    indexer.start_background()
+    indexer.start_background()
+    deadline = time.monotonic() + 30
+    while indexer.status().files == 0 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    indexer.stop()
+    indexer.run()
+    assert indexer.status().state == "ready"
+    assert Tables.open(indexer.location).counts().files == 120
+    assert rows(indexer.location) == clean_rows(root, tmp_path)
+
+
+def test_an_interrupted_run_is_said_and_completed(
+    indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    def interrupt(step: Progress) -> None:
+        if step.phase == "indexing" and step.done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        indexer.run(interrupt)
+    assert holder_of(indexer.location) is None
+    assert indexer.status().state == "failed"
+    assert "interrupted" in indexer.status().error
+    indexer.run()
+    assert indexer.status().error == ""
+    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+
+
+def test_a_repository_that_vanished_is_an_error_not_an_empty_index(
+    indexer: Indexer, repository: Path
+) -> None:
+    indexer.run()
+    repository.rename(repository.with_name("gone"))
+    with pytest.raises(CodeQAError, match="repo"):
+        indexer.run()
+    assert Tables.open(indexer.location).counts().files == 6
+
+
+def test_readers_work_all_through_a_rebuild(indexer: Indexer) -> None:
+    indexer.run()
+    tables = Tables.open(indexer.location)
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            try:
+                assert tables.named(["load"])
+                assert tables.full_text("methods", "load", 5)
+                assert tables.counts().files == 6
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(3):
+        indexer.run(full=True)
+    done.set()
+    reader.join()
+    assert errors == []
+
+
+def test_nothing_is_written_into_the_repository(indexer: Indexer, repository: Path) -> None:
+    before = sorted(repository.rglob("*"))
+    indexer.run()
+    assert sorted(repository.rglob("*")) == before
