@@ -1,0 +1,144 @@
+"""The grammar of the context block (S5), written and read back exactly.
+
+::
+
+    [CONTEXT]
+
+    === CHUNK 1 ===
+    Id: ctx_3f9a01bc
+    Path: src/flask/app.py
+    Lines: 109-112
+    Language: python
+    ```python
+    class Flask(App):
+    …
+    ```
+
+    === CHUNK 2 ===
+    …
+
+Lines end with `\n` and nothing else: carriage returns, form feeds and U+2028 are content.
+One blank line follows the header and every closing fence, the last one included. A fence
+is one backtick longer than any run of backticks in its content, three at least, so that
+content can never close it. A path that could break its line is written as a JSON string.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+
+from codeqa.types import Chunk
+
+HEADER = "[CONTEXT]\n\n"
+MINIMUM_FENCE = 3
+
+_BACKTICKS = re.compile(r"`+")
+_LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]*")
+_UNSAFE_PATH = re.compile('[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]|^[\\s"]|\\s$')
+_CHUNK = re.compile(
+    r"=== CHUNK (?P<number>[1-9][0-9]*) ===\n"
+    r"Id: (?P<id>ctx_[0-9a-f]{8})\n"
+    r"Path: (?P<path>[^\n]*)\n"
+    r"Lines: (?P<start>[0-9]+)-(?P<end>[0-9]+)\n"
+    r"Language: (?P<language>[A-Za-z0-9_+#.-]*)\n"
+    r"(?P<fence>`{3,})(?P=language)\n"
+)
+
+
+def chunk_id(path: str, symbol: str, content: str) -> str:
+    """`ctx_` and eight hex digits, the same for the same path, symbol and content (C-18)."""
+    text = "\0".join((path, symbol, content)).encode("utf-8", "surrogatepass")
+    return "ctx_" + hashlib.blake2b(text, digest_size=4).hexdigest()
+
+
+def fence_for(content: str) -> str:
+    """The shortest run of backticks that `content` cannot close."""
+    longest = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
+    return "`" * max(MINIMUM_FENCE, longest + 1)
+
+
+def format_chunk(number: int, chunk: Chunk) -> str:
+    """One chunk of the block, its closing blank line included.
+
+    Raises ValueError when the lines do not match the content or a field cannot be written.
+    """
+    if chunk.content.count("\n") != chunk.end_line - chunk.start_line:
+        raise ValueError(f"{chunk.path}: the content is not lines {_lines(chunk)}")
+    if not _LANGUAGE.fullmatch(chunk.language):
+        raise ValueError(f"{chunk.path}: {chunk.language!r} is no language name")
+    fence = fence_for(chunk.content)
+    return (
+        f"=== CHUNK {number} ===\n"
+        f"Id: {chunk.id}\n"
+        f"Path: {_write_path(chunk.path)}\n"
+        f"Lines: {_lines(chunk)}\n"
+        f"Language: {chunk.language}\n"
+        f"{fence}{chunk.language}\n"
+        f"{chunk.content}\n"
+        f"{fence}\n"
+        "\n"
+    )
+
+
+def format_block(chunks: Iterable[Chunk]) -> str:
+    """The whole block, chunks numbered from 1; '' for no chunks."""
+    parts = [format_chunk(number, chunk) for number, chunk in enumerate(chunks, 1)]
+    return HEADER + "".join(parts) if parts else ""
+
+
+def parse_block(text: str) -> list[Chunk]:
+    """Inverse of `format_block`: `format_block(parse_block(text)) == text`.
+
+    What the text does not carry (`unit_id`, `why`) is empty. Raises ValueError that names
+    the chunk which does not follow the grammar.
+    """
+    if not text:
+        return []
+    if not text.startswith(HEADER):
+        raise ValueError("a context block begins with [CONTEXT] and a blank line")
+    chunks: list[Chunk] = []
+    position = len(HEADER)
+    while position < len(text):
+        number = len(chunks) + 1
+        head = _CHUNK.match(text, position)
+        if head is None or int(head["number"]) != number:
+            raise ValueError(f"chunk {number} does not begin as it should")
+        closing = f"\n{head['fence']}\n\n"
+        end = text.find(closing, head.end())
+        if end < 0:
+            raise ValueError(f"the fence of chunk {number} is not closed")
+        chunk = Chunk(
+            id=head["id"],
+            path=_read_path(head["path"]),
+            start_line=int(head["start"]),
+            end_line=int(head["end"]),
+            language=head["language"],
+            content=text[head.end() : end],
+        )
+        position = end + len(closing)
+        if format_chunk(number, chunk) != text[head.start() : position]:
+            raise ValueError(f"chunk {number} is not written as it should be")
+        chunks.append(chunk)
+    if not chunks:
+        raise ValueError("a context block holds at least one chunk")
+    return chunks
+
+
+def _lines(chunk: Chunk) -> str:
+    return f"{chunk.start_line}-{chunk.end_line}"
+
+
+def _write_path(path: str) -> str:
+    return json.dumps(path) if not path or _UNSAFE_PATH.search(path) else path
+
+
+def _read_path(text: str) -> str:
+    if not text.startswith('"'):
+        return text
+    path = json.loads(text)
+    if not isinstance(path, str):
+        raise ValueError(f"{text!r} is no path")
+    return path

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codeqa.context.blocks import chunk_id, fence_for, format_block, parse_block
+from codeqa.types import Chunk
+
+NASTY = [
+    "",
+    "\n",
+    "```",
+    "```\n\n",
+    "````python",
+    "=== CHUNK 2 ===\n",
+    "[CONTEXT]\n\n",
+    "Id: ctx_00000000",
+    "\x00",
+    "\r\n",
+    "\r",
+    "\t\tx",
+    "\u2028",
+    "\x85\x0c\x0b",
+    "\u202eabc",
+    "   ",
+    "`",
+    "ünïcode 漢字 🎉",
+    "```\n\n=== CHUNK 2 ===\nId: ctx_00000000\nPath: x\nLines: 1-1\nLanguage: c\n```c\n",
+]
+
+contents = st.lists(st.sampled_from(NASTY) | st.text(max_size=12), max_size=8).map("".join)
+paths = st.sampled_from(["a.py", "src/a b.py", 'q"uote.py', '"begins.py', "new\nline", "r\r", "\\"])
+languages = st.sampled_from(["python", "c++", "c#", "objective-c", "", "csharp", "scss", "tsx"])
+
+
+@st.composite
+def chunks(draw: st.DrawFn) -> Chunk:
+    content = draw(contents)
+    path = draw(paths | st.text(max_size=10))
+    start = draw(st.integers(1, 10**6))
+    return Chunk(
+        id=chunk_id(path, "symbol", content),
+        path=path,
+        start_line=start,
+        end_line=start + content.count("\n"),
+        language=draw(languages),
+        content=content,
+    )
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(chunks(), max_size=6))
+def test_a_block_reads_back_as_the_chunks_it_was_written_from(given_chunks: list[Chunk]) -> None:
+    text = format_block(given_chunks)
+    assert parse_block(text) == given_chunks
+    assert format_block(parse_block(text)) == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200) | st.lists(st.sampled_from(NASTY), max_size=9).map("".join))
+def test_text_that_is_no_block_is_refused_or_reads_back_as_itself(text: str) -> None:
+    for candidate in (text, "[CONTEXT]\n\n" + text):
+        try:
+            parsed = parse_block(candidate)
+        except ValueError:
+            continue
+        assert format_block(parsed) == candidate
+
+
+@given(contents)
+def test_no_line_of_the_content_can_close_its_fence(content: str) -> None:
+    fence = fence_for(content)
+    assert len(fence) >= 3
+    assert fence not in content
+
+
+def test_the_block_is_written_as_specified() -> None:
+    first = Chunk("ctx_0000000a", "src/Api.cs", 3, 4, "csharp", "class Api\n{")
+    second = Chunk("ctx_0000000b", "ui/main.scss", 1, 1, "scss", "\t.a { color: red; }")
+    third = Chunk("ctx_0000000c", "README.md", 9, 11, "markdown", "```ts\nx\n```")
+    assert format_block([first, second, third]) == (
+        "[CONTEXT]\n"
+        "\n"
+        "=== CHUNK 1 ===\n"
+        "Id: ctx_0000000a\n"
+        "Path: src/Api.cs\n"
+        "Lines: 3-4\n"
+        "Language: csharp\n"
+        "```csharp\n"
+        "class Api\n"
+        "{\n"
+        "```\n"
+        "\n"
+        "=== CHUNK 2 ===\n"
+        "Id: ctx_0000000b\n"
+        "Path: ui/main.scss\n"
+        "Lines: 1-1\n"
+        "Language: scss\n"
+        "```scss\n"
+        "\t.a { color: red; }\n"
+        "```\n"
+        "\n"
+        "=== CHUNK 3 ===\n"
+        "Id: ctx_0000000c\n"
+        "Path: README.md\n"
+        "Lines: 9-11\n"
+        "Language: markdown\n"
+        "````markdown\n"
+        "```ts\n"
+        "x\n"
+        "```\n"
+        "````\n"
+        "\n"
+    )
+
+
+def test_no_chunks_make_an_empty_text() -> None:
+    assert format_block([]) == ""
+    assert parse_block("") == []
+
+
+def test_the_id_depends_on_path_symbol_and_content_and_on_nothing_else() -> None:
+    one = chunk_id("a.py", "f", "x = 1")
+    assert one == chunk_id("a.py", "f", "x = 1")
+    assert one.startswith("ctx_")
+    assert len(one) == 12
+    others = [chunk_id("b.py", "f", "x = 1"), chunk_id("a.py", "g", "x = 1")]
+    others += [chunk_id("a.py", "f", "x = 2"), chunk_id("a.pyf", "", "x = 1")]
+    assert len({one, *others}) == 5
+
+
+def test_lines_that_do_not_match_the_content_are_refused() -> None:
+    chunk = Chunk("ctx_00000000", "a.py", 1, 2, "python", "one line")
+    with pytest.raises(ValueError, match="1-2"):
+        format_block([chunk])
+
+
+def test_a_language_that_would_break_the_fence_is_refused() -> None:
+    chunk = Chunk("ctx_00000000", "a.py", 1, 1, "py thon`", "x")
+    with pytest.raises(ValueError, match="language"):
+        format_block([chunk])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("CHUNK 1", "CHUNK 2"),
+        ("[CONTEXT]\n\n", "[CONTEXT]\n"),
+        ("Lines: 1-1", "Lines: 1-2"),
+        ("Lines: 1-1", "Lines: 01-1"),
+        ("Path: a.py\nLines: 1-1", "Lines: 1-1\nPath: a.py"),
+        ("```\n\n", "```\n"),
+        ("```python", "````python"),
+        ("```python", "```ruby"),
+        ("Path: a.py", 'Path: "a.py"'),
+        ("ctx_0000000a", "ctx_1"),
+    ],
+)
+def test_a_block_that_breaks_the_grammar_is_refused(old: str, new: str) -> None:
+    text = format_block([Chunk("ctx_0000000a", "a.py", 1, 1, "python", "x")])
+    with pytest.raises(ValueError):
+        parse_block(text.replace(old, new, 1))
+
+
+def test_a_path_that_could_break_its_line_is_quoted() -> None:
+    chunk = Chunk("ctx_0000000a", "a\nLines: 9-9", 1, 1, "python", "x")
+    text = format_block([chunk])
+    assert 'Path: "a\\nLines: 9-9"\n' in text
+    assert parse_block(text) == [replace(chunk)]

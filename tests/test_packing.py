@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codeqa.context import call_site_chunk, chunk_id, pack, parse_block, unit_chunk
+from codeqa.types import Chunk, Reference, Unit
+
+
+def file_chunk(lines: list[str], start: int, end: int, path: str = "a.py") -> Chunk:
+    content = "\n".join(lines[start - 1 : end])
+    return Chunk(chunk_id(path, "s", content), path, start, end, "python", content)
+
+
+@st.composite
+def files_and_chunks(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Chunk]]:
+    line = st.sampled_from(["", "x = 1", "```", "=== CHUNK 1 ===", "\r", "y" * 300, "`" * 9])
+    files = {
+        path: draw(
+            st.lists(
+                line
+                | st.text(
+                    alphabet=st.characters(exclude_characters="\n", exclude_categories=["Cs"]),
+                    max_size=20,
+                ),
+                min_size=1,
+                max_size=60,
+            )
+        )
+        for path in ("a.py", "dir/b.md")
+    }
+    chunks = []
+    for _ in range(draw(st.integers(0, 8))):
+        path = draw(st.sampled_from(sorted(files)))
+        start = draw(st.integers(1, len(files[path])))
+        end = draw(st.integers(start, len(files[path])))
+        chunks.append(file_chunk(files[path], start, end, path))
+    return files, chunks
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(files_and_chunks(), st.integers(0, 4_000))
+def test_a_packed_block_keeps_its_budget_its_lines_and_its_fences(
+    given_files: tuple[dict[str, list[str]], list[Chunk]], budget: int
+) -> None:
+    files, chunks = given_files
+    block = pack(chunks, budget)
+    assert len(block.text) <= budget or block.text == ""
+    parsed = parse_block(block.text)
+    assert [c.id for c in parsed] == [c.id for c in block.chunks]
+    assert len({c.id for c in parsed}) == len(parsed)
+    for chunk in parsed:
+        lines = files[chunk.path][chunk.start_line - 1 : chunk.end_line]
+        assert chunk.content == "\n".join(lines)
+    for one in parsed:
+        for other in parsed:
+            contained = (
+                one is not other
+                and one.path == other.path
+                and other.start_line <= one.start_line
+                and one.end_line <= other.end_line
+            )
+            assert not contained
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(files_and_chunks())
+def test_with_room_enough_everything_is_packed_whole(
+    given_files: tuple[dict[str, list[str]], list[Chunk]],
+) -> None:
+    _, chunks = given_files
+    block = pack(chunks, 1_000_000)
+    assert block.dropped == ()
+    kept = {(c.path, c.start_line, c.end_line) for c in block.chunks}
+    for chunk in chunks:
+        assert any(
+            path == chunk.path and start <= chunk.start_line and chunk.end_line <= end
+            for path, start, end in kept
+        )
+
+
+def numbered(count: int) -> list[str]:
+    return [f"line {number:04d} {'.' * 40}" for number in range(1, count + 1)]
+
+
+def test_a_single_chunk_that_is_too_long_is_cut_after_a_line_and_says_so() -> None:
+    lines = numbered(1_000)
+    block = pack([file_chunk(lines, 5, 1_000)], 12_000)
+    (chunk,) = block.chunks
+    assert 11_000 < len(block.text) <= 12_000
+    assert chunk.start_line == 5
+    assert chunk.content == "\n".join(lines[4 : chunk.end_line])
+    assert f"Lines: 5-{chunk.end_line}\n" in block.text
+
+
+def test_one_huge_chunk_does_not_push_out_the_others() -> None:
+    huge = file_chunk(numbered(1_000), 1, 1_000)
+    small = [file_chunk(numbered(20), 1, 20, f"{name}.py") for name in "bcde"]
+    block = pack([huge, *small], 12_000)
+    assert [c.path for c in block.chunks] == ["a.py", "b.py", "c.py", "d.py", "e.py"]
+    assert len(block.text) > 11_000, "what is left goes back to the chunk that was cut"
+
+
+def test_a_chunk_that_does_not_fit_is_left_out_and_a_smaller_one_still_enters() -> None:
+    chunks = [file_chunk(numbered(n), 1, n, f"{n}.py") for n in (90, 92, 80, 3)]
+    block = pack(chunks, 11_000)
+    assert [c.path for c in block.chunks] == ["90.py", "92.py", "3.py"]
+    assert [c.path for c in block.dropped] == ["80.py"]
+
+
+def test_contained_duplicates_are_dropped_and_neighbours_stay_apart() -> None:
+    lines = numbered(60)
+    chunks = [file_chunk(lines, *span) for span in ((1, 20), (21, 30), (3, 9), (21, 30))]
+    block = pack(chunks, 12_000)
+    assert [(c.start_line, c.end_line) for c in block.chunks] == [(1, 20), (21, 30)]
+    assert block.dropped == ()
+
+
+def test_a_chunk_that_holds_an_earlier_one_takes_its_place() -> None:
+    lines = numbered(60)
+    block = pack(
+        [file_chunk(lines, 3, 9), file_chunk(lines, 40, 50), file_chunk(lines, 1, 20)], 9_000
+    )
+    assert [(c.start_line, c.end_line) for c in block.chunks] == [(1, 20), (40, 50)]
+
+
+@pytest.mark.parametrize("budget", [0, 10, 100])
+def test_a_budget_that_holds_nothing_gives_an_empty_block(budget: int) -> None:
+    block = pack([file_chunk(numbered(9), 1, 9)], budget)
+    assert block.text == ""
+    assert len(block.dropped) == 1
+
+
+def unit(lines: int, kind: str, head_end: int) -> Unit:
+    source = "\n".join(numbered(lines))
+    return Unit("a.py", "python", kind, "C", "C", source, 11, 10 + lines, head_end_line=head_end)
+
+
+def test_a_long_class_enters_by_its_head() -> None:
+    chunk = unit_chunk(unit(81, "class", 30))
+    assert (chunk.start_line, chunk.end_line) == (11, 30)
+    assert chunk.content == "\n".join(numbered(20))
+
+
+@pytest.mark.parametrize(("lines", "kind"), [(80, "class"), (200, "function"), (200, "document")])
+def test_short_classes_and_everything_else_enter_whole(lines: int, kind: str) -> None:
+    assert unit_chunk(unit(lines, kind, 30)).end_line == 10 + lines
+
+
+def test_a_call_site_is_the_line_with_two_before_and_after_inside_its_unit() -> None:
+    inside = unit(20, "function", 0)
+    middle = call_site_chunk(Reference("a.py", 20, 1, "f", "call"), inside)
+    first = call_site_chunk(Reference("a.py", 11, 1, "f", "call"), inside)
+    assert middle is not None and first is not None
+    assert (middle.start_line, middle.end_line) == (18, 22)
+    assert (first.start_line, first.end_line) == (11, 13)
+    assert middle.content == "\n".join(numbered(20)[7:12])
+
+
+def test_a_call_site_outside_the_unit_gives_nothing() -> None:
+    inside = unit(20, "function", 0)
+    assert call_site_chunk(Reference("a.py", 99, 1, "f", "call"), inside) is None
+    assert call_site_chunk(Reference("b.py", 12, 1, "f", "call"), inside) is None
