@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from inspect import cleandoc
 
 from codeqa.parsing.source import Source
@@ -16,7 +16,17 @@ _MARKED = re.compile(r"/\*\*(?!/)|///(?!/)|//!|/\*!|--\[=*\[|---(?!-)")
 _OPEN = re.compile(
     r"^\s*(?:/\*[*!]*(?!/)|//[/!]*<?|#[#!:|]*|--\[=*\[|--+\|?|;+|<!--|\{-\|?|\(\*\*?|%+)[ \t]?"
 )
-_CLOSE = re.compile(r"\s*(?:\*+/|\]=*\]|-->|-\}|\*\))\s*$")
+_CLOSE = re.compile(r"(?:\*+/|\]=*\]|-->|-\}|\*\))$")
+_LONGEST_CLOSE = 80
+"""Characters at the end of a comment in which its closing mark is looked for."""
+_RULE_MARKS = "-=*#/~_+"
+_DIRECTIVE_STARTS = frozenset(
+    {
+        "go", "+b", "no", "ty", "es", "@t", "pr", "py", "my", "fm", "cl", "NO", "is", "c8", "v8",
+        "ru", "sh", "bi", "fr", "wa", "-*", "vi", "sw", "ph", "sq", "!/",
+    }
+) | {one + other for one in _RULE_MARKS for other in _RULE_MARKS}  # fmt: skip
+"""The first two characters of every directive."""
 _DIRECTIVE = re.compile(
     r"^(?:go:\w+|\+build|nolint|noqa|type:\s*ignore|eslint-|@ts-|prettier-ignore|pylint:|mypy:"
     r"|fmt:|clang-format|NOLINT|istanbul|c8 |v8 |rubocop:|shellcheck |biome-ignore"
@@ -45,12 +55,15 @@ class Leading:
         if kind == COMMENT:
             self.spans.append((start, end))
         source = self._source
-        first = source.line_of(start)
-        if not source.begins_line(start, first):
+        starts = source.line_starts
+        first = last = bisect_right(starts, start)
+        begin = starts[first - 1]
+        if begin != start and not source.data[begin:start].isspace():
             return
         while end > start + 1 and source.data[end - 1] in b"\r\n":
             end -= 1  # some grammars count the newline to the comment
-        last = source.line_of(end - 1)
+        if first < len(starts) and end > starts[first]:
+            last = bisect_right(starts, end - 1)
         known = self._blocks.get(last)
         if known is None or first < known[0]:  # an attribute inside another one
             self._blocks[last] = (first, kind, start, end)
@@ -131,7 +144,11 @@ def is_licence(text: str) -> bool:
 
 def _bare_lines(comment: str) -> list[str]:
     block = comment.lstrip().startswith(("/*", "--[", "<!--", "{-", "(*"))
-    lines = _CLOSE.sub("", comment).split("\n") if block else comment.split("\n")
+    if block:
+        comment = comment.rstrip()
+        head, tail = comment[:-_LONGEST_CLOSE], comment[-_LONGEST_CLOSE:]
+        comment = (head + _CLOSE.sub("", tail)).rstrip()
+    lines = comment.split("\n")
     bare = [_OPEN.sub("", lines[0])]
     starred = False
     for line in lines[1:]:
@@ -145,4 +162,9 @@ def _bare_lines(comment: str) -> list[str]:
             bare.append(_OPEN.sub("", line))
     if block and len(bare) > 1 and not starred:
         bare = [bare[0], *cleandoc("\n" + "\n".join(bare[1:])).split("\n")]
-    return [line for line in bare if not _DIRECTIVE.match(line.strip())]
+    return [line for line in bare if not _is_directive(line.strip())]
+
+
+def _is_directive(line: str) -> bool:
+    """Whether a line of a comment speaks to a tool rather than to a reader."""
+    return line[:2] in _DIRECTIVE_STARTS and bool(_DIRECTIVE.match(line))

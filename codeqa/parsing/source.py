@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
+from itertools import accumulate
 
-_NEWLINE = re.compile(rb"\n")
+_AND_NEWLINE = (1).__add__
 
 
 class Source:
@@ -22,10 +22,12 @@ class Source:
         self.text = data.decode("utf-8")
         self.ascii = len(self.text) == len(data)
         self.lines = self.text.split("\n")
+        pieces = self.lines if self.ascii else data.split(b"\n")
+        self.line_starts = list(accumulate(map(_AND_NEWLINE, map(len, pieces)), initial=0))
+        """Byte offset of every line, and of the end after a final newline."""
+        self.line_starts.pop()
         if self.lines[-1] == "" and len(self.lines) > 1:
             self.lines.pop()
-        self.line_starts = [0, *(match.end() for match in _NEWLINE.finditer(data))]
-        """Byte offset of every line, and of the end after a final newline."""
 
     def slice(self, start: int, end: int) -> str:
         """Text between two byte offsets."""

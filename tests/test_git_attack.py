@@ -1,0 +1,269 @@
+"""A repository that tries to run something when it is listed; nothing runs.
+
+Every attack leaves a marker file when its command is executed. For the attacks that
+`git ls-files` itself falls for, a test first shows that plain git does execute them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from codeqa.parsing import git as git_module
+from codeqa.parsing.preprocess import preprocess
+from codeqa.parsing.walk import walk
+from codeqa.settings import Settings
+
+Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    return tmp_path / "executed"
+
+
+@pytest.fixture
+def command(tmp_path: Path, marker: Path) -> str:
+    """Path of a program that leaves the marker and then fails."""
+    program = tmp_path / "attack.sh"
+    program.write_text(f'#!/bin/sh\necho "$0 $@" >> "{marker}"\nexit 1\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.fixture
+def repo(tmp_path: Path, write_files: Write) -> Path:
+    folder = write_files(
+        tmp_path / "repo", {"a.py": "def f(): ...\n", "sub/b.py": "1\n", "c.log": "1\n"}
+    )
+    git(folder, "init", "-q")
+    write_files(folder, {".gitignore": "*.log\n"})
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+    return folder
+
+
+def listed(root: Path) -> list[str]:
+    return [entry.path for entry in walk(root, max_file_bytes=1_000_000).files]
+
+
+def plain_git(folder: Path) -> None:
+    subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+    )
+
+
+def plant_fsmonitor(repo: Path, command: str) -> None:
+    git(repo, "config", "core.fsmonitor", command)
+
+
+def plant_missing_ignore_file(repo: Path, command: str) -> None:
+    """A partial clone whose `.gitignore` is to be read from an object that must be fetched."""
+    git(repo, "config", "extensions.partialClone", "origin")
+    git(repo, "config", "core.repositoryFormatVersion", "1")
+    git(repo, "config", "remote.origin.promisor", "true")
+    git(repo, "config", "remote.origin.url", f"ext::{command} %S")
+    git(repo, "config", "protocol.ext.allow", "always")
+    git(repo, "update-index", "--skip-worktree", ".gitignore")
+    blob = subprocess.run(
+        ["git", "rev-parse", ":.gitignore"], cwd=repo, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    (repo / ".gitignore").unlink()
+    (repo / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+
+
+def plant_upload_pack(repo: Path, command: str) -> None:
+    plant_missing_ignore_file(repo, command)
+    git(repo, "config", "remote.origin.url", str(repo))
+    git(repo, "config", "remote.origin.uploadpack", command)
+
+
+def plant_ssh_command(repo: Path, command: str) -> None:
+    plant_missing_ignore_file(repo, command)
+    git(repo, "config", "remote.origin.url", "ssh://nowhere.invalid/x")
+    git(repo, "config", "core.sshCommand", command)
+
+
+def plant_everything_else(repo: Path, command: str) -> None:
+    """What no listing should need, but a repository can name."""
+    for key in (
+        "core.pager", "pager.ls-files", "core.editor", "core.askPass", "core.gitProxy",
+        "core.alternateRefsCommand", "diff.external", "diff.evil.textconv", "diff.evil.command",
+        "filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "credential.helper",
+        "gpg.program", "interactive.diffFilter", "merge.evil.driver", "uploadpack.packObjectsHook",
+        "alias.ls-files", "submodule.sub.update", "init.templateDir",
+    ):  # fmt: skip
+        value = "!" + command if key.startswith(("alias", "credential", "submodule")) else command
+        git(repo, "config", key, value)
+    hooks = repo / "planted-hooks"
+    hooks.mkdir()
+    for folder in (hooks, repo / ".git" / "hooks"):
+        folder.mkdir(exist_ok=True)
+        for name in ("post-index-change", "pre-commit", "post-checkout", "fsmonitor-watchman"):
+            (folder / name).write_text(f"#!/bin/sh\n{command}\n")
+            (folder / name).chmod(0o755)
+    git(repo, "config", "core.hooksPath", str(hooks))
+    (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
+    included = repo / "included.config"
+    included.write_text(f"[core]\n\tfsmonitor = {command}\n\tpager = {command}\n")
+    git(repo, "config", "include.path", str(included))
+    git(repo, "config", f"includeIf.gitdir:{repo}/.path", str(included))
+    os.utime(repo / "a.py")  # an entry whose content git would have to compare
+
+
+def plant_in_a_submodule(repo: Path, command: str) -> None:
+    inner = repo / "inner"
+    inner.mkdir()
+    (inner / "n.py").write_text("1\n")
+    git(inner, "init", "-q")
+    git(inner, "config", "core.fsmonitor", command)
+    (repo / ".gitmodules").write_text(
+        f'[submodule "inner"]\n\tpath = inner\n\turl = ext::{command}\n\tupdate = !{command}\n'
+    )
+
+
+ATTACKS = {
+    "fsmonitor": plant_fsmonitor,
+    "a fetched ignore file": plant_missing_ignore_file,
+    "upload-pack": plant_upload_pack,
+    "ssh command": plant_ssh_command,
+    "hooks, filters, pagers, aliases": plant_everything_else,
+    "a submodule": plant_in_a_submodule,
+}
+
+
+@pytest.mark.parametrize("name", ["fsmonitor", "a fetched ignore file", "upload-pack"])
+def test_plain_git_executes_the_attack(name: str, repo: Path, command: str, marker: Path) -> None:
+    ATTACKS[name](repo, command)
+    plain_git(repo)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_listing_a_repository_executes_nothing_of_it(
+    name: str, repo: Path, command: str, marker: Path
+) -> None:
+    ATTACKS[name](repo, command)
+    marker.unlink(missing_ok=True)  # planting itself runs git
+    found = listed(repo)
+    assert not marker.exists(), marker.read_text()
+    assert {"a.py", "sub/b.py"} <= set(found)
+    assert listed(repo / "sub") == ["b.py"]
+    assert not marker.exists(), marker.read_text()
+
+
+def test_all_attacks_at_once_do_nothing_to_a_whole_run(
+    repo: Path, command: str, marker: Path, settings: Settings
+) -> None:
+    plant_everything_else(repo, command)
+    plant_in_a_submodule(repo, command)
+    plant_fsmonitor(repo, command)
+    marker.unlink(missing_ok=True)
+    parsed = [file.path for file in preprocess(repo, settings)]
+    assert {"a.py", "inner/n.py"} <= set(parsed)
+    assert not marker.exists(), marker.read_text()
+
+
+def test_the_callers_git_variables_lead_nowhere_else(
+    repo: Path, tmp_path: Path, command: str, marker: Path, write_files: Write,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    other = write_files(tmp_path / "other", {"wrong.py": "1"})
+    git(other, "init", "-q")
+    expected = listed(repo)
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", command)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", command)
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    assert listed(repo) == expected
+    assert not marker.exists() and not (tmp_path / "trace").exists()
+
+
+def test_a_git_inside_the_repository_is_not_the_git_that_runs(
+    repo: Path, marker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (repo, repo / "bin"):
+        folder.mkdir(exist_ok=True)
+        (folder / "git").write_text(f'#!/bin/sh\necho ran > "{marker}"\n')
+        (folder / "git").chmod(0o755)
+    monkeypatch.chdir(repo)
+    for path in (f".{os.pathsep}", os.pathsep, f"{repo / 'bin'}{os.pathsep}"):
+        monkeypatch.setenv("PATH", path + os.environ["PATH"])
+    assert "a.py" in listed(repo)
+    assert not marker.exists()
+
+
+def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(
+    repo: Path, tmp_path: Path, write_files: Write
+) -> None:
+    write_files(tmp_path / "private", {"diary.txt": "1"})
+    git(repo, "config", "core.worktree", str(tmp_path / "private"))
+    found = listed(repo)
+    assert not any("diary" in path for path in found)
+    assert "a.py" in found
+
+
+def test_a_bare_repository_inside_the_tree_is_not_believed(
+    repo: Path, command: str, marker: Path
+) -> None:
+    bare = repo / "fixture"
+    git(repo, "init", "-q", "--bare", str(bare))
+    git(bare, "config", "core.bare", "false")
+    git(bare, "config", "core.worktree", str(repo))
+    git(bare, "config", "core.fsmonitor", command)
+    listed(bare)
+    listed(repo)
+    assert not marker.exists()
+
+
+def test_a_git_that_hangs_is_given_up(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(git_module, "TIMEOUT_SECONDS", 0.2)
+    assert listed(repo) == [".gitignore", "a.py", "sub/b.py"]
+
+
+def test_python_files_of_the_repository_are_not_imported_by_the_workers(
+    repo: Path, marker: Path, write_files: Write
+) -> None:
+    evil = f"open({str(marker)!r}, 'a').write(__name__)\nraise SystemExit(3)\n"
+    names = ("multiprocessing", "json", "struct", "marshal", "pathlib", "tree_sitter", "codeqa")
+    write_files(repo, {f"{name}.py": evil for name in names})
+    write_files(repo, {"sitecustomize.py": evil, "usercustomize.py": evil})
+    code = (
+        "import sys; sys.path[:] = [p for p in sys.path if p]\n"
+        "from codeqa.parsing.preprocess import preprocess\n"
+        "print(sum(1 for _ in preprocess('.')))\n"
+    )
+    root = str(Path(__file__).resolve().parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "12", done.stderr
+    assert not marker.exists(), marker.read_text()

@@ -1,0 +1,210 @@
+"""The front door that shows what CodeQA reads: JSON lines, CSV tables, errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Run
+
+from codeqa.errors import UsageError
+from codeqa.parsing.preprocess import preprocess
+from codeqa.settings import Settings
+from codeqa.types import Progress, Skipped
+
+Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+
+SHAPES = '''\
+"""Shapes."""
+
+class Square:
+    """A square."""
+
+    def __init__(self, side):
+        self.side = side
+
+    def area(self):
+        """Its area."""
+        return self.side ** 2
+
+    def outline(self):
+        return 4 * self.side
+'''
+MAIN = "from shapes import Square\n\n\ndef main():\n    return Square(2).area()\n"
+
+
+@pytest.fixture
+def repo(tmp_path: Path, write_files: Write) -> Path:
+    return write_files(
+        tmp_path / "a repo",
+        {
+            "shapes.py": SHAPES,
+            "main.py": MAIN,
+            "README.md": '# Shapes\n\nDraws; "squares", and\nmore.\n',
+            "latin.py": "x = 'naïve'\n".encode("latin-1"),
+            "logo.png": b"\x89PNG",
+            "data.bin2": b"\0",
+        },
+    )
+
+
+def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) -> None:
+    skipped: list[Skipped] = []
+    seen: list[Progress] = []
+    files = list(preprocess(repo, settings, progress=seen.append, skipped=skipped))
+    assert [parsed.path for parsed in files] == ["README.md", "latin.py", "main.py", "shapes.py"]
+    assert {entry.path: entry.reason for entry in skipped} == {
+        "logo.png": "binary",
+        "data.bin2": "binary",
+    }
+    assert files[1].replaced_bytes == 1
+    assert [progress.done for progress in seen] == [1, 2, 3, 4, 5]
+    assert {progress.total for progress in seen} == {5}
+
+
+def test_a_repository_may_be_named_by_a_string(repo: Path, settings: Settings) -> None:
+    assert len(list(preprocess(str(repo), settings))) == 4
+
+
+def test_a_missing_repository_is_bad_usage(tmp_path: Path, settings: Settings) -> None:
+    with pytest.raises(UsageError, match="nowhere"):
+        list(preprocess(tmp_path / "nowhere", settings))
+
+
+def test_json_lines_hold_units_and_references(repo: Path, run_python: Run) -> None:
+    done = run_python("preprocessing.py", repo)
+    assert done.returncode == 0, done.stderr
+    files = {entry["path"]: entry for entry in map(json.loads, done.stdout.splitlines())}
+    assert list(files) == ["README.md", "latin.py", "main.py", "shapes.py"]
+    names = {unit["qualified_name"]: unit for unit in files["shapes.py"]["units"]}
+    area = names["Square.area"]
+    assert (area["kind"], area["start_line"], area["end_line"]) == ("method", 9, 11)
+    assert area["doc_comment"] == "Its area."
+    assert any(ref["name"] == "Square" for ref in files["main.py"]["references"])
+    assert "references" in done.stderr and "binary" in done.stderr
+
+
+def test_a_file_receives_the_lines_and_stdout_stays_empty(
+    repo: Path, tmp_path: Path, run_python: Run
+) -> None:
+    target = tmp_path / "out.jsonl"
+    done = run_python("preprocessing.py", repo, "--output", target, "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(target.read_text(encoding="utf-8").splitlines()) == 4
+    assert [path.name for path in tmp_path.glob("out*")] == ["out.jsonl"]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
+    repo: Path, tmp_path: Path, run_python: Run
+) -> None:
+    folder = tmp_path / "processed" / "shapes"
+    done = run_python("preprocessing.py", repo, "--csv", folder)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["classes.csv", "methods.csv"]
+    methods, classes = rows(folder / "methods.csv"), rows(folder / "classes.csv")
+    assert list(methods[0])[:7] == [
+        "code", "file_path", "class_name", "name", "doc_comment", "source_code", "references",
+    ]  # fmt: skip
+    assert list(classes[0])[:6] == [
+        "source_code", "file_path", "class_name", "constructor_declaration",
+        "method_declarations", "references",
+    ]  # fmt: skip
+    area = next(row for row in methods if row["name"] == "area")
+    assert (area["class_name"], area["references"]) == ("Square", "main.py:5:22")
+    assert area["source_code"].startswith("    def area") and "def area" in area["code"]
+    square = next(row for row in classes if row["class_name"] == "Square")
+    assert square["references"] == "main.py:1:20; main.py:5:12"
+    assert square["reference_count"] == "2"
+    assert square["method_declarations"] == "def area(self)\n-----\ndef outline(self)"
+    assert "__init__" in square["constructor_declaration"]
+    section = next(row for row in classes if row["kind"] == "document")
+    assert section["source_code"] == '# Shapes\n\nDraws; "squares", and\nmore.'
+    assert section["references"] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["nowhere"], 2, "There is no folder nowhere"),
+        (["shapes.py"], 2, "is not a folder"),
+        ([], 2, "repo"),
+        ([".", "--output", "missing/x.jsonl"], 2, "cannot be written"),
+        ([".", "--output", "x", "--csv", "y"], 2, "not allowed"),
+        ([".", "--workers", "-1"], 2, "CODEQA_WORKERS"),
+    ],
+)
+def test_a_wrong_call_is_told_in_one_line(
+    arguments: list[str], status: int, message: str, repo: Path, run_python: Run
+) -> None:
+    done = run_python(ROOT / "preprocessing.py", *arguments, "--quiet", cwd=repo)
+    assert done.returncode == status
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_reader_that_stops_ends_the_run_quietly(tmp_path: Path, write_files: Write) -> None:
+    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 40 for n in range(60)})
+    command = [sys.executable, "preprocessing.py", str(root), "--quiet"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=30) == 0
+
+
+def test_an_interrupt_ends_workers_and_leaves_no_half_file(
+    tmp_path: Path, write_files: Write
+) -> None:
+    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 300 for n in range(200)})
+    target = tmp_path / "out.jsonl"
+    command = [sys.executable, "preprocessing.py", str(root), "--output", str(target)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    partial = target.with_name("out.jsonl.part")
+    deadline = time.monotonic() + 30
+    while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    workers = children_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "interrupted" in errors and "Traceback" not in errors
+    assert not target.exists() and not partial.exists()
+    assert not any(alive(worker) for worker in workers)
+
+
+def children_of(parent: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(status.parent.name))
+    return found
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

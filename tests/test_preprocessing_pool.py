@@ -1,0 +1,224 @@
+"""Parsing in worker processes: results, bad files, dying and hanging workers, clean ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_preprocessing import alive, children_of
+
+from codeqa.errors import RepositoryError
+from codeqa.parsing import parse_file, pool
+from codeqa.parsing.pool import FileResult, parse_many
+from codeqa.parsing.walk import FileEntry, walk
+from codeqa.parsing.worker import pack, unpack
+
+Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+
+# Loaded by the workers alone, in place of a parser with a defect.
+BAD_PARSER = """
+import os, signal, sys, time
+import codeqa.parsing as parsing
+whole = parsing.parse_file
+def parse_file(path, data, role="source"):
+    if b"please crash" in data: os.kill(os.getpid(), signal.SIGSEGV)
+    if b"please exit" in data: sys.exit(0)
+    if b"please hang" in data: time.sleep(600)
+    if b"please raise" in data: raise RecursionError
+    if b"please print" in data: print("noise")
+    return whole(path, data, role)
+parsing.parse_file = parse_file
+"""
+
+
+@pytest.fixture
+def bad_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that crash, hang or fail on the files that ask for it."""
+    start = "from codeqa.parsing.worker import main; main()"
+    assert start in pool._BOOT
+    code = BAD_PARSER.replace("{", "{{").replace("}", "}}")
+    boot = pool._BOOT.replace(start, f"exec({code!r}); {start}")
+    monkeypatch.setattr(pool, "_BOOT", boot)
+
+
+def parse(root: Path, workers: int = 2, **options: Any) -> dict[str, FileResult]:
+    found = walk(root, max_file_bytes=1_000_000)
+    results = list(
+        parse_many(found.root, found.files, workers=workers, max_file_bytes=1_000_000, **options)
+    )
+    assert len(results) == len(found.files)
+    return {result.path: result for result in results}
+
+
+def test_each_file_comes_back_once_with_all_that_is_known(
+    tmp_path: Path, write_files: Write
+) -> None:
+    files = {f"pkg/m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(50)}
+    key = "gh" + "p_" + "a1B2" * 9
+    root = write_files(
+        tmp_path / "repo",
+        {**files, "tests/test_a.py": f"K = '{key}'\n", "x.py": b"# \xff\xfe\n" * 9, "b.xyz": b"\0"},
+    )
+    results = parse(root)
+    one = results["pkg/m7.py"]
+    assert one.parsed == parse_file("pkg/m7.py", files["pkg/m7.py"].encode(), "source")
+    assert one.hash == blake2b(files["pkg/m7.py"].encode(), digest_size=16).hexdigest()
+    assert one.size == len(files["pkg/m7.py"]) and one.role == "source" and one.skipped is None
+    assert one.mtime_ns == (root / "pkg/m7.py").stat().st_mtime_ns
+    assert (results["tests/test_a.py"].role, results["tests/test_a.py"].masked) == ("test", 1)
+    assert results["x.py"].replaced_bytes == 18
+    assert results["b.xyz"].reason == "binary" and results["b.xyz"].parsed is None
+
+
+def test_a_file_with_the_known_hash_is_not_parsed_again(tmp_path: Path, write_files: Write) -> None:
+    root = write_files(tmp_path / "repo", {"a.py": "a = 1\n", "b.py": "b = 1\n"})
+    known = {path: result.hash for path, result in parse(root).items()}
+    write_files(root, {"b.py": "b = 2\n"})
+    again = parse(root, known=known)
+    assert again["a.py"].unchanged and again["a.py"].parsed is None
+    assert not again["b.py"].unchanged and again["b.py"].parsed is not None
+
+
+def test_files_that_vanish_or_change_under_our_hands_are_skipped(
+    tmp_path: Path, write_files: Write
+) -> None:
+    root = write_files(tmp_path / "repo", {"a.py": "a = 1\n", "b.py": "b\n", "c.py": "c\n"})
+    entries = walk(root, max_file_bytes=100).files
+    (root / "a.py").unlink()
+    (root / "b.py").write_bytes(b"x" * 101)
+    (root / "c.py").unlink()
+    os.mkfifo(root / "c.py")
+    results = {r.path: r.reason for r in parse_many(root, entries, workers=1, max_file_bytes=100)}
+    assert results == {
+        "a.py": "unreadable: No such file or directory",
+        "b.py": "larger than 100 bytes",
+        "c.py": "unreadable: Not a regular file",
+    }
+
+
+@pytest.mark.parametrize("request_", ["crash", "exit", "raise"])
+def test_a_file_that_ends_its_worker_is_skipped_and_the_rest_goes_on(
+    request_: str, tmp_path: Path, write_files: Write, bad_parser: None
+) -> None:
+    files = {f"m{n:02}.py": f"x = {n}\n" for n in range(40)}
+    for number in (0, 3, 4, 39):
+        files[f"m{number:02}.py"] += f"# please {request_}\n"
+    results = parse(write_files(tmp_path / "repo", files))
+    failed = {path for path, result in results.items() if result.reason}
+    assert failed == {"m00.py", "m03.py", "m04.py", "m39.py"}
+    assert {results[path].reason for path in failed} == {"the parser failed on it"}
+    assert all(result.parsed for path, result in results.items() if path not in failed)
+
+
+def test_a_file_that_takes_too_long_is_skipped(
+    tmp_path: Path, write_files: Write, bad_parser: None
+) -> None:
+    files = {f"m{n}.py": f"x = {n}\n" for n in range(6)} | {"m3.py": "# please hang\n"}
+    start = time.monotonic()
+    results = parse(write_files(tmp_path / "repo", files), seconds_per_file=1.0)
+    assert [path for path, result in results.items() if result.reason] == ["m3.py"]
+    assert time.monotonic() - start < 20
+
+
+def test_a_worker_that_prints_does_not_disturb_the_results(
+    tmp_path: Path, write_files: Write, bad_parser: None
+) -> None:
+    results = parse(write_files(tmp_path / "repo", {"a.py": "# please print\nx = 1\n"}))
+    assert results["a.py"].parsed is not None
+
+
+def test_a_slow_consumer_costs_no_file(
+    tmp_path: Path, write_files: Write, bad_parser: None
+) -> None:
+    files = {f"m{n:02}.py": f"x = {n}\n" * 2_000 for n in range(12)}
+    root = write_files(tmp_path / "repo", files)
+    seen = []
+    entries = walk(root, max_file_bytes=1_000_000).files
+    for result in parse_many(root, entries, workers=1, max_file_bytes=1_000_000,
+                             seconds_per_file=0.6):  # fmt: skip
+        seen.append(result.reason)
+        time.sleep(0.15)
+    assert seen == [""] * 12
+
+
+def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
+    tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_files(tmp_path / "repo", {"a.py": "x = 1\n"})
+    monkeypatch.setattr(pool, "_BOOT", "raise ImportError({separator!r})")
+    with pytest.raises(RepositoryError, match="end as soon as they are started"):
+        parse(root)
+    monkeypatch.setattr(pool.sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(RepositoryError, match="No worker process starts"):
+        parse(root)
+
+
+def test_leaving_early_ends_workers_and_threads(tmp_path: Path, write_files: Write) -> None:
+    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" * 500 for n in range(200)})
+    entries = walk(root, max_file_bytes=1_000_000).files
+    before = set(children_of(os.getpid()))
+    results = parse_many(root, entries, workers=3, max_file_bytes=1_000_000)
+    next(results)
+    workers = set(children_of(os.getpid())) - before
+    assert len(workers) == 3
+    results.close()  # type: ignore[attr-defined]
+    assert not any(map(alive, workers))
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and any(
+        thread.name == "codeqa-parse" for thread in threading.enumerate()
+    ):
+        time.sleep(0.01)
+    assert not any(thread.name == "codeqa-parse" for thread in threading.enumerate())
+
+
+def test_workers_run_at_a_lower_priority(tmp_path: Path, write_files: Write) -> None:
+    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" * 500 for n in range(100)})
+    before = set(children_of(os.getpid()))
+    results = parse_many(
+        root, walk(root, max_file_bytes=1_000_000).files, workers=1, max_file_bytes=1_000_000
+    )
+    next(results)
+    (worker,) = set(children_of(os.getpid())) - before
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, worker) == min(19, own + 5)
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_few_files_start_one_worker_and_none_start_none(
+    tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hired: list[int] = []
+    whole = pool._Crew._hire
+    monkeypatch.setattr(pool._Crew, "_hire", lambda crew: (hired.append(1), whole(crew))[1])
+    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(3)})
+    assert len(parse(root, workers=8)) == 3
+    assert len(hired) == 1
+    assert list(parse_many(root, [], workers=4, max_file_bytes=10)) == []
+    assert len(hired) == 1
+
+
+def test_long_paths_never_block_the_sending(tmp_path: Path, write_files: Write) -> None:
+    folder = "/".join(["d" * 200] * 15)
+    root = write_files(
+        tmp_path / "r", {f"{folder}/{'f' * 200}{n}.py": "x = 1\n" for n in range(40)}
+    )
+    assert all(result.parsed for result in parse(root, workers=1).values())
+
+
+def test_packing_loses_nothing() -> None:
+    parsed = parse_file(
+        "a.py", b"import os\n\nclass A:\n    def f(self):\n        os.getcwd()\n\xff"
+    )
+    assert unpack(pack(parsed)) == parsed
+
+
+def test_an_unreadable_entry_is_reported_by_its_error(tmp_path: Path) -> None:
+    entries = [FileEntry("../x.py", 1, 1), FileEntry("/etc/passwd", 1, 1)]
+    reasons = {r.reason for r in parse_many(tmp_path, entries, workers=1, max_file_bytes=100)}
+    assert reasons == {"unreadable: Not a path inside the repository"}

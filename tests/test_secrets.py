@@ -1,0 +1,254 @@
+"""What is a secret by name, by content, and what is masked inside other files.
+
+The strings are put together here, so that this file does not look like what it tests.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codeqa.parsing import parse_file
+from codeqa.parsing.secrets import (
+    is_secret_content,
+    is_secret_name,
+    mask_secret_bytes,
+    mask_secrets,
+)
+from codeqa.parsing.skip import classify
+from codeqa.types import Skipped
+
+RNG = random.Random(7)
+
+
+def letters(count: int, alphabet: str = string.ascii_letters + string.digits) -> str:
+    return "".join(RNG.choices(alphabet, k=count - 2)) + "7Q"
+
+
+def upper(count: int) -> str:
+    return letters(count, string.ascii_uppercase + string.digits)
+
+
+PEM_BODY = "\n".join(letters(64) for _ in range(12))
+
+
+def pem(kind: str = "RSA ", body: str = PEM_BODY) -> str:
+    return f"-----BEGIN {kind}PRIVATE KEY-----\n{body}\n-----END {kind}PRIVATE KEY-----"
+
+
+JWT = ".".join(("ey" + "J" + letters(20), "ey" + "J" + letters(60), letters(43)))
+TOKENS = {
+    "AWS key id": "AK" + "IA" + upper(16),
+    "AWS temporary key id": "AS" + "IA" + upper(16),
+    "GitHub token": "gh" + "p_" + letters(36),
+    "GitHub server token": "gh" + "s_" + letters(36),
+    "GitHub fine-grained token": "github" + "_pat_" + letters(22) + "_" + letters(59),
+    "GitLab token": "glpat" + "-" + letters(20),
+    "Slack bot token": "xox" + "b-123456789012-1234567890123-" + letters(24),
+    "Google key": "AI" + "za" + letters(35),
+    "Stripe key": "sk" + "_live_" + letters(24),
+    "Stripe restricted key": "rk" + "_live_" + letters(24),
+    "OpenAI key": "sk" + "-" + letters(48),
+    "OpenAI project key": "sk" + "-proj-" + letters(60) + "_" + letters(20),
+    "Anthropic key": "sk" + "-ant-api03-" + letters(80),
+    "npm token": "npm" + "_" + letters(36),
+    "PyPI token": "pypi-" + "AgE" + letters(80),
+    "Hugging Face token": "hf" + "_" + letters(34, string.ascii_letters).replace("7", "a"),
+    "SendGrid key": "SG" + "." + letters(22) + "." + letters(43),
+    "JSON web token": JWT,
+    "Slack hook": "hooks.slack.com/"
+    + "services/T"
+    + upper(8)
+    + "/B"
+    + upper(9)
+    + "/"
+    + letters(24),
+}
+MASKED = {"Slack hook": TOKENS["Slack hook"].rsplit("services/", 1)[1]}
+"""What must be gone when only a part is masked."""
+TOKENS["Hugging Face token"] = "hf" + "_" + "".join(RNG.choices(string.ascii_letters, k=34))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".env", ".env.local", ".env.production", "prod.env", ".envrc", ".netrc", ".pgpass",
+        "id_rsa",
+        "id_ed25519", "server.pem", "tls.KEY", "store.jks", "a.p12", "b.pfx", "vault.kdbx",
+        "credentials", "credentials.json", "secrets.yml", "secrets.yaml", "service-account.json",
+        "service-account-prod.json", "terraform.tfstate", "terraform.tfstate.backup", ".htpasswd",
+        ".git-credentials", "client_secret_123.json", "kubeconfig", ".pypirc",
+    ],
+)  # fmt: skip
+def test_a_name_that_says_secret(name: str) -> None:
+    assert is_secret_name(name)
+    assert classify(f"deploy/{name}", b"x = 1\n") == Skipped(
+        f"deploy/{name}", "looks like a secret"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".env.example", ".env.sample", ".env.template", ".env.dist", "example.env", "id_rsa.pub",
+        "secrets.py", "secrets.go", "credentials.py", "credentials.ts", "environment.ts",
+        "env.py", "key.go", "keys.json", "monkey.js", "turnkey.md", "secrets.yml.example",
+        "service-account.go", "pem.rs", "netrc.py", ".npmrc", "terraform.tf", "tfstate.go",
+    ],
+)  # fmt: skip
+def test_a_name_that_only_mentions_secrets(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+@pytest.mark.parametrize(
+    "around", ['key = "{}"\n', "{}", "KEY={}\n", "a: {}, b", "curl -H 'X: {}' \\\n", "('{}')"]
+)
+def test_a_token_becomes_asterisks_of_equal_length(kind: str, around: str) -> None:
+    text = around.format(TOKENS[kind])
+    masked, count = mask_secrets(text)
+    assert count == 1
+    assert MASKED.get(kind, TOKENS[kind]) not in masked
+    assert len(masked) == len(text)
+    before, _, after = around.partition("{}")
+    assert masked.startswith(before) and masked.endswith(after)
+    assert mask_secrets(masked) == (masked, 0)
+
+
+ORDINARY = [
+    "task-force-of-the-working-group-2024-results-Final-report",
+    "risk-ABCDEFGHIJKLMNOPQRSTUVWXYZ123456",
+    "sk-spinner-double-bounce-container-element",
+    "MAKIAVELLIAN0000000000000",
+    "AKIAIOSFODNN7EXAMPL",
+    "ghp_short",
+    "def test_the_eyJ_prefix_of_tokens_is_known(self):",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "integrity='sha512-" + "abcDEF123" * 9 + "=='",
+    "const AIzaPrefix = 'AIza'",
+    "npm_config_registry_and_all_of_its_many_friends_here",
+    "-----BEGIN CERTIFICATE-----\n" + PEM_BODY + "\n-----END CERTIFICATE-----",
+    "A key begins with -----BEGIN RSA PRIVATE KEY----- and then has many lines of base64 text, "
+    "as every one of these files does, until the end",
+    "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----",
+    "sk_live_ is the prefix; sk_test_" + "4eC39HqLyjWDarjtT1zdp7dc",
+    "aws_secret_access_key = os.environ['AWS_SECRET_ACCESS_KEY']",
+]
+
+
+@pytest.mark.parametrize("text", ORDINARY, ids=lambda text: text[:30])
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert mask_secrets(text) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pem(),
+        pem("EC "),
+        pem(""),
+        pem("OPENSSH "),
+        pem("ENCRYPTED "),
+        'KEY = """' + pem() + '"""',
+        "\n".join(f'    "{line}\\n" +' for line in pem().split("\n")),
+        pem().replace("\n", "\\n"),
+        "\n".join(f"  {line}" for line in pem().split("\n")),
+        pem().replace("\n", "\r\n"),
+        pem(body="Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,1F\n\n" + PEM_BODY),
+        pem(body=PEM_BODY + "\nabcd=="),
+    ],
+    ids=range(12),
+)
+def test_a_private_key_block_in_a_file_is_masked_and_its_lines_stay(text: str) -> None:
+    whole = f"first line\n{text}\nlast line {'é' * 30}\n"
+    masked, count = mask_secrets(whole)
+    assert count == 1
+    assert not any(line in masked for line in PEM_BODY.split("\n"))
+    assert "abcd==" not in masked
+    assert [len(line) for line in masked.split("\n")] == [len(line) for line in whole.split("\n")]
+    assert "PRIVATE KEY-----" in masked and masked.endswith("last line " + "é" * 30 + "\n")
+
+
+def test_an_aws_secret_is_masked_by_the_name_before_it() -> None:
+    secret = letters(40)
+    for text in (f"aws_secret_access_key = {secret}\n", f'"AWS_SECRET_ACCESS_KEY": "{secret}"'):
+        masked, count = mask_secrets(text)
+        assert count == 1 and secret not in masked and "ccess" in masked.lower()
+
+
+def test_several_tokens_in_one_file_are_counted_apart() -> None:
+    text = " ".join(TOKENS.values())
+    masked, count = mask_secrets(text)
+    assert count == len(TOKENS)
+    assert len(masked) == len(text)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pem() + "\n",
+        "\n\n" + pem("EC ") + "\n" + pem("EC "),
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n" + pem(),
+        '{"type": "service_account", "private_key": "' + pem("").replace("\n", "\\n")
+        + '", "client_email": "a@b.example"}',
+        TOKENS["GitHub token"] + "\n",
+        "token=" + TOKENS["OpenAI key"],
+    ],
+    ids=["key", "two keys", "certificate and key", "service account", "token", "named token"],
+)  # fmt: skip
+def test_a_file_that_consists_of_a_secret_is_left_out(content: str) -> None:
+    assert is_secret_content(content.encode())
+    assert classify("some/file", content.encode()) == Skipped("some/file", "looks like a secret")
+
+
+def test_source_code_that_is_mostly_a_token_is_still_source() -> None:
+    content = f"K = '{TOKENS['GitHub token']}'\n".encode()
+    assert classify("key.py", content) == "source"
+    assert classify("key.txt", content) == Skipped("key.txt", "looks like a secret")
+
+
+def test_a_token_for_a_registry_in_npmrc_leaves_it_out() -> None:
+    assert classify(".npmrc", b"//registry.example/:_authToken=abc\n") == Skipped(
+        ".npmrc", "looks like a secret"
+    )
+    assert classify(".npmrc", b"save-exact=true\n") == "source"
+
+
+def test_a_source_file_with_a_token_is_indexed_without_the_token() -> None:
+    token = TOKENS["GitHub token"]
+    source = f'def connect():\n    """Open."""\n    return Client("{token}")\n' + "x = 1\n" * 30
+    assert classify("client.py", source.encode()) == "source"
+    parsed = parse_file("client.py", source.encode(), "source")
+    code = "\n".join(unit.source_code for unit in parsed.units)
+    assert token not in code and "*" * len(token) in code
+    assert "connect" in {unit.name for unit in parsed.units}
+
+
+@given(st.text(), st.sampled_from(sorted(TOKENS)), st.text())
+def test_length_and_lines_hold_whatever_stands_around(before: str, kind: str, after: str) -> None:
+    text = f"{before}\n{TOKENS[kind]}\n{after}"
+    masked, count = mask_secrets(text)
+    assert count >= 1
+    assert [len(line) for line in masked.split("\n")] == [len(line) for line in text.split("\n")]
+
+
+@given(st.binary())
+def test_any_bytes_keep_their_length(data: bytes) -> None:
+    assert len(mask_secret_bytes(data)[0]) == len(data)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [b"sk-", b"eyJ", b"-----BEGIN PRIVATE KEY-----", b"xoxb-1", b"a" * 30, b"+", b'\\n"+', b"eyJ."],
+    ids=repr,
+)
+def test_hostile_content_is_masked_in_linear_time(unit: bytes) -> None:
+    data = b"AKIA" + (b"-----BEGIN PRIVATE KEY-----" + unit * (400_000 // len(unit)))
+    start = time.process_time()
+    mask_secret_bytes(data)
+    assert time.process_time() - start < 2

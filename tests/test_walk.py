@@ -1,0 +1,472 @@
+"""Which files a walk finds: git's own view, the same without git, and what is left out on top."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from codeqa.errors import UsageError
+from codeqa.parsing.walk import Walk, walk
+
+Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+
+LIMIT = 1_000_000
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(
+        ["git", "-c", "protocol.file.allow=always", *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+
+
+def paths(found: Walk) -> list[str]:
+    return [entry.path for entry in found.files]
+
+
+def reasons(found: Walk) -> dict[str, str]:
+    return {entry.path: entry.reason for entry in found.skipped}
+
+
+def both(root: Path) -> list[str]:
+    """Paths that both ways of walking give; they must agree."""
+    by_git = walk(root, max_file_bytes=LIMIT)
+    by_us = walk(root, max_file_bytes=LIMIT, use_git=False)
+    assert paths(by_git) == paths(by_us)
+    return paths(by_git)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    return folder
+
+
+# --- ignore rules ----------------------------------------------------------------------------
+
+RULES = {
+    "a plain name at any depth": ("build\n", {"build/x.py", "a/build/y.py"}),
+    "an anchored name": ("/build\n", {"build/x.py"}),
+    "a path": ("a/build\n", {"a/build/y.py"}),
+    "directories only": ("log/\n", {"log/x.py"}),
+    "an ending": ("*.py\n!a/**\n", {"build/x.py", "log/x.py", "top.py"}),
+    "a negation": ("*.py\n!top.py\n", {"build/x.py", "a/build/y.py", "a/b/c/z.py", "log/x.py"}),
+    "no way back into an excluded folder": ("a/\n!a/b/c/z.py\n", {"a/build/y.py", "a/b/c/z.py"}),
+    "two stars": ("a/**/z.py\n", {"a/b/c/z.py"}),
+    "leading stars": ("**/c\n", {"a/b/c/z.py"}),
+    "trailing stars": ("a/**\n", {"a/build/y.py", "a/b/c/z.py"}),
+    "one star stays in its folder": ("a/*/z.py\n", set()),
+    "a class": ("[a-c]/b\n", {"a/b/c/z.py"}),
+    "a comment and an escape": ("#top.py\n\\#x\n\\!y\n", {"#x", "!y"}),
+    "trailing blanks": ("top.py  \nlog\\ \n", {"top.py"}),
+    "carriage returns": ("top.py\r\nlog/\r\n", {"top.py", "log/x.py"}),
+    "a byte order mark": ("\ufefftop.py\n", {"top.py"}),
+    "a broken class": ("[a\ntop.py\n", {"top.py"}),
+}
+TREE = {
+    "top.py": "1", "build/x.py": "1", "a/build/y.py": "1", "a/b/c/z.py": "1", "log/x.py": "1",
+    "#x": "1", "!y": "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_an_ignore_rule_leaves_out_what_git_leaves_out(
+    name: str, repo: Path, write_files: Write
+) -> None:
+    rules, expected = RULES[name]
+    write_files(repo, {**TREE, ".gitignore": rules})
+    assert set(TREE) - set(both(repo)) == expected
+
+
+def test_a_nested_gitignore_overrides_its_parent(repo: Path, write_files: Write) -> None:
+    write_files(
+        repo,
+        {
+            ".gitignore": "*.log\n",
+            "keep/.gitignore": "!*.log\n",
+            "keep/a.log": "1",
+            "keep/deep/b.log": "1",
+            "other/c.log": "1",
+        },
+    )
+    assert both(repo) == [".gitignore", "keep/.gitignore", "keep/a.log", "keep/deep/b.log"]
+
+
+def test_a_reincluded_folder_does_not_reinclude_its_files(repo: Path, write_files: Write) -> None:
+    write_files(
+        repo,
+        {
+            ".gitignore": "a*\n",
+            "sub/.gitignore": "!ab/\n",
+            "sub/ab/ac.txt": "1",
+            "sub/ab/b.txt": "1",
+        },
+    )
+    assert both(repo) == [".gitignore", "sub/.gitignore", "sub/ab/b.txt"]
+
+
+def test_global_and_repository_excludes_count(
+    repo: Path, tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = write_files(tmp_path / "home", {"my-excludes": "*.mine\n", "ignored-default": "x"})
+    (home / ".gitconfig").write_text("[core]\n\texcludesFile = ~/my-excludes\n")
+    write_files(
+        repo, {"a.mine": "1", "b.local": "1", "c.py": "1", ".git/info/exclude": "*.local\n"}
+    )
+    assert both(repo) == ["c.py"]
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    assert both(repo) == ["a.mine", "c.py"]
+
+
+def test_the_default_place_of_global_excludes_counts(
+    repo: Path, tmp_path: Path, write_files: Write
+) -> None:
+    write_files(tmp_path / "home", {".config/git/ignore": "*.mine\n"})
+    write_files(repo, {"a.mine": "1", "c.py": "1"})
+    assert both(repo) == ["c.py"]
+
+
+def random_tree(seed: int) -> dict[str, str]:
+    """Files at random depths with few distinct names, so that rules hit, and rules."""
+    rng = random.Random(seed)
+    names = ["a", "b", "ab", "build", "x.py", "y.log", "lib.d", "Z"]
+    patterns = [
+        "a", "/a", "a/", "*.py", "*.log", "!*.log", "!x.py", "b/*", "**/build", "build/**",
+        "a/**/b", "/*/b", "!/a/", "!a", "*b", "?", "[ab]", "[!a]b", "lib.*", "*/x.py", "!build/",
+        "/build/x.py", "*", "!*/", "!a/b/", "**", "Z", "z", "\\a", "a*b*", "**/a/**", "ab/**/x.py",
+    ]  # fmt: skip
+    files = {}
+    for _ in range(60):
+        parts = [rng.choice(names) for _ in range(rng.randint(1, 5))]
+        path = "/".join(parts)
+        inside = [other for other in files if other.startswith(path + "/") or other == path]
+        above = any("/".join(parts[:depth]) in files for depth in range(1, len(parts)))
+        if not inside and not above:
+            files[path] = "1"
+    folders = {""} | {path.rsplit("/", 1)[0] + "/" for path in files if "/" in path}
+    for folder in rng.sample(sorted(folders), min(len(folders), 6)):
+        files[folder + ".gitignore"] = "\n".join(rng.choices(patterns, k=rng.randint(1, 5)))
+    return files
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_both_walks_agree_on_generated_trees(seed: int, repo: Path, write_files: Write) -> None:
+    write_files(repo, random_tree(seed))
+    both(repo)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 500))
+def test_both_walks_agree_on_many_generated_trees(
+    seed: int, repo: Path, write_files: Write
+) -> None:
+    write_files(repo, random_tree(seed))
+    both(repo)
+
+
+def test_hostile_patterns_take_no_time(repo: Path, write_files: Write) -> None:
+    name = "a" * 250
+    rules = "*a" * 30 + "b\n" + "**/a*/" * 12 + "c\n"
+    write_files(repo, {".codeqaignore": rules, name: "1", f"{'a/' * 40}a": "1"})
+    assert len(walk(repo, max_file_bytes=LIMIT).files) == 3
+
+
+# --- work trees ------------------------------------------------------------------------------
+
+
+def test_what_is_tracked_is_found_although_a_rule_ignores_it(
+    repo: Path, write_files: Write
+) -> None:
+    write_files(repo, {".gitignore": "*.log\n", "kept.log": "1", "left.log": "1"})
+    git(repo, "add", "-f", "kept.log")
+    assert paths(walk(repo, max_file_bytes=LIMIT)) == [".gitignore", "kept.log"]
+
+
+def test_a_tracked_file_that_was_deleted_is_not_found(repo: Path, write_files: Write) -> None:
+    write_files(repo, {"a.py": "1", "b/c.py": "1"})
+    git(repo, "add", ".")
+    (repo / "a.py").unlink()
+    shutil.rmtree(repo / "b")
+    assert walk(repo, max_file_bytes=LIMIT).files == ()
+
+
+def test_a_subfolder_obeys_the_rules_above_it(repo: Path, write_files: Write) -> None:
+    write_files(
+        repo,
+        {".gitignore": "*.log\n/sub/out\n", "sub/a.py": "1", "sub/b.log": "1", "sub/out/c.py": "1"},
+    )
+    assert both(repo / "sub") == ["a.py"]
+
+
+def test_an_ignored_folder_is_read_when_it_is_named(repo: Path, write_files: Write) -> None:
+    write_files(
+        repo, {".gitignore": "vendored/\n", "vendored/a.py": "1", "vendored/node_modules/b.js": "1"}
+    )
+    assert both(repo / "vendored") == ["a.py"]
+
+
+def test_submodules_nested_and_linked_work_trees(
+    repo: Path, tmp_path: Path, write_files: Write
+) -> None:
+    library = write_files(tmp_path / "library", {"lib.py": "1", ".gitignore": "*.tmp\n"})
+    git(library, "init", "-q")
+    git(library, "add", ".")
+    git(library, "commit", "-qm", "first")
+    write_files(repo, {"a.py": "1", ".gitignore": "*.py.bak\n"})
+    git(repo, "submodule", "add", "-q", str(library), "sub")
+    git(repo, "submodule", "add", "-q", str(library), "gone")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "first")
+    git(repo, "submodule", "deinit", "-f", "gone")
+    write_files(repo, {"sub/new.py": "1", "sub/x.tmp": "1", "sub/y.py.bak": "1"})
+    nested = write_files(repo / "nested", {"n.py": "1", "n.tmp": "1", ".gitignore": "*.tmp\n"})
+    git(nested, "init", "-q")
+    git(repo, "worktree", "add", "-q", "second")
+
+    found = walk(repo, max_file_bytes=LIMIT)
+    assert paths(found) == [
+        ".gitignore", ".gitmodules", "a.py", "nested/.gitignore", "nested/n.py",
+        "sub/.gitignore", "sub/lib.py", "sub/new.py", "sub/y.py.bak",
+    ]  # fmt: skip
+    assert reasons(found)["gone"] == "submodule not checked out"
+    assert reasons(found)["second/"] == "another work tree of a repository"
+    both(repo)
+    # The linked work tree is read when it is the one that is asked for.
+    assert both(repo / "second") == [".gitignore", ".gitmodules", "a.py"]
+
+
+def test_a_folder_of_repositories_is_read_repository_by_repository(
+    tmp_path: Path, write_files: Write
+) -> None:
+    space = write_files(tmp_path / "space", {"one/a.py": "1", "one/b.log": "1", "two/a.py": "1"})
+    write_files(space / "one", {".gitignore": "*.log\n"})
+    git(space / "one", "init", "-q")
+    assert both(space) == ["one/.gitignore", "one/a.py", "two/a.py"]
+
+
+def test_a_broken_repository_is_walked_all_the_same(repo: Path, write_files: Write) -> None:
+    write_files(repo, {".gitignore": "*.log\n", "a.py": "1", "b.log": "1"})
+    (repo / ".git" / "HEAD").write_text("broken")
+    assert paths(walk(repo, max_file_bytes=LIMIT)) == [".gitignore", "a.py"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_repository_of_another_user_is_walked_all_the_same(
+    repo: Path, write_files: Write
+) -> None:
+    write_files(repo, {".gitignore": "*.log\n", "a.py": "1", "b.log": "1"})
+    for path in (repo, repo / ".git"):
+        os.chown(path, 54_321, 54_321)
+    refused = subprocess.run(["git", "ls-files"], cwd=repo, capture_output=True, check=False)
+    assert refused.returncode == 128
+    assert both(repo) == [".gitignore", "a.py"]
+
+
+def test_without_git_on_the_path_the_result_is_the_same(
+    repo: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(repo, {".gitignore": "*.log\n", "a.py": "1", "b.log": "1"})
+    monkeypatch.setenv("PATH", "")
+    assert paths(walk(repo, max_file_bytes=LIMIT)) == [".gitignore", "a.py"]
+
+
+def test_outside_git_the_folders_of_tools_are_left_out(tmp_path: Path, write_files: Write) -> None:
+    root = write_files(
+        tmp_path / "plain",
+        {
+            "a.py": "1",
+            "node_modules/x.js": "1",
+            "pkg/__pycache__/y.txt": "1",
+            "my-env/pyvenv.cfg": "home = x",
+            "my-env/lib.py": "1",
+            "build/out.js": "1",
+            "src/build/steps.py": "1",
+            ".venv/z.py": "1",
+        },
+    )
+    found = walk(root, max_file_bytes=LIMIT)
+    assert paths(found) == ["a.py", "src/build/steps.py"]
+    assert set(reasons(found)) == {
+        "node_modules/",
+        "pkg/__pycache__/",
+        "my-env/",
+        "build/",
+        ".venv/",
+    }
+
+
+def test_inside_git_a_tracked_folder_of_tools_is_read(repo: Path, write_files: Write) -> None:
+    write_files(repo, {"node_modules/x.js": "1", "build/y.py": "1"})
+    assert both(repo) == ["build/y.py", "node_modules/x.js"]
+
+
+# --- .codeqaignore ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_git", [True, False], ids=["in git", "outside git"])
+def test_codeqaignore_applies_on_top_and_is_counted(
+    in_git: bool, tmp_path: Path, write_files: Write
+) -> None:
+    root = write_files(
+        tmp_path / "repo",
+        {
+            ".gitignore": "*.log\n",
+            ".codeqaignore": "data/\n*.csv\n!*.log\n",
+            "a.py": "1",
+            "b.log": "1",
+            "c.csv": "1",
+            "keep/.codeqaignore": "!*.csv\n",
+            "keep/d.csv": "1",
+            "data/.codeqaignore": "!e.py\n",
+            "data/e.py": "1",
+        },
+    )
+    if in_git:
+        git(root, "init", "-q")
+    found = walk(root, max_file_bytes=LIMIT)
+    expected = [".codeqaignore", ".gitignore", "a.py", "keep/.codeqaignore", "keep/d.csv"]
+    assert paths(found) == expected == both(root)
+    excluded = {path for path, why in reasons(found).items() if why == "excluded by .codeqaignore"}
+    assert excluded == {"c.csv", "data/.codeqaignore", "data/e.py"}
+
+
+# --- what is never opened --------------------------------------------------------------------
+
+
+def test_links_are_not_followed(repo: Path, tmp_path: Path, write_files: Write) -> None:
+    outside = write_files(tmp_path / "outside", {"secret.py": "1", "deep/x.py": "1"})
+    write_files(repo, {"real.py": "1", "folder/in.py": "1"})
+    (repo / "same.py").symlink_to("real.py")
+    (repo / "loop").symlink_to(".")
+    (repo / "folder" / "up").symlink_to("..")
+    (repo / "out.py").symlink_to(outside / "secret.py")
+    (repo / "out").symlink_to(outside)
+    (repo / "broken").symlink_to("nowhere")
+    (repo / "self").symlink_to("self")
+    assert both(repo) == ["folder/in.py", "real.py"]
+    found = reasons(walk(repo, max_file_bytes=LIMIT))
+    assert found["out.py"] == found["out"] == "symbolic link out of the repository"
+    assert found["broken"] == found["self"] == "broken symbolic link"
+    assert "same.py" not in found and "loop" not in found
+
+
+def test_a_tracked_folder_that_became_a_link_is_not_followed(
+    repo: Path, tmp_path: Path, write_files: Write
+) -> None:
+    outside = write_files(tmp_path / "outside", {"a.py": "secret"})
+    write_files(repo, {"folder/a.py": "1", "b.py": "1"})
+    git(repo, "add", ".")
+    shutil.rmtree(repo / "folder")
+    (repo / "folder").symlink_to(outside)
+    assert paths(walk(repo, max_file_bytes=LIMIT)) == ["b.py"]
+
+
+def test_pipes_and_sockets_are_never_opened(
+    repo: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(repo, {"a.py": "1", "tracked.py": "1"})
+    git(repo, "add", ".")
+    (repo / "tracked.py").unlink()
+    os.mkfifo(repo / "tracked.py")
+    os.mkfifo(repo / "pipe.py")
+    os.mkfifo(repo / ".codeqaignore")
+    monkeypatch.chdir(repo)  # a socket's path is short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket.py")
+        assert both(repo) == ["a.py"]
+
+
+def test_odd_names_are_listed_and_break_nothing(repo: Path, write_files: Write) -> None:
+    write_files(repo, {"a.py": "1", "b\nc.py": "1", "käse.py": "1", "tab\t.py": "1", "-x.py": "1"})
+    with open(os.fsencode(repo) + b"/caf\xe9.py", "wb") as file:  # noqa: PTH123
+        file.write(b"1")
+    assert both(repo) == ["-x.py", "a.py", "käse.py"]
+    found = walk(repo, max_file_bytes=LIMIT)
+    assert set(reasons(found).values()) == {"file name with unprintable characters"}
+    assert sorted(reasons(found)) == ["b\\nc.py", "caf\\xe9.py", "tab\\t.py"]
+
+
+def test_a_path_five_thousand_folders_deep_is_survived(repo: Path, write_files: Write) -> None:
+    write_files(repo, {"a.py": "1"})
+    folder = os.open(repo, os.O_RDONLY)
+    try:
+        for _ in range(5_000):
+            os.mkdir("d", dir_fd=folder)
+            inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        os.close(os.open("deep.py", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+        assert both(repo) == ["a.py"]
+        by_us = walk(repo, max_file_bytes=LIMIT, use_git=False)
+        assert set(reasons(by_us).values()) == {"unreadable: File name too long"}
+    finally:
+        os.close(folder)
+        subprocess.run(["rm", "-rf", str(repo / "d")], check=True)  # shutil.rmtree recurses
+
+
+def test_size_emptiness_and_names_decide_without_reading(repo: Path, write_files: Write) -> None:
+    write_files(
+        repo,
+        {
+            "big.py": b"x" * 1_001,
+            "fits.py": b"x" * 1_000,
+            "empty.py": "",
+            "yarn.lock": "x",
+            "logo.png": "x",
+            ".env": "KEY=1",
+            "app.min.js": "x",
+            "app.js.map": "x",
+        },
+    )
+    found = walk(repo, max_file_bytes=1_000)
+    assert paths(found) == ["fits.py"]
+    assert reasons(found) == {
+        ".env": "looks like a secret",
+        "app.js.map": "source map",
+        "app.min.js": "minified",
+        "big.py": "larger than 1,000 bytes",
+        "empty.py": "empty",
+        "logo.png": "binary",
+        "yarn.lock": "lock file",
+    }
+
+
+def test_entries_carry_size_and_time_and_are_sorted(repo: Path, write_files: Write) -> None:
+    write_files(repo, {"b.py": "12", "a/z.py": "123", "a.py": "1", "Z.py": "1"})
+    found = walk(repo, max_file_bytes=LIMIT)
+    assert paths(found) == sorted(paths(found)) == ["Z.py", "a.py", "a/z.py", "b.py"]
+    assert [entry.size for entry in found.files] == [1, 1, 3, 2]
+    assert found.files[0].mtime_ns == (repo / "Z.py").stat().st_mtime_ns
+    assert found == walk(repo, max_file_bytes=LIMIT)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_folder_is_listed(tmp_path: Path, write_files: Write) -> None:
+    root = write_files(tmp_path / "plain", {"a.py": "1", "closed/b.py": "1"})
+    (root / "closed").chmod(0)
+    try:
+        found = walk(root, max_file_bytes=LIMIT)
+    finally:
+        (root / "closed").chmod(0o700)
+    assert Counter(reasons(found).values()) == {"unreadable: Permission denied": 1}
+
+
+@pytest.mark.parametrize("name", ["missing", "file.py"])
+def test_a_root_that_is_no_folder_is_bad_usage(
+    name: str, tmp_path: Path, write_files: Write
+) -> None:
+    write_files(tmp_path, {"file.py": "1"})
+    with pytest.raises(UsageError, match=name):
+        walk(tmp_path / name, max_file_bytes=LIMIT)
