@@ -1,0 +1,63 @@
+"""The files that the page may show: indexed ones, inside the repository, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codeqa.errors import NotFoundError
+from codeqa.parsing.reading import read_file
+from codeqa.search import file_state
+from codeqa.store import Tables
+
+INDEXED = "indexed"
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """A file as it is on disk now."""
+
+    path: str
+    language: str
+    text: str
+    """Bytes that are not UTF-8 are U+FFFD."""
+    changed: bool
+    """It differs from what was indexed, so lines may have moved."""
+
+
+class Files:
+    """Reads indexed files of one repository."""
+
+    def __init__(self, open_tables: Callable[[], Tables], max_bytes: int = 0) -> None:
+        self._open_tables = open_tables
+        self._max_bytes = max_bytes
+
+    def read(self, path: str) -> FileText:
+        """The file `path` (relative to the root, `/`).
+
+        Raises NotFoundError for everything that is not in the index or no longer inside
+        the repository, and RepositoryError when it cannot be read.
+        """
+        tables = self._open_tables()
+        record = tables.file(path)
+        if record is None or record.status != INDEXED:
+            raise NotFoundError(
+                f"{path!r} is not an indexed file.", "Only files in the index can be opened."
+            )
+        changed = bool(file_state(tables.location.root, record))
+        # Growth since the index was made is fine, but only up to what is indexed at all.
+        limit = max(self._max_bytes, record.size)
+        data = read_file(tables.location.root, path, max_bytes=limit)
+        return FileText(path, record.language, data.decode("utf-8", "replace"), changed)
+
+    def paths(self) -> list[str]:
+        """Paths of all indexed files, sorted."""
+        return [record.path for record in self._open_tables().files() if record.status == INDEXED]
+
+    def line_count(self, path: str) -> int | None:
+        """Lines that `path` has on disk; None when it is no readable indexed file."""
+        try:
+            text = self.read(path).text
+        except NotFoundError:
+            return None
+        return text.count("\n") + (not text.endswith("\n"))

@@ -1,0 +1,5 @@
+"""Exact answers from the edges: which definition a place means."""
+
+from codeqa.structure.usages import Usage, Usages, usages
+
+__all__ = ["Usage", "Usages", "usages"]

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codeqa.retrieval.channels import filter_of
+from codeqa.retrieval.fusion import fuse, ranks, z_scores
+from codeqa.retrieval.query import has_tag, parse_query, strip_tag, variants
+from codeqa.retrieval.rerank import closeness, parse_rerank
+
+
+@pytest.mark.parametrize("value", [True, "true", "True", "1", 1])
+def test_what_clients_send_for_rerank_is_on(value: object) -> None:
+    assert parse_rerank(value) is True
+
+
+@pytest.mark.parametrize("value", [False, None, "", "false", "TRUE", "yes", 0, 2, "0", [], "on"])
+def test_anything_else_is_off(value: object) -> None:
+    assert parse_rerank(value) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "tagged", "stripped"),
+    [
+        ("@codebase where is it", True, "where is it"),
+        ("where @CodeBase is it", True, "where is it"),
+        ("where is it @codebase", True, "where is it"),
+        ("mail me@codebase.org", False, "mail me@codebase.org"),
+        ("@codebases", False, "@codebases"),
+        ("plain", False, "plain"),
+    ],
+)
+def test_the_tag_is_seen_and_stripped(text: str, tagged: bool, stripped: str) -> None:
+    assert has_tag(text) is tagged
+    assert strip_tag(text) == stripped
+
+
+def test_question_words_are_left_out_and_identifiers_split() -> None:
+    query = parse_query("How does the path_router store routes?")
+    assert query.words == ("path_router", "store", "routes")
+    assert query.tokens == ("path", "router", "pathrouter", "store", "routes")
+    assert not query.symbol_like
+
+
+def test_a_question_of_question_words_alone_still_searches_for_them() -> None:
+    assert parse_query("what is it").words == ("what", "is", "it")
+
+
+def test_filters_are_taken_out_of_the_text() -> None:
+    query = parse_query('routes lang:Python kind:method path:src/ -path:tests path:"a b/"')
+    assert query.text == "routes"
+    assert query.languages == ("python",)
+    assert query.kinds == ("method",)
+    assert query.paths == ("src/", "a b/")
+    assert query.excluded_paths == ("tests",)
+
+
+def test_filters_given_by_keyword_join_those_written() -> None:
+    query = parse_query("x lang:go", language="Rust", kind="struct", path="src")
+    assert query.languages == ("go", "rust")
+    assert (query.kinds, query.paths) == (("struct",), ("src",))
+
+
+def test_what_only_looks_like_a_filter_stays_a_word() -> None:
+    query = parse_query("what kind:of thing, http://x.y, -lang:python")
+    assert query.kinds == () and query.languages == ()
+    assert "kind:of" in query.text and "-lang:python" in query.text
+
+
+def test_a_path_filter_reaches_folders_at_any_depth() -> None:
+    where = filter_of(parse_query("x path:json -path:tests"))
+    assert where is not None
+    assert where.paths == ("json", "**/json/**", "**/json")
+    assert where.excluded_paths == ("**/tests/**", "**/tests")
+    assert filter_of(parse_query("x")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "qualified"),
+    [
+        ("how does Flask.route work", ("route",), ("Flask.route",)),
+        ("Json::from_bytes", ("from_bytes",), ("Json.from_bytes",)),
+        ("where is `dispatch` defined", ("dispatch",), ()),
+        ("who calls render_template()", ("render_template",), ()),
+        ("the RouterGroup struct", ("RouterGroup",), ()),
+        ("what is in app.py", (), ()),
+        ("is e.g. this", (), ()),
+        ("plain words only", (), ()),
+    ],
+)
+def test_names_written_as_code(
+    text: str, names: tuple[str, ...], qualified: tuple[str, ...]
+) -> None:
+    query = parse_query(text)
+    assert (query.names, query.qualified) == (names, qualified)
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("what does app.py do", ("app.py",)),
+        ("look at src/flask/app.py and CHANGES.rst", ("src/flask/app.py", "CHANGES.rst")),
+        ("in src/flask/json/", ("src/flask/json/",)),
+        ("what is Flask.route", ()),
+        ("version 3.1", ()),
+    ],
+)
+def test_files_and_folders_that_are_named(text: str, files: tuple[str, ...]) -> None:
+    assert parse_query(text).files == files
+
+
+@pytest.mark.parametrize(
+    ("text", "symbol_like"),
+    [
+        ("Engine", True),
+        ("What is the Router?", True),
+        ("Flask.route", True),
+        ("get_user()", True),
+        ("how are routes registered", False),
+        ("how does get_user check passwords", False),
+    ],
+)
+def test_a_name_is_told_from_a_sentence(text: str, symbol_like: bool) -> None:
+    assert parse_query(text).symbol_like is symbol_like
+
+
+@pytest.mark.parametrize(
+    ("text", "overview"),
+    [
+        ("what is this project?", True),
+        ("What does this repo do", True),
+        ("how is the code organised?", True),
+        ("how is this codebase structured", True),
+        ("overview", True),
+        ("Give me an overview of the project", True),
+        ("where do I start?", True),
+        ("what is the Router?", False),
+        ("how are routes structured", False),
+        ("how is the session structured", False),
+        ("what does the code in sessions do", False),
+    ],
+)
+def test_questions_about_the_whole_repository(text: str, overview: bool) -> None:
+    assert parse_query(text).overview is overview
+
+
+def test_roles_that_the_question_asks_about() -> None:
+    assert parse_query("which tests cover sessions").roles == {"test"}
+    assert parse_query("what does the documentation say, with examples").roles == {
+        "document",
+        "example",
+    }
+    assert parse_query("how does it attest").roles == frozenset()
+
+
+def test_neighbouring_words_are_joined_within_a_phrase() -> None:
+    joined = parse_query("the path router of a method table").joined
+    assert "pathrouter" in joined
+    assert "methodtable" in joined
+    assert "routermethod" not in joined
+
+
+def test_quoted_phrases_are_kept() -> None:
+    assert parse_query('where is "no such file" raised').phrases == ("no such file",)
+
+
+@pytest.mark.parametrize(
+    ("word", "form"),
+    [
+        ("routes", "route"),
+        ("binding", "bind"),
+        ("grouped", "group"),
+        ("mapped", "map"),
+        ("cookies", "cookie"),
+        ("queries", "query"),
+        ("classes", "class"),
+        ("parse", "parses"),
+        ("serializer", "serialize"),
+    ],
+)
+def test_forms_of_a_word(word: str, form: str) -> None:
+    assert form in variants(word)
+    assert word not in variants(word)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_is_a_question(text: str) -> None:
+    query = parse_query(text)
+    assert len(query.words) <= 48
+    assert all(token == token.lower() for token in query.tokens if token.isascii())
+
+
+def test_a_pasted_file_is_cut() -> None:
+    query = parse_query("word " * 100_000 + " ".join(f"w{n}x" for n in range(9_000)))
+    assert len(query.text) <= 4_000
+    assert len(query.tokens) <= 96
+
+
+def test_a_single_channel_keeps_its_proportions() -> None:
+    assert fuse({"text": {"a": 10.0, "b": 5.0}, "vector": {}}) == {"a": 1.0, "b": 0.5}
+
+
+def test_channels_are_added_as_z_scores_and_what_one_lacks_counts_as_worse_than_its_worst() -> None:
+    fused = fuse({"text": {"a": 30.0, "b": 20.0, "c": 10.0}, "vector": {"b": 0.9, "d": 0.1}})
+    assert max(fused, key=lambda key: fused[key]) == "b"
+    assert fused["b"] == 1.0
+    assert fused["a"] > fused["c"] > 0.0
+    assert fused["d"] > 0.0
+
+
+def test_no_scores_fuse_to_nothing_and_equal_scores_to_equal_ones() -> None:
+    assert fuse({}) == fuse({"text": {}}) == {}
+    assert fuse({"text": {"a": 1.0}, "vector": {"b": 1.0}}) == {"a": 0.5, "b": 1.0}
+    assert z_scores({"a": 2.0, "b": 2.0}) == {"a": 0.0, "b": 0.0}
+    assert ranks({"a": 1.0, "b": 3.0, "c": 1.0}) == {"b": 1, "a": 2, "c": 3}
+
+
+def test_how_close_together_words_stand() -> None:
+    near = "def f():\n    load(cookie)\n    sign(session)"
+    far = "load(cookie)" + "\n" * 40 + "sign(session)"
+    assert closeness(near, ["cookie", "session", "absent"]) == 2 / 3
+    assert closeness(far, ["cookie", "session"]) == 0.5
+    assert closeness("routes", ["route"]) == 1.0
+    assert closeness("", ["x"]) == closeness("x", []) == 0.0

@@ -1,0 +1,359 @@
+"""Search over a real index of a small repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError
+from codeqa.files import Files
+from codeqa.indexing import Indexer
+from codeqa.search import Search
+from codeqa.settings import Settings, load_settings
+from codeqa.store import EmbeddingRecord, Tables, locate
+from codeqa.types import Hit
+
+FILES: Mapping[str, str | bytes] = {
+    "README.md": "# Shop\n\nA small shop that sells teapots over the network to everyone.\n\n"
+    "## Sessions\n\nA session cookie is signed and expires after a month.\n",
+    "src/shop/__init__.py": "from shop.session import Session, open_session\n",
+    "src/shop/session.py": '"""Sessions of visitors."""\n\n\nclass Session:\n'
+    '    """What is known of a visitor."""\n\n'
+    "    def expire(self, cookie):\n"
+    '        """Forget the visitor when the cookie is too old."""\n'
+    "        if cookie.age > MONTH:\n            self.clear()\n\n\n"
+    "def open_session(request):\n"
+    '    """Read the session from the signed cookie of a request."""\n'
+    "    return Session(request.cookies['s'])\n",
+    "src/shop/path_router.py": "class PathRouter:\n    def add(self, rule):\n"
+    "        self.rules.append(rule)\n\n\ndef get(key):\n    return key\n",
+    "src/shop/basket.py": "def total(basket):\n    return sum(item.price for item in basket)\n",
+    "tests/test_session.py": "from shop.session import Session\n\n\n"
+    "def test_session_cookie_expires():\n"
+    "    session = Session()\n    session.expire(cookie)\n    assert session.cookie is None\n",
+    "web/cart.js": "export function addToCart(item) {\n  basket.push(item);\n}\n",
+}
+
+
+def indexed(root: Path, data: Path) -> Tables:
+    location = locate(load_settings(data=data, workers=1), root)
+    Indexer(load_settings(data=data, workers=1), location).run()
+    return Tables.open(location)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """An index that the tests only read."""
+    folder = tmp_path_factory.mktemp("search")
+    for name, content in FILES.items():
+        target = folder / "shop" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(str(content), encoding="utf-8")
+    return indexed(folder / "shop", folder / "data")
+
+
+@pytest.fixture
+def search(tables: Tables, settings: Settings) -> Search:
+    return Search(lambda: tables, settings)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, write_files: Callable[..., Path]) -> Path:
+    """A repository that a test may change."""
+    return write_files(tmp_path / "shop", FILES)
+
+
+@pytest.fixture
+def own_tables(repository: Path, data_dir: Path) -> Tables:
+    return indexed(repository, data_dir)
+
+
+def names(hits: tuple[Hit, ...]) -> list[str]:
+    return [hit.unit.qualified_name for hit in hits]
+
+
+def test_a_question_in_plain_words_finds_the_code_before_its_tests(search: Search) -> None:
+    result = search.search("when does a session cookie expire?")
+    assert result.units[0].unit.name == "expire"
+    roles = [hit.unit.role for hit in result.units]
+    assert roles[0] == "source"
+    assert "test" in roles
+
+
+def test_tests_are_not_pushed_back_when_they_are_asked_for(search: Search) -> None:
+    result = search.search("which test checks that a session cookie expires?")
+    assert result.units[0].unit.path == "tests/test_session.py"
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Session", "Session"),
+        ("Session.expire", "Session.expire"),
+        ("PathRouter", "PathRouter"),
+        ("what is the path router", "PathRouter"),
+        ("where is `open_session` defined", "open_session"),
+        ("addToCart", "addToCart"),
+        ("add_to_cart", "addToCart"),
+    ],
+)
+def test_a_name_finds_its_definition_first(search: Search, question: str, name: str) -> None:
+    result = search.search(question)
+    assert result.units[0].unit.qualified_name == name
+    assert "symbol" in result.channels
+    assert any(why.startswith(("defines", "is named")) for why in result.units[0].why)
+
+
+def test_every_hit_says_why_and_where_its_channels_placed_it(search: Search) -> None:
+    result = search.search("session cookie")
+    for hit in result.units:
+        assert hit.why
+        assert hit.channels
+        assert hit.score > 0
+    assert [hit.score for hit in result.units] == sorted(
+        (hit.score for hit in result.units), reverse=True
+    )
+    assert "matches session, cookie" in result.units[0].why
+
+
+def test_a_file_that_is_named_comes_first(search: Search) -> None:
+    result = search.search("what does basket.py do")
+    assert result.files[0].path == "src/shop/basket.py"
+    assert "lies in a file that the question names" in result.files[0].best.why
+
+
+def test_a_file_that_is_named_is_found_even_when_no_word_of_it_matches(search: Search) -> None:
+    result = search.search("path_router.py")
+    assert result.units[0].unit.path == "src/shop/path_router.py"
+
+
+@pytest.mark.parametrize(
+    ("question", "allowed"),
+    [
+        ("session lang:python", {".py"}),
+        ("item lang:javascript", {".js"}),
+        ("cart language:javascript", {".js"}),
+    ],
+)
+def test_a_language_filter_lets_nothing_else_through(
+    search: Search, question: str, allowed: set[str]
+) -> None:
+    result = search.search(question)
+    assert result.units
+    assert {Path(hit.unit.path).suffix for hit in result.units} == allowed
+
+
+def test_path_and_kind_filters(search: Search) -> None:
+    inside = search.search("session path:tests")
+    assert {hit.unit.path for hit in inside.units} == {"tests/test_session.py"}
+    outside = search.search("session -path:tests")
+    assert outside.units
+    assert not any(hit.unit.path.startswith("tests/") for hit in outside.units)
+    classes = search.search("session", kind="class")
+    assert names(classes.units) == ["Session"]
+
+
+def test_a_filter_that_nothing_passes_finds_nothing(search: Search) -> None:
+    result = search.search("session lang:cobol")
+    assert result.units == () == result.files
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "   ",
+        '"',
+        "'; DROP TABLE methods; --",
+        "🎉",
+        "\x00",
+        "*" * 5_000,
+        "path:",
+        'path:"',
+        "kind:class",
+        "lang:'",
+        "a" * 10_000,
+        "path:[*",
+        "%",
+        "AND OR NOT",
+        "session^2 +x -y",
+    ],
+)
+def test_no_text_breaks_the_search(search: Search, question: str) -> None:
+    search.search(question)
+
+
+def test_methods_and_classes_have_lists_of_their_own(search: Search) -> None:
+    result = search.search("session cookie")
+    assert result.methods and all(hit.unit.is_method for hit in result.methods)
+    assert result.classes and not any(hit.unit.is_method for hit in result.classes)
+    assert len(result.methods) <= 5 and len(result.classes) <= 5
+
+
+def test_files_are_listed_once_each_and_ten_where_there_are_ten(
+    tmp_path: Path, settings: Settings, write_files: Callable[..., Path]
+) -> None:
+    bodies = {f"m{n}.py": f"def cookie_{n}():\n    return {n}\n" for n in range(15)}
+    tables = indexed(write_files(tmp_path / "many", bodies), tmp_path / "data")
+    result = Search(lambda: tables, settings).search("cookie", top=3)
+    assert len(result.units) == 3
+    paths = [file.path for file in result.files]
+    assert len(paths) == len(set(paths)) == 10
+
+
+def test_a_file_that_changed_on_disk_is_marked(
+    own_tables: Tables, repository: Path, settings: Settings
+) -> None:
+    search = Search(lambda: own_tables, settings)
+    (repository / "src/shop/session.py").write_text("moved = True\n")
+    (repository / "src/shop/basket.py").unlink()
+    result = search.search("session cookie")
+    assert result.changed["src/shop/session.py"] == "changed"
+    marked = [hit for hit in result.units if hit.unit.path == "src/shop/session.py"]
+    assert all("file changed since it was indexed" in hit.why for hit in marked)
+    assert search.search("basket total").changed["src/shop/basket.py"] == "deleted"
+
+
+def test_an_unchanged_file_is_not_marked(search: Search) -> None:
+    assert search.search("session cookie").changed == {}
+
+
+def test_coverage_says_what_was_searched(search: Search) -> None:
+    result = search.search("session")
+    assert result.coverage == "7 of 7 files, text and symbols; no vectors"
+
+
+def test_a_question_about_the_repository_finds_its_readme_first(search: Search) -> None:
+    result = search.search("what is this project?")
+    assert result.units[0].unit.path == "README.md"
+
+
+def test_reranking_keeps_the_same_hits_and_says_what_it_did(search: Search) -> None:
+    plain = search.search("session cookie expire")
+    reranked = search.search("session cookie expire", rerank=True)
+    assert set(names(plain.units)) == set(names(reranked.units))
+    assert any("stand close together" in why for why in reranked.units[0].why)
+    assert [f.path for f in plain.files] == [f.path for f in reranked.files]
+
+
+def test_without_an_index_the_error_says_what_to_do(settings: Settings, repository: Path) -> None:
+    location = locate(settings, repository)
+    search = Search(lambda: Tables.open(location), settings)
+    with pytest.raises(IndexMissingError, match="codeqa index"):
+        search.search("session")
+
+
+class Encoder:
+    """Places a text by the words that it holds."""
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return np.array(["visitor" in text, "price" in text, 0.1], dtype=np.float32)
+
+
+class VectorTables:
+    """The real tables with a vector column that a dictionary fills."""
+
+    def __init__(self, tables: Tables, vectors: Mapping[str, list[float]]) -> None:
+        self._tables = tables
+        self._vectors = vectors
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._tables, name)
+
+    def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
+        return [("vector", EmbeddingRecord("words", "1", 3))]
+
+    def nearest(self, table: str, column: str, vector: np.ndarray, limit: int, where: object):
+        units = [u for u in self._tables.units() if u.is_method == (table == "methods")]
+        scored = [
+            (u, float(np.dot(vector, self._vectors[u.name])))
+            for u in units
+            if u.name in self._vectors
+        ]
+        return sorted(scored, key=lambda pair: -pair[1])[:limit]
+
+
+def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
+    tables: Tables, settings: Settings
+) -> None:
+    vectors = {"total": [0.0, 1.0, 0.0], "get": [1.0, 0.0, 0.0]}
+    with_vectors = VectorTables(tables, vectors)
+    found = Search(lambda: with_vectors, settings, lambda name: Encoder()).search("price of things")
+    assert found.units[0].unit.name == "total"
+    assert "vector" in found.channels
+    assert found.units[0].channels["vector"] == 1
+    assert "vectors of words" in found.coverage
+    without = Search(lambda: with_vectors, settings, lambda name: None).search("price of things")
+    assert "vector" not in without.channels
+    assert "no vectors" in without.coverage
+
+
+def test_a_failing_embedding_costs_its_channel_and_is_said(
+    tables: Tables, settings: Settings
+) -> None:
+    class Unreachable:
+        def embed_query(self, text: str) -> np.ndarray:
+            raise EmbeddingError("The host cannot be reached.", "Check the network.")
+
+    with_vectors = VectorTables(tables, {})
+    search = Search(lambda: with_vectors, settings, lambda name: Unreachable())
+    result = search.search("session cookie")
+    assert result.units
+    assert "vectors left out: The host cannot be reached" in result.coverage
+
+
+# Files
+
+
+def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables, repository: Path) -> None:
+    files = Files(lambda: own_tables)
+    file = files.read("src/shop/basket.py")
+    assert (file.language, file.changed) == ("python", False)
+    assert file.text == FILES["src/shop/basket.py"]
+    (repository / "src/shop/basket.py").write_bytes(b"x = '\xff'\n")
+    changed = files.read("src/shop/basket.py")
+    assert changed.changed
+    assert changed.text == "x = '\ufffd'\n"
+    assert files.line_count("src/shop/basket.py") == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "nope.py",
+        "../secret",
+        "/etc/passwd",
+        "src/shop/../shop/basket.py",
+        "src",
+        "src/shop/",
+        ".git/config",
+        "a\x00b",
+        "src//shop/basket.py",
+        "' OR 1=1 --",
+    ],
+)
+def test_nothing_but_indexed_files_can_be_read(tables: Tables, path: str) -> None:
+    with pytest.raises(NotFoundError):
+        Files(lambda: tables).read(path)
+
+
+def test_a_file_that_became_a_link_out_of_the_repository_is_not_followed(
+    own_tables: Tables, repository: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("key")
+    target = repository / "src/shop/basket.py"
+    target.unlink()
+    target.symlink_to(secret)
+    files = Files(lambda: own_tables)
+    with pytest.raises(NotFoundError):
+        files.read("src/shop/basket.py")
+    assert files.line_count("src/shop/basket.py") is None
+
+
+def test_paths_are_those_of_the_index(tables: Tables) -> None:
+    assert Files(lambda: tables).paths() == sorted(FILES)

@@ -1,0 +1,291 @@
+"""Which definition a place means: import resolvers, and usages over a real index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codeqa.indexing import Indexer
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Tables, locate
+from codeqa.structure import Usages, usages
+from codeqa.structure.modules import Place, import_evidence, resolve
+from codeqa.structure.paths import PathIndex
+from codeqa.types import Unit
+
+PATHS = PathIndex(
+    [
+        "src/shop/__init__.py", "src/shop/cart.py", "src/shop/db/__init__.py", "src/shop/db/sql.py",
+        "tests/test_cart.py", "setup.py",
+        "web/app.ts", "web/lib/index.ts", "web/lib/http.tsx", "web/util.js", "web/api.d.ts",
+        "core/src/lib.rs", "core/src/store/mod.rs", "core/src/store/disk.rs", "core/src/shape.rs",
+        "core-macros/src/lib.rs", "core/tests/it.rs",
+        "main.go", "render/json.go", "render/xml.go", "internal/fs/fs.go", "http/own.go",
+        "java/com/acme/store/Client.java", "java/com/acme/store/Error.java",
+        "java/com/acme/Main.java",
+    ]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("language", "importer", "module", "places"),
+    [
+        ("python", "tests/test_cart.py", "shop.cart", [("src/shop/cart.py",)]),
+        ("python", "tests/test_cart.py", "shop", [("src/shop/__init__.py",)]),
+        ("python", "tests/test_cart.py", "shop.Cart", [("src/shop/__init__.py", "Cart")]),
+        ("python", "src/shop/cart.py", ".db.sql", [("src/shop/db/sql.py",)]),
+        ("python", "src/shop/db/sql.py", "..cart", [("src/shop/cart.py",)]),
+        ("python", "src/shop/db/sql.py", ".", [("src/shop/db/__init__.py",)]),
+        ("python", "src/shop/cart.py", "os.path", []),
+        ("typescript", "web/app.ts", "./lib", [("web/lib/index.ts",)]),
+        ("typescript", "web/app.ts", "./lib/http", [("web/lib/http.tsx",)]),
+        ("typescript", "web/lib/http.tsx", "../util.js", [("web/util.js",)]),
+        ("typescript", "web/app.ts", "./lib/http.js", [("web/lib/http.tsx",)]),
+        ("typescript", "web/app.ts", "./api", [("web/api.d.ts",)]),
+        ("typescript", "web/app.ts", "@/lib/http", [("web/lib/http.tsx",)]),
+        ("javascript", "web/util.js", "react", []),
+        ("javascript", "web/util.js", "../../outside", []),
+        ("rust", "core/src/lib.rs", "crate::store", [("core/src/store/mod.rs",)]),
+        ("rust", "core/src/shape.rs", "crate::store::disk::Disk",
+         [("core/src/store/disk.rs", "Disk")]),
+        ("rust", "core/src/store/disk.rs", "super::Store",
+         [("core/src/store/mod.rs", "Store"), ("core/src/store/disk.rs", "Store")]),
+        ("rust", "core/src/store/mod.rs", "self::disk", [("core/src/store/disk.rs",)]),
+        ("rust", "core/src/lib.rs", "shape", [("core/src/shape.rs",)]),
+        ("rust", "core/src/lib.rs", "core_macros::derive",
+         [("core-macros/src/lib.rs", "derive")]),
+        ("rust", "core/src/lib.rs", "std::fmt", []),
+        ("go", "main.go", "example.com/x/render", [("render/json.go",), ("render/xml.go",)]),
+        ("go", "main.go", "example.com/x/internal/fs", [("internal/fs/fs.go",)]),
+        ("go", "main.go", "net/http", []),
+        ("go", "main.go", "fmt", []),
+        ("java", "java/com/acme/Main.java", "com.acme.store.Client",
+         [("java/com/acme/store/Client.java", "Client")]),
+        ("java", "java/com/acme/Main.java", "com.acme.store.Client.Builder",
+         [("java/com/acme/store/Client.java", "Client", "Builder")]),
+        ("java", "java/com/acme/Main.java", "com.acme.store",
+         [("java/com/acme/store/Client.java",), ("java/com/acme/store/Error.java",)]),
+        ("java", "java/com/acme/Main.java", "java.util.List", []),
+    ],
+)  # fmt: skip
+def test_an_import_leads_to_its_files(
+    language: str, importer: str, module: str, places: list[tuple[str, ...]]
+) -> None:
+    expected = tuple(Place(path, tuple(names)) for path, *names in places)
+    assert resolve(PATHS, language, importer, module) == expected
+
+
+def test_a_language_without_a_resolver_says_nothing() -> None:
+    assert resolve(PATHS, "ruby", "a.rb", "b") is None
+
+
+def test_go_knows_its_own_module_path() -> None:
+    assert import_evidence("go", "cmd/x.go", "example.com/app", "app.go", "example.com/app") == 0.9
+    assert import_evidence("go", "cmd/x.go", "other.org/b", "b/b.go", "example.com/app") > 0
+    assert import_evidence("go", "x.go", "example.com/app/a", "b/a/a.go", "example.com/app") == 0
+
+
+def test_a_one_word_import_is_sure_only_on_a_likely_search_path() -> None:
+    assert import_evidence("python", "tests/t.py", "utils", "src/utils.py") == 0.9
+    assert import_evidence("python", "tools/a.py", "utils", "tools/utils.py") == 0.9
+    assert import_evidence("python", "tests/t.py", "utils", "deep/down/utils.py") == 0.7
+
+
+FILES = {
+    # Python
+    "src/shop/__init__.py": "from .cart import Cart, total as total\nfrom .cart import open_cart\n",
+    "src/shop/cart.py": (
+        "class Cart:\n    def __init__(self, owner):\n        self.items = []\n\n"
+        "    def add(self, item):\n        self.check(item)\n\n"
+        "    def check(self, item):\n        pass\n\n\n"
+        "def total(cart):\n    return sum(cart.items)\n\n\n"
+        "def open_cart():\n    cart = Cart('x')\n    cart.add(1)\n    return total(cart)\n"
+    ),
+    "src/shop/pages.py": (
+        "from shop import Cart, total\nimport shop.cart\nfrom other import open_cart\n\n\n"
+        "def page():\n    cart = Cart('me')\n    cart.add(2)\n    print(total(cart))\n"
+        "    shop.cart.open_cart()\n    open_cart()\n\n\n"
+        "class Big(Cart):\n    def grow(self):\n        self.add(3)\n"
+    ),
+    "src/shop/loose.py": "def run(cart, thing):\n    cart.add(1)\n    thing.add(2)\n    add(3)\n",
+    "src/shop/sets.py": "class Tags:\n    def add(self, tag):\n        pass\n",
+    # TypeScript
+    "web/lib/index.ts": "export { Http } from './http';\nexport * from './format';\n",
+    "web/lib/http.ts": "export class Http {\n  send(x: string) { return x; }\n}\n",
+    "web/lib/format.ts": "export function dress(x: string) { return x; }\n",
+    "web/app.ts": (
+        "import { Http, dress } from './lib';\n\nconst http = new Http();\n"
+        "export function start() {\n  http.send(dress('a'));\n}\n"
+    ),
+    # Go
+    "go.mod": "module example.com/app\n",
+    "main.go": (
+        'package main\n\nimport "example.com/app/render"\n\n'
+        "func main() {\n\trender.Draw()\n\thelp()\n\tvar p render.Pen\n\tp.Down()\n}\n"
+    ),
+    "help.go": "package main\n\nfunc help() {}\n",
+    "render/draw.go": (
+        "package render\n\n// Pen draws.\ntype Pen struct{}\n\nfunc (p *Pen) Down() {}\n\n"
+        "func Draw() { helper() }\n"
+    ),
+    "render/helper.go": "package render\n\nfunc helper() {}\n",
+    # Java
+    "java/com/acme/store/Client.java": (
+        "package com.acme.store;\n\npublic class Client {\n  public void open() {}\n"
+        "  public static Client create() { return new Client(); }\n}\n"
+    ),
+    "java/com/acme/Main.java": (
+        "package com.acme;\n\nimport com.acme.store.Client;\n\nclass Main {\n"
+        "  void run() {\n    Client client = Client.create();\n    client.open();\n  }\n}\n"
+    ),
+    # Rust
+    "core/src/lib.rs": (
+        "mod store;\nuse crate::store::Disk;\n\npub fn boot() {\n    let disk = Disk::new();\n"
+        "    disk.spin();\n    store::clear();\n}\n"
+    ),
+    "core/src/store.rs": (
+        "pub struct Disk;\n\nimpl Disk {\n    pub fn new() -> Self { Disk }\n"
+        "    pub fn spin(&self) {}\n}\n\npub fn clear() {}\n"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """One small repository in five languages, indexed into real tables."""
+    root = tmp_path_factory.mktemp("structure") / "repo"
+    for name, text in FILES.items():
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    settings: Settings = load_settings(data=root.parent / "data", workers=1)
+    location = locate(settings, Path(root))
+    Indexer(settings, location).run()
+    return Tables.open(location)
+
+
+def unit(tables: Tables, path: str, qualified_name: str) -> Unit:
+    (found,) = [
+        one
+        for one in tables.in_file(path)
+        if one.qualified_name == qualified_name and one.kind != "module"
+    ]
+    return found
+
+
+def places(found: Usages, least: float) -> set[tuple[str, int, str]]:
+    """(path, line, kind) of the usages that are at least so sure."""
+    return {
+        (use.reference.path, use.reference.line, use.reference.kind)
+        for use in found.references
+        if use.confidence >= least
+    }
+
+
+def test_a_function_is_found_through_the_package_that_passes_it_on(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "total"))
+    assert places(found, 0.85) == {
+        ("src/shop/__init__.py", 1, "import"),
+        ("src/shop/pages.py", 1, "import"),
+        ("src/shop/pages.py", 9, "call"),
+        ("src/shop/cart.py", 19, "call"),
+    }
+
+
+def test_an_import_from_elsewhere_is_no_usage(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "open_cart"))
+    lines = {use.reference.line for use in found.references if "pages" in use.reference.path}
+    assert lines == {10}
+
+
+def test_a_method_is_found_through_the_type_of_its_receiver(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"))
+    assert {("src/shop/cart.py", 18, "call"), ("src/shop/pages.py", 8, "call")} <= places(
+        found, 0.85
+    )
+
+
+def test_a_method_is_found_through_self_in_a_class_that_inherits(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"))
+    assert ("src/shop/pages.py", 16, "call") in places(found, 0.8)
+
+
+def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"))
+    hint = [use for use in found.references if use.reference.path == "src/shop/loose.py"]
+    by_line = {use.reference.line: use for use in hint}
+    assert 0.5 < by_line[2].confidence < 0.85
+    assert "called like Cart" in by_line[2].reason
+    assert by_line[3].confidence <= 0.3
+    assert "one of 2 definitions" in by_line[3].reason
+    assert by_line[4].confidence <= 0.3
+
+
+def test_a_same_named_method_of_another_class_gets_no_sure_usage(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/sets.py", "Tags.add"))
+    assert places(found, 0.5) == set()
+
+
+def test_a_member_through_self_is_decided_by_the_file(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.check"))
+    assert found.total == 1
+    assert found.references[0].confidence >= 0.95
+
+
+def test_a_class_is_called_and_inherited_from(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart"))
+    kinds = {kind for _, _, kind in places(found, 0.85)}
+    assert kinds == {"import", "call", "inherits"}
+
+
+def test_a_constructor_is_called_by_the_name_of_its_class(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.__init__"))
+    assert ("src/shop/pages.py", 7, "call") in places(found, 0.85)
+    assert ("src/shop/cart.py", 17, "call") in places(found, 0.8)
+
+
+def test_typescript_is_followed_through_an_index_file(tables: Tables) -> None:
+    dress = usages(tables, unit(tables, "web/lib/format.ts", "dress"))
+    assert ("web/app.ts", 5, "call") in places(dress, 0.85)
+    send = usages(tables, unit(tables, "web/lib/http.ts", "Http.send"))
+    assert ("web/app.ts", 5, "call") in places(send, 0.8)
+
+
+def test_go_resolves_packages_and_the_own_package(tables: Tables) -> None:
+    draw = usages(tables, unit(tables, "render/draw.go", "Draw"))
+    assert places(draw, 0.85) == {("main.go", 6, "call")}
+    helper = usages(tables, unit(tables, "render/helper.go", "helper"))
+    assert places(helper, 0.85) == {("render/draw.go", 8, "call")}
+    own = usages(tables, unit(tables, "help.go", "help"))
+    assert places(own, 0.85) == {("main.go", 7, "call")}
+    down = usages(tables, unit(tables, "render/draw.go", "Pen.Down"))
+    assert ("main.go", 9, "call") in places(down, 0.5)
+
+
+def test_java_resolves_an_import_to_the_class_and_its_members(tables: Tables) -> None:
+    create = usages(tables, unit(tables, "java/com/acme/store/Client.java", "Client.create"))
+    assert ("java/com/acme/Main.java", 7, "call") in places(create, 0.9)
+    opened = usages(tables, unit(tables, "java/com/acme/store/Client.java", "Client.open"))
+    assert ("java/com/acme/Main.java", 8, "call") in places(opened, 0.85)
+
+
+def test_rust_resolves_the_crate_and_its_modules(tables: Tables) -> None:
+    spin = usages(tables, unit(tables, "core/src/store.rs", "Disk::spin"))
+    assert ("core/src/lib.rs", 6, "call") in places(spin, 0.85)
+    clear = usages(tables, unit(tables, "core/src/store.rs", "clear"))
+    assert ("core/src/lib.rs", 7, "call") in places(clear, 0.85)
+    disk = usages(tables, unit(tables, "core/src/store.rs", "Disk"))
+    assert ("core/src/lib.rs", 2, "import") in places(disk, 0.85)
+
+
+def test_the_best_come_first_and_all_are_counted(tables: Tables) -> None:
+    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"), limit=2)
+    assert len(found.references) == 2
+    assert found.total > 2
+    assert found.references[0].confidence >= found.references[1].confidence
+
+
+def test_a_document_has_no_usages(tables: Tables) -> None:
+    (document, *_) = tables.in_file("go.mod")
+    assert usages(tables, document) == Usages((), 0)
