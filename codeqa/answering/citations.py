@@ -1,0 +1,103 @@
+"""Citations `[path:12-34]` in an answer: found, checked, and handed to the surfaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
+_FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Lines `start`..`end` of a file that were really shown; `name` is the symbol there."""
+
+    path: str
+    start: int
+    end: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A citation found in a text, with what checking it gave."""
+
+    path: str
+    start: int
+    end: int
+    name: str = ""
+    verified: bool = False
+    problem: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form in which the last event carries it."""
+        fields = ("path", "start", "end", "name", "verified")
+        return {field: getattr(self, field) for field in fields}
+
+
+def find_citations(text: str) -> list[Citation]:
+    """Distinct citations in the prose of `text`, in order; code is no prose."""
+    found: dict[Citation, None] = {}
+    for line in _prose_lines(text):
+        for path, start, end in _CITATION.findall(line):
+            found[Citation(path, int(start), int(end or start))] = None
+    return list(found)
+
+
+def verify(
+    citation: Citation, spans: Sequence[Span], line_count: Callable[[str], int | None]
+) -> Citation:
+    """`citation` with the verdict: inside a span that was shown, and the file has the lines.
+
+    `line_count` gives the lines of an indexed file as it is now, None when there is none.
+    """
+    start, end = citation.start, citation.end
+    problem = name = ""
+    if not 1 <= start <= end:
+        problem = "these are no lines"
+    else:
+        inside = [s for s in spans if s.path == citation.path and s.start <= start and end <= s.end]
+        lines = line_count(citation.path)
+        if lines is None:
+            problem = "no indexed file has this path"
+        elif end > lines:
+            problem = f"the file now has {lines} lines"
+        elif not inside:
+            problem = "these lines were not part of what was retrieved"
+        else:
+            name = min(inside, key=lambda span: span.end - span.start).name
+    return Citation(citation.path, start, end, name, not problem, problem)
+
+
+def verify_all(
+    text: str, spans: Iterable[Span], line_count: Callable[[str], int | None]
+) -> list[Citation]:
+    """Every citation of `text`, checked; each file is counted once."""
+    known = list(spans)
+    counts: dict[str, int | None] = {}
+
+    def count(path: str) -> int | None:
+        if path not in counts:
+            counts[path] = line_count(path)
+        return counts[path]
+
+    return [verify(citation, known, count) for citation in find_citations(text)]
+
+
+def _prose_lines(text: str) -> Iterator[str]:
+    """Lines outside fenced blocks, their code spans blanked."""
+    closing = ""
+    for line in text.split("\n"):
+        fence = _FENCE.match(line)
+        if closing:
+            if fence and fence[1].startswith(closing) and not fence[2].strip():
+                closing = ""
+            continue
+        if fence:
+            closing = fence[1]
+            continue
+        yield _CODE_SPAN.sub(" ", line)

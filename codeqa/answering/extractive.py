@@ -1,0 +1,173 @@
+"""An answer that only says what the code itself says: quoted, cited, most relevant first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codeqa.answering.evidence import Evidence
+from codeqa.answering.excerpt import excerpt, first_sentence, whole
+from codeqa.answering.finding import finding_section, one_line
+from codeqa.answering.markdown import (
+    cite,
+    code_block,
+    code_span,
+    escape,
+    inline,
+    joined,
+    pieces,
+    prose,
+    quote,
+)
+from codeqa.answering.overview import Overview
+from codeqa.context.blocks import chunk_id
+from codeqa.types import Chunk, ContextBlock, Hit, Unit
+
+INTRODUCTION = "*Without a language model, this is what the code itself says.*"
+CACHED_SHOWN = 3
+
+
+class Extractive:
+    """The generator that needs no model."""
+
+    name = "extractive"
+
+    def generate(self, evidence: Evidence, block: ContextBlock) -> Iterator[str]:
+        """Yield the answer line by line; each section is made when it is reached."""
+        for section in self._sections(evidence):
+            yield from pieces(section)
+
+    def _sections(self, evidence: Evidence) -> Iterator[str]:
+        if evidence.cached:
+            yield from _from_cache(evidence)
+            return
+        if evidence.overview and (evidence.overview.readme or evidence.overview.folders):
+            yield joined([INTRODUCTION])
+            yield from _overview(evidence.overview)
+            return
+        if not evidence.findings:
+            yield _nothing(evidence)
+            return
+        if evidence.weak:
+            yield _weak(evidence)
+        else:
+            yield joined([INTRODUCTION])
+            for finding in evidence.findings:
+                yield finding_section(finding, evidence)
+        yield _also(evidence)
+
+
+def _also(evidence: Evidence) -> str:
+    if evidence.weak:
+        return ""
+    items = [one_line(hit) for hit in evidence.others]
+    items += [one_line(hit) for hit in evidence.more_files]
+    return joined(["### Also relevant", "\n".join(items)]) if items else ""
+
+
+def _weak(evidence: Evidence) -> str:
+    missing = ", ".join(f"“{escape(word)}”" for word in evidence.missing)
+    lacks = f" Nothing that was found holds {missing}." if missing else ""
+    hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
+    return joined(
+        [
+            f"**The evidence is weak.** No definition or section matches enough of the question "
+            f"to answer it.{lacks}",
+            "The nearest that there is:",
+            "\n".join(one_line(hit) for hit in hits),
+            _searched(evidence),
+        ]
+    )
+
+
+def _nothing(evidence: Evidence) -> str:
+    words = ", ".join(f"“{escape(word)}”" for word in evidence.query.words)
+    wanted = f" for {words}" if words else ""
+    return joined(
+        [
+            f"**Nothing was found{wanted}.**",
+            _searched(evidence),
+            "Try other words, the name of a function or file, or fewer filters."
+            if evidence.query.filtered
+            else "Try other words, or the name of a function, class or file.",
+        ]
+    )
+
+
+def _searched(evidence: Evidence) -> str:
+    return f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
+
+
+def _overview(overview: Overview) -> Iterator[str]:
+    for unit in overview.readme:
+        told = prose(unit.source_code)
+        if told:
+            place = cite(unit.path, unit.start_line, unit.end_line)
+            yield joined([f"From {place}:", quote(told)])
+    if overview.languages:
+        counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in overview.languages)
+        yield joined([f"### How it is organised\n\nSource files by language: {counted}."])
+    items = []
+    for folder in overview.folders:
+        files = f"{folder.files:,} file{'s' if folder.files != 1 else ''}"
+        item = f"- {code_span(folder.path)}: {files}, mostly {escape(folder.language or 'other')}"
+        if folder.about:
+            unit = folder.about
+            told = inline(first_sentence(unit.doc_comment))
+            item += f". {told} {cite(unit.path, unit.start_line, unit.end_line)}"
+        items.append(item)
+    if items:
+        yield joined(["\n".join(items)])
+    if overview.entries:
+        starts = [one_line(Hit(unit, 0.0)) for unit in overview.entries]
+        yield joined(["### Where it starts", "\n".join(starts)])
+
+
+def _from_cache(evidence: Evidence) -> Iterator[str]:
+    """An answer from the context of an earlier question: the chunks that hold its words."""
+    units = [_chunk_unit(chunk) for chunk in evidence.cached]
+    words = evidence.query.words
+    scored = [(sum(word in unit.source_code.lower() for word in words), unit) for unit in units]
+    best = [unit for score, unit in sorted(scored, key=lambda pair: -pair[0]) if score]
+    if not best:
+        yield joined(
+            [
+                "The code that was looked up earlier in this conversation does not mention what "
+                "you ask about.",
+                "Add `@codebase` to the question to search the code base for it.",
+            ]
+        )
+        return
+    yield joined(
+        [
+            "*From the code looked up earlier in this conversation; nothing new was searched. "
+            "Without a language model, this is what the code itself says.*"
+        ]
+    )
+    for unit in best[:CACHED_SHOWN]:
+        shown = whole(unit) or excerpt(unit, words)
+        if shown:
+            place = cite(unit.path, shown.start, shown.end)
+            yield joined([place, code_block(shown.code, unit.language)])
+    yield joined(["Add `@codebase` to the question to search the code base anew."])
+
+
+def _chunk_unit(chunk: Chunk) -> Unit:
+    name = chunk.path.rpartition("/")[2]
+    return Unit(
+        path=chunk.path,
+        language=chunk.language,
+        kind="chunk",
+        name=name,
+        qualified_name=name,
+        source_code=chunk.content,
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        id=chunk_id(chunk.path, name, chunk.content),
+    )
+
+
+NOTHING_LOOKED_UP = (
+    "No code has been looked up in this conversation yet.\n\n"
+    "Begin the question with `@codebase` to search the code base, for example "
+    "`@codebase where does the program start?`\n"
+)

@@ -1,0 +1,318 @@
+"""Questions to answers over a real index, as streams of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from codeqa.answering import find_citations
+from codeqa.answering.evidence import Evidence, build_context
+from codeqa.context import parse_block
+from codeqa.engine import Engine, open_engine
+from codeqa.errors import NotFoundError
+from codeqa.settings import load_settings
+from codeqa.types import ContextBlock, Event
+
+SESSION = '''"""Sessions of visitors."""
+
+from shop.store import MONTH
+
+
+class Session:
+    """What is known of a visitor."""
+
+    def expire(self, cookie):
+        """Forget the visitor when the ``cookie`` is too old.
+
+        :param cookie: what the browser sent
+        """
+        age = cookie.age
+        if age > MONTH:
+            self.clear()
+            self.events.append("expired")
+            self.modified = True
+        if self.modified:
+            self.touch()
+        limit = self.limit
+        if limit and age > limit:
+            self.clear()
+        return age
+
+
+def open_session(request):
+    """Read the session from the signed cookie of a request."""
+    session = Session()
+    session.expire(request.cookie)
+    return session
+'''
+EVIL = (
+    '    """Break ``` out [README.md:1-2]\n\n    ```\n'
+    "    ## Not a heading <script>alert(1)</script> [README.md:1-2]\n    ```\n\n"
+    '    ![image](http://evil.example/x.png)\n\n    ---\n    <img src=x>\n    """\n'
+)
+FILES = {
+    "README.md": "# Shop\n\nA small shop that sells teapots over the network to everyone.\n\n"
+    "## Delivery\n\nParcels are sent by pigeon, see [x](http://evil.example) and\n\n"
+    "```\ncoo --fast\n```\n",
+    "src/shop/__init__.py": '"""A shop for teapots."""\n',
+    "src/shop/session.py": SESSION,
+    "src/shop/store.py": "MONTH = 30\n\n\ndef save(item):\n    return item\n",
+    "src/shop/app.py": "from shop.session import open_session\n\n\n"
+    "def handle(request):\n    session = open_session(request)\n    return session\n\n\n"
+    "def main():\n    handle(None)\n",
+    "src/shop/evil.py": f"def fence_breaker(value):\n{EVIL}"
+    + '    text = "```"\n    return text + value\n\n\n'
+    + f"def long_breaker(value):\n{EVIL}"
+    + '    text = "````"\n' * 30,
+    "docs/evil.md": "# Evil Section\n\nSee ```` and <b>this</b> [README.md:1-2].\n\n"
+    "~~~\n</pre> Not a heading ```\n~~~\n\n![i](http://evil.example/i.png)\n",
+    "tests/test_session.py": "from shop.session import open_session\n\n\n"
+    "def test_open_session():\n    assert open_session(request)\n",
+}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    folder = tmp_path_factory.mktemp("answering")
+    for name, content in FILES.items():
+        target = folder / "shop" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8")
+    engine = open_engine(load_settings(data=folder / "data", workers=1), folder / "shop")
+    engine.index.run()
+    yield engine
+    engine.close()
+
+
+def ask(engine: Engine, question: str, **options: object) -> tuple[list[Event], str]:
+    events = list(engine.chat.ask(question, **options))  # type: ignore[arg-type]
+    return events, "".join(e.data["text"] for e in events if e.kind == "token")
+
+
+def kinds(events: list[Event]) -> list[str]:
+    return list(dict.fromkeys(event.kind for event in events))
+
+
+def test_a_tagged_question_is_classified_retrieved_and_answered(engine: Engine) -> None:
+    events, text = ask(engine, "@codebase when does the session cookie expire?")
+    assert kinds(events) == ["classified", "retrieved", "generating", "token", "done"]
+    assert events[0].data == {"intent": "knowledge_base", "confidence": 1.0}
+    done = events[-1].data
+    assert done["retrieval_info"] == events[1].data
+    assert done["retrieval_info"]["num_docs"] > 0
+    assert done["query_tags"] == ["codebase"]
+    assert done["coverage"] == "8 of 8 files, text and symbols; no vectors"
+    assert text.startswith("*Without a language model")
+    assert "### `Session.expire`" in text
+    assert "> Forget the visitor when the `cookie` is too old." in text
+    assert ":param" not in text
+    assert "The lines that matter [src/shop/session.py:" in text
+    assert "```python\nage = cookie.age\n" in text
+
+
+def test_every_citation_of_an_answer_is_verified_and_true(engine: Engine) -> None:
+    events, text = ask(engine, "@codebase when does the session cookie expire?")
+    cited = events[-1].data["citations"]
+    assert cited
+    assert all(citation["verified"] for citation in cited)
+    assert [(c["path"], c["start"], c["end"]) for c in cited] == [
+        (c.path, c.start, c.end) for c in find_citations(text)
+    ]
+    for citation in cited:
+        lines = FILES[citation["path"]].split("\n")
+        assert 1 <= citation["start"] <= citation["end"] <= len(lines)
+
+
+def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
+    _, text = ask(engine, "@codebase who calls open_session?")
+    assert "**Used in " in text
+    assert "- [src/shop/app.py:5-5] in `handle`, " in text
+    assert any(word in text for word in (", certain", ", likely", ", possible"))
+
+
+def test_a_question_about_the_project_is_answered_by_its_readme_and_folders(
+    engine: Engine,
+) -> None:
+    events, text = ask(engine, "@codebase what is this project?")
+    assert "A small shop that sells teapots" in text
+    assert "From [README.md:1-" in text
+    assert "`src/shop/`" in text
+    assert "A shop for teapots." in text
+    assert "### Where it starts" in text
+    assert all(citation["verified"] for citation in events[-1].data["citations"])
+
+
+def test_a_question_about_a_section_quotes_the_section(engine: Engine) -> None:
+    _, text = ask(engine, "@codebase how are parcels delivered by pigeon")
+    assert "> Parcels are sent by pigeon, see x and" in text
+    assert "> ```\n> coo --fast\n> ```" in text
+    assert "evil.example" not in text
+
+
+def test_weak_evidence_is_called_weak_and_names_what_was_searched(engine: Engine) -> None:
+    _, text = ask(engine, "@codebase how are kubernetes volumes mounted for a session replica?")
+    assert "**The evidence is weak.**" in text
+    assert "“kubernetes”" in text
+    assert "Searched: 8 of 8 files" in text
+    assert "Without a language model" not in text
+
+
+def test_when_nothing_is_found_that_is_said(engine: Engine) -> None:
+    events, text = ask(engine, "@codebase zyzzyva qwxyz lang:python")
+    assert "retrieved" not in kinds(events)
+    assert "**Nothing was found" in text
+    assert "fewer filters" in text
+
+
+@pytest.mark.parametrize("name", ["fence_breaker", "long_breaker", "Evil Section"])
+def test_indexed_text_cannot_break_out_of_an_answer(engine: Engine, name: str) -> None:
+    events, text = ask(engine, f"@codebase {name}")
+    parsed = MarkdownIt("commonmark", {"html": True}).parse(text)
+    inner = [child for token in parsed for child in token.children or []]
+    found = {token.type for token in [*parsed, *inner]}
+    assert not found & {"html_block", "html_inline", "image", "link_open", "hr"}
+    assert "Not a heading" in text
+    headings = [parsed[i + 1].content for i, t in enumerate(parsed) if t.type == "heading_open"]
+    assert not any("Not a heading" in heading for heading in headings)
+    quoted = [c for c in events[-1].data["citations"] if c["path"] == "README.md" and c["end"] == 2]
+    assert quoted == [], "a citation inside quoted text is text"
+
+
+def test_an_answer_comes_in_small_pieces(engine: Engine) -> None:
+    events, _ = ask(engine, "@codebase when does the session cookie expire?")
+    tokens = [e.data["text"] for e in events if e.kind == "token"]
+    assert len(tokens) > 10
+    assert max(map(len, tokens)) <= 260
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 5])
+def test_stopping_ends_the_answer_between_two_pieces(engine: Engine, after: int) -> None:
+    calls = 0
+
+    def cancelled() -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > after
+
+    events, _ = ask(engine, "@codebase session cookie", cancelled=cancelled)
+    assert events[-1].kind == "stopped"
+    assert "done" not in kinds(events)
+    assert sum(e.kind == "token" for e in events) <= max(0, after - 2)
+    if "turn" in events[-1].data:
+        turn = events[-1].data["turn"]
+        assert engine.chat.context(turn).text.startswith("[CONTEXT]")
+
+
+def test_an_answer_whose_reader_goes_away_is_kept(engine: Engine) -> None:
+    stream = engine.chat.ask("@codebase session cookie", conversation="gone")
+    for event in stream:
+        if event.kind == "token":
+            break
+    stream.close()  # type: ignore[attr-defined]
+    events, _ = ask(engine, "what about the cookie?", conversation="gone")
+    assert events[0].data["intent"] == "continuation"
+
+
+def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
+    question = "@codebase when does the session cookie expire?"
+    events, _ = ask(engine, question)
+    block = engine.chat.context(events[-1].data["turn"])
+    assert block.text == engine.chat.build_context("when does the session cookie expire?").text
+    assert [c.id for c in parse_block(block.text)] == [c.id for c in block.chunks]
+    assert len(block.text) <= engine.settings.context_characters
+    assert all(chunk.unit_id and chunk.why for chunk in block.chunks)
+    for chunk in block.chunks:
+        lines = FILES[chunk.path].split("\n")[chunk.start_line - 1 : chunk.end_line]
+        assert chunk.content == "\n".join(lines)
+
+
+def test_call_sites_of_the_best_units_are_chunks_of_their_own(engine: Engine) -> None:
+    settings = load_settings(top_methods=1, top_classes=0)
+    result = engine.search.search("open_session")
+    block = build_context(engine.tables(), result, settings)
+    assert any(
+        chunk.why == "uses open_session" and "open_session(request)" in chunk.content
+        for chunk in block.chunks
+    )
+
+
+def test_an_unknown_turn_has_no_context(engine: Engine) -> None:
+    with pytest.raises(NotFoundError):
+        engine.chat.context("nope")
+
+
+def test_without_a_tag_and_without_context_the_tag_is_suggested(engine: Engine) -> None:
+    events, text = ask(engine, "when does the cookie expire?", conversation="fresh")
+    assert kinds(events) == ["classified", "generating", "token", "done"]
+    assert events[0].data["intent"] == "general"
+    assert "No code has been looked up" in text
+    assert "`@codebase" in text
+
+
+def test_without_a_tag_the_context_of_the_conversation_is_used(engine: Engine) -> None:
+    ask(engine, "@codebase when does the session cookie expire?", conversation="c1")
+    events, text = ask(engine, "and where is MONTH compared?", conversation="c1")
+    assert "retrieved" not in kinds(events)
+    assert events[0].data["intent"] == "continuation"
+    assert events[-1].data["query_tags"] == []
+    assert "nothing new was searched" in text
+    assert "MONTH" in text
+    assert all(citation["verified"] for citation in events[-1].data["citations"])
+    _, other = ask(engine, "and where is MONTH compared?", conversation="c2")
+    assert "No code has been looked up" in other
+
+
+def test_a_context_that_does_not_suffice_says_so(engine: Engine) -> None:
+    ask(engine, "@codebase when does the session cookie expire?", conversation="c3")
+    _, text = ask(engine, "and the zyzzyva?", conversation="c3")
+    assert "does not mention" in text
+    assert "`@codebase`" in text
+
+
+def test_a_context_of_another_repository_is_not_used(
+    engine: Engine, tmp_path: Path, write_files: Callable[..., Path]
+) -> None:
+    ask(engine, "@codebase session")
+    other = open_engine(engine.settings, write_files(tmp_path / "other", {"a.py": "x = 1\n"}))
+    _, text = ask(other, "session")
+    assert "No code has been looked up" in text
+
+
+@pytest.mark.parametrize("question", ["", "   ", "@codebase", " @codebase \n"])
+def test_an_empty_question_is_an_error_that_says_so(engine: Engine, question: str) -> None:
+    events, _ = ask(engine, question)
+    assert [event.kind for event in events] == ["error"]
+    assert events[0].data["message"] == "The question is empty."
+
+
+def test_without_an_index_the_stream_says_what_to_do(
+    tmp_path: Path, write_files: Callable[..., Path]
+) -> None:
+    folder = write_files(tmp_path / "new", {"a.py": "x = 1\n"})
+    engine = open_engine(load_settings(data=tmp_path / "data"), folder)
+    events, _ = ask(engine, "@codebase x")
+    assert events[-1].kind == "error"
+    assert "codeqa index" in events[-1].data["hint"]
+
+
+def test_another_generator_takes_the_place_of_the_extractive_one(engine: Engine) -> None:
+    seen: list[tuple[Evidence, ContextBlock]] = []
+
+    class Model:
+        name = "model"
+
+        def generate(self, evidence: Evidence, block: ContextBlock) -> Iterator[str]:
+            seen.append((evidence, block))
+            chunk = block.chunks[0]
+            yield f"See [{chunk.path}:{chunk.start_line}-{chunk.end_line}] "
+            yield "and [src/shop/app.py:900-901]."
+
+    other = open_engine(engine.settings, engine.location.root, generator=Model())
+    events, text = ask(other, "@codebase session cookie")
+    assert text.startswith("See [")
+    assert seen[0][1].text.startswith("[CONTEXT]")
+    assert [c["verified"] for c in events[-1].data["citations"]] == [True, False]
+    assert events[-1].data["generator"] == "model"

@@ -1,0 +1,258 @@
+"""The pure parts of an answer: Markdown of foreign text, excerpts, citations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from codeqa.answering.citations import Citation, Span, find_citations, verify, verify_all
+from codeqa.answering.excerpt import EXCERPT_LINES, excerpt, first_sentence, whole
+from codeqa.answering.markdown import code_block, code_span, escape, pieces, prose, quote
+from codeqa.types import Unit
+
+NASTY = [
+    "```",
+    "````",
+    "~~~",
+    "\n\n",
+    "\n",
+    "> ",
+    "# ",
+    "- ",
+    "1. ",
+    "    ",
+    "<script>alert(1)</script>",
+    "[x](http://evil.example/)",
+    "![x](http://evil.example/i.png)",
+    "<img src=x>",
+    "`",
+    "``",
+    "*",
+    "_",
+    "=====",
+    "-----",
+    ".. note::",
+    ":meth:`x`",
+    "[a.py:1-2]",
+    "\u202e",
+    "\x00",
+    "\r\n",
+    "\t",
+    "|",
+    "&lt;",
+    "<http://evil.example>",
+    "===\n",
+    "[ref]: http://evil.example",
+]
+foreign = st.lists(st.sampled_from(NASTY) | st.text(max_size=8), max_size=12).map("".join)
+markdown = MarkdownIt("commonmark", {"html": True})
+
+
+def tokens_of(text: str) -> list[str]:
+    found = []
+    for token in markdown.parse(text):
+        found.append(token.type)
+        found += [child.type for child in token.children or []]
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(foreign)
+def test_quoted_prose_stays_in_its_quote_and_brings_no_markup_of_its_own(text: str) -> None:
+    told = prose(text)
+    if not told.strip():
+        return
+    parsed = markdown.parse(quote(told) + "\n\nafter\n")
+    depth = 0
+    for token in parsed:
+        depth += (token.type == "blockquote_open") - (token.type == "blockquote_close")
+        if depth == 0 and token.type == "inline":
+            assert token.content == "after"
+    kinds = set(tokens_of(quote(told)))
+    assert not kinds & {"html_block", "html_inline", "link_open", "image", "hr"}
+
+
+@settings(max_examples=300, deadline=None)
+@given(foreign)
+def test_a_code_block_holds_everything_that_is_put_into_it(text: str) -> None:
+    parsed = markdown.parse(code_block(text, "python") + "\n\nafter\n")
+    assert [token.type for token in parsed] == [
+        "fence",
+        "paragraph_open",
+        "inline",
+        "paragraph_close",
+    ]
+
+
+@settings(deadline=None)
+@given(foreign)
+def test_a_code_span_is_one_code_span(text: str) -> None:
+    inside = [token for token in tokens_of(f"a {code_span(text)} b") if token != "inline"]
+    assert inside == ["paragraph_open", "text", "code_inline", "text", "paragraph_close"]
+
+
+@settings(deadline=None)
+@given(foreign)
+def test_escaped_text_holds_no_citation_and_no_markup(text: str) -> None:
+    assert find_citations(escape(text)) == [] or "\n" in text or "\\" in text
+    line = escape(" ".join(text.split()))
+    kinds = set(tokens_of("a " + line))
+    assert kinds <= {"paragraph_open", "inline", "text", "paragraph_close", "text_special"}
+
+
+@given(foreign)
+def test_pieces_join_to_the_text_and_are_short(text: str) -> None:
+    found = list(pieces(text * 20))
+    assert "".join(found) == text * 20
+    assert all(0 < len(piece) <= 260 for piece in found)
+
+
+def test_prose_reads_like_the_doc_comment_without_its_machinery() -> None:
+    doc = (
+        "Register a rule with :meth:`~flask.Flask.route`, see ``url_for``.\n"
+        "More *text*.\n\n.. versionadded:: 0.2\n   The ``x`` thing.\n\n"
+        "Example::\n\n    @app.route('/')\n    def x(): ...\n\n- one\n  more\n- two\n"
+    )
+    assert prose(doc) == (
+        "Register a rule with `flask.Flask.route`, see `url_for`. More \\*text\\*.\n\n"
+        "Example::\n\n"
+        "```\n@app.route('/')\ndef x(): ...\n```\n\n"
+        "- one more\n- two"
+    )
+
+
+def test_prose_that_is_long_ends_with_an_ellipsis() -> None:
+    text = "\n\n".join(f"Paragraph {n} {'word ' * 30}" for n in range(30))
+    told = prose(text)
+    assert told.endswith("\n\n…")
+    assert len(told) < 1_200
+
+
+def make_unit(source: str, *, signature: str = "", doc: str = "", kind: str = "function") -> Unit:
+    return Unit(
+        "src/a.py",
+        "python",
+        kind,
+        "f",
+        "f",
+        source,
+        101,
+        101 + source.count("\n"),
+        signature=signature,
+        doc_comment=doc,
+    )
+
+
+def long_function() -> Unit:
+    body = [f"    step_{n} = prepare({n})" for n in range(40)]
+    body[25] = "    session.refresh(cookie)"
+    body[26] = "    return cookie"
+    source = (
+        '@decorated\ndef f(a,\n      b):\n    """Do it.\n\n    At length.\n    """\n'
+        + "\n".join(body)
+    )
+    return make_unit(source, signature="def f(a,\n      b)", doc="Do it.\n\nAt length.")
+
+
+def test_the_excerpt_is_the_densest_window_of_whole_lines() -> None:
+    unit = long_function()
+    shown = excerpt(unit, ["cookie", "refresh"])
+    assert shown is not None
+    lines = unit.source_code.split("\n")
+    assert shown.end - shown.start < EXCERPT_LINES
+    expected = lines[shown.start - 101 : shown.end - 100]
+    assert shown.code.split("\n") == [line[4:] for line in expected]
+    assert "session.refresh(cookie)" in shown.code
+
+
+def test_the_words_stand_in_the_middle_of_the_excerpt() -> None:
+    shown = excerpt(long_function(), ["refresh"])
+    assert shown is not None
+    place = next(i for i, line in enumerate(shown.code.split("\n")) if "refresh" in line)
+    assert 4 <= place <= 7
+
+
+def test_the_excerpt_leaves_signature_and_doc_comment_out() -> None:
+    shown = excerpt(long_function(), ["nothing"])
+    assert shown is not None
+    assert shown.code.startswith("step_0")
+
+
+def test_an_excerpt_never_holds_an_overlong_line() -> None:
+    lines = ["def f():", "    x = 1", "    y = '" + "z" * 500 + "'", "    cookie = 2"]
+    shown = excerpt(make_unit("\n".join(lines), signature="def f()"), ["x", "cookie"])
+    assert shown is not None
+    assert "zzz" not in shown.code
+
+
+def test_a_unit_without_a_body_has_no_excerpt() -> None:
+    assert excerpt(make_unit("def f(): ...", signature="def f(): ..."), ["f"]) is None
+
+
+def test_a_short_unit_is_shown_whole() -> None:
+    shown = whole(make_unit("    def f():\n        return 1"))
+    assert shown is not None
+    assert (shown.start, shown.end, shown.code) == (101, 102, "def f():\n    return 1")
+    assert whole(long_function()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Do it. Then more.", "Do it."),
+        ("Reads e.g. a file\nof lines.", "Reads e.g. a file of lines."),
+        ("", ""),
+        ("No stop\n\nSecond", "No stop"),
+    ],
+)
+def test_the_first_sentence_of_a_doc_comment(text: str, expected: str) -> None:
+    assert first_sentence(text) == expected
+
+
+def test_citations_are_found_in_prose_and_not_in_code() -> None:
+    text = (
+        "See [src/a.py:1-2] and [app/[id]/page.tsx:7].\n"
+        "```python\n[src/b.py:1-2]\n```\n"
+        "> ````\n> [src/c.py:1-2]\n> ```\n> ````\n"
+        "`[src/d.py:1-2]` [src/a.py:1-2] [x](y) [not one]\n"
+    )
+    assert find_citations(text) == [
+        Citation("src/a.py", 1, 2),
+        Citation("app/[id]/page.tsx", 7, 7),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("citation", "problem"),
+    [
+        (Citation("a.py", 3, 5), ""),
+        (Citation("a.py", 3, 11), "not part of what was retrieved"),
+        (Citation("a.py", 5, 3), "no lines"),
+        (Citation("a.py", 0, 3), "no lines"),
+        (Citation("b.py", 1, 1), "no indexed file"),
+        (Citation("c.py", 5, 9), "now has 6 lines"),
+    ],
+)
+def test_a_citation_is_checked_against_what_was_shown_and_the_file(
+    citation: Citation, problem: str
+) -> None:
+    spans = [Span("a.py", 2, 9, "outer"), Span("a.py", 3, 6, "inner"), Span("c.py", 1, 9, "x")]
+    checked = verify(citation, spans, {"a.py": 20, "c.py": 6}.get)
+    assert checked.verified == (not problem)
+    assert problem in checked.problem
+    if not problem:
+        assert checked.name == "inner"
+
+
+def test_each_file_is_counted_once() -> None:
+    asked: list[str] = []
+
+    def count(path: str) -> int:
+        asked.append(path)
+        return 9
+
+    found = verify_all("[a.py:1-2] [a.py:2-3] [b.py:1]", [Span("a.py", 1, 9)], count)
+    assert [c.verified for c in found] == [True, True, False]
+    assert asked == ["a.py", "b.py"]

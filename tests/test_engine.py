@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codeqa.engine import (
+    list_repositories,
+    open_engine,
+    recent_repositories,
+    remove_repository,
+)
+from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
+from codeqa.settings import Settings
+
+
+@pytest.fixture
+def repository(tmp_path: Path, write_files: Callable[..., Path]) -> Path:
+    return write_files(tmp_path / "shop", {"a.py": "def total():\n    return 1\n"})
+
+
+def test_an_engine_opens_before_there_is_an_index_and_sees_it_once_made(
+    settings: Settings, repository: Path
+) -> None:
+    engine = open_engine(settings, repository)
+    with pytest.raises(IndexMissingError):
+        engine.search.search("total")
+    engine.index.run()
+    assert engine.search.search("total").units[0].unit.name == "total"
+    assert engine.files.paths() == ["a.py"]
+    assert engine.files.read("a.py").text.startswith("def total")
+    engine.close()
+
+
+def test_what_is_indexed_later_is_found_by_the_same_engine(
+    settings: Settings, repository: Path
+) -> None:
+    engine = open_engine(settings, repository)
+    engine.index.run()
+    assert engine.search.search("total").units
+    (repository / "b.py").write_text("def basket_price():\n    return 2\n")
+    engine.index.run()
+    other = open_engine(settings, repository)
+    assert other.search.search("basket_price").units[0].unit.path == "b.py"
+    engine.close()
+
+
+def test_opening_what_is_no_folder_says_so(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(RepositoryError, match="not a folder"):
+        open_engine(settings, tmp_path / "nowhere")
+
+
+def test_repositories_are_listed_remembered_and_removed(
+    settings: Settings, repository: Path
+) -> None:
+    engine = open_engine(settings, repository)
+    assert recent_repositories(settings) == [engine.location.root]
+    assert list_repositories(settings) == []
+    engine.index.run()
+    engine.close()
+    assert [one.id for one in list_repositories(settings)] == [engine.location.id]
+    assert remove_repository(settings, "shop").id == engine.location.id
+    assert list_repositories(settings) == []
+    assert recent_repositories(settings) == []
+    assert (repository / "a.py").exists()
+
+
+@pytest.mark.parametrize("form", ["id", "path", "name"])
+def test_a_repository_is_removed_by_id_path_or_name(
+    settings: Settings, repository: Path, form: str
+) -> None:
+    engine = open_engine(settings, repository)
+    engine.index.run()
+    engine.close()
+    given = {"id": engine.location.id, "path": str(repository), "name": "shop"}[form]
+    assert remove_repository(settings, given).root == engine.location.root
+
+
+def test_removing_what_is_not_there_says_so(settings: Settings) -> None:
+    with pytest.raises(NotFoundError, match="no index of nothing"):
+        remove_repository(settings, "nothing")
+
+
+def test_a_name_that_fits_two_repositories_removes_neither(
+    settings: Settings, tmp_path: Path, write_files: Callable[..., Path]
+) -> None:
+    for folder in ("one", "two"):
+        engine = open_engine(settings, write_files(tmp_path / folder / "shop", {"a.py": "x = 1\n"}))
+        engine.index.run()
+        engine.close()
+    with pytest.raises(NotFoundError, match="2 repositories"):
+        remove_repository(settings, "shop")
+    assert len(list_repositories(settings)) == 2
