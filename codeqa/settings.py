@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     jina_api_key: SecretStr = _field(
         SecretStr(""), "Key for Jina, used only once Jina is chosen.", alias="JINA_API_KEY"
     )
+    jina_base_url: str = _field(
+        "", "Another endpoint that speaks Jina's embeddings API.", alias="JINA_BASE_URL"
+    )
     redis_url: SecretStr = _field(
         SecretStr(""), "Redis server for what may be lost; empty keeps it local.", alias="REDIS_URL"
     )

@@ -107,7 +107,10 @@ class State:
                 "FROM turn WHERE id = ?",
                 (turn_id,),
             ).fetchone()
-        return None if row is None else Turn(*row[:5], json.loads(row[5]), row[6])
+        if row is None:
+            return None
+        turn_id, conversation, question, answer, context, details, created = row
+        return Turn(turn_id, conversation, question, answer, context, json.loads(details), created)
 
     def remember_repository(self, path: Path) -> None:
         """Put `path` at the head of the repositories opened recently."""

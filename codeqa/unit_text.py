@@ -68,6 +68,13 @@ def decode(text: str) -> UnitText:
     lines = text.split("\n")
     if lines[0] != MAGIC:
         raise ValueError(f"not the text of a unit: it begins {lines[0][:20]!r}")
+    try:
+        return _decode(lines)
+    except IndexError:
+        raise ValueError("the text of a unit is cut off") from None
+
+
+def _decode(lines: list[str]) -> UnitText:
     path, owner, name = (
         _unline(lines[index].removeprefix(label))
         for index, label in ((1, "path: "), (2, "owner: "), (3, "name: "))
