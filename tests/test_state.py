@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_an_expired_value_leaves_the_file_with_the_next_write(
     state.set("old", "v", seconds=1)
     now[0] = 1002.0
     state.set("new", "v")
-    with sqlite3.connect(state.path) as connection:
+    with contextlib.closing(sqlite3.connect(state.path)) as connection:
         keys = [row[0] for row in connection.execute("SELECT key FROM value")]
     assert keys == ["new"]
 

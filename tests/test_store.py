@@ -342,6 +342,19 @@ def test_a_rebuild_is_invisible_until_it_is_complete(
     assert [u.name for u in reader.in_file("src/app.py")] == ["new"]
 
 
+def test_a_run_that_died_before_it_made_the_tables_is_completed_by_the_next(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    save_location(location)
+    writer = Writer.open(location, "parser")
+    for table in writer.tables.values():
+        writer.database.drop_table(table.name)
+    with pytest.raises(IndexMissingError, match="not been indexed"):
+        Tables.open(location)
+    write(batch_of(("src/app.py", [unit("new")], [])), rebuild=True)
+    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+
+
 def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
     location: Location, write: Callable[..., Writer]
 ) -> None:

@@ -83,10 +83,7 @@ class Tables:
     def _read_meta(self) -> Meta:
         meta = read_meta(self._database)
         if meta is None:
-            raise IndexMissingError(
-                f"{self.location.root} has not been indexed yet.",
-                f"Run `codeqa index {self.location.root}`.",
-            )
+            raise self._missing()
         if self._expected is not None and meta.vector != self._expected:
             raise IndexFormatError(
                 f"The index holds vectors of {meta.vector or 'no embedding'}, "
@@ -96,6 +93,12 @@ class Tables:
         self._checked = time.monotonic()
         return meta
 
+    def _missing(self) -> IndexMissingError:
+        return IndexMissingError(
+            f"{self.location.root} has not been indexed yet.",
+            f"Run `codeqa index {self.location.root}`.",
+        )
+
     def _open_handles(self) -> None:
         try:
             self._handles = {
@@ -103,6 +106,8 @@ class Tables:
                 for table in TABLES
             }
         except Exception as error:
+            if not self._meta.complete:  # its first run died before it made the tables
+                raise self._missing() from None
             raise IndexFormatError(f"The index cannot be read: {error}.", REBUILD_HINT) from error
         record = self._meta.vector
         for table in UNIT_TABLES:

@@ -130,8 +130,10 @@ class Writer:
         _drop_others(database, {meta.generation, generation})
         previous = {}
         if generation != meta.generation:
+            have = set(table_names(database))  # a run may have died before it made them
             for table in UNIT_TABLES:
-                previous[table] = database.open_table(table_name(table, meta.generation))
+                if (name := table_name(table, meta.generation)) in have:
+                    previous[table] = database.open_table(name)
         tables, fresh = _open_tables(database, generation, vector, meta.refined)
         return cls(database, meta, generation, tables, previous, fresh)
 
