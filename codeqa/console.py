@@ -9,9 +9,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, NoReturn, Self, TextIO
 
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.types import IndexSummary, Progress
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
@@ -65,9 +65,16 @@ def run_main(
         return _fail(text + _debug_hint(show_trace), FAILED, show_trace, program)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong call as all commands do: in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message.rstrip('.')}.", f"See '{self.prog} --help'.")
+
+
 def front_door(program: str, description: str, examples: Sequence[str]) -> argparse.ArgumentParser:
     """Argument parser of a top-level script: description, `--debug`, and examples in the help."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program,
         description=description,
         epilog="\n".join(["examples:", *(f"  {example}" for example in examples)]),
@@ -147,6 +154,8 @@ class ProgressDisplay:
 
 def describe_progress(progress: Progress, seconds: float) -> str:
     """`parsing: 200 of 1,000 (20 %), 100/s, 8 s left` after `seconds` of this phase."""
+    if not progress.done and not progress.total:
+        return progress.phase
     parts = [f"{progress.done:,}"]
     if progress.total:
         share = 100 * progress.done // progress.total

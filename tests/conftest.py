@@ -1,0 +1,87 @@
+"""Fixtures for every test: an environment of its own and settings that write to `tmp_path`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.settings import Settings, load_settings, settings_table
+
+ROOT = Path(__file__).resolve().parent.parent
+SETTINGS = {name for name, _, _ in settings_table()}
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the machine's user reaches a test: no settings, no keys, no git configuration."""
+    for name in list(os.environ):
+        if name in SETTINGS or name.startswith(("CODEQA_", "GIT_")):
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CODEQA_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "A. Tester")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "tester@example.org")
+        monkeypatch.setenv(f"GIT_{role}_DATE", "2024-01-01T00:00:00Z")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    """Folder of the test's own indices and state; not there until something writes."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def settings(data_dir: Path) -> Settings:
+    """Defaults with the data in `data_dir` and two parser processes."""
+    return load_settings(data=data_dir, workers=2)
+
+
+@pytest.fixture
+def write_files() -> Callable[[Path, Mapping[str, str | bytes]], Path]:
+    """`write_files(folder, {"a/b.py": "text or bytes"})` writes the files, returns the folder."""
+
+    def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+        for name, content in files.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            data = content.encode() if isinstance(content, str) else content
+            target.write_bytes(data)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def run_python() -> Run:
+    """`run_python("app.py", "--help", cwd=…)` runs a real interpreter in the checkout."""
+
+    def run(*arguments: str | Path, cwd: Path = ROOT, timeout: float = 60, **options: Any) -> Any:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=timeout,
+            **options,
+        )
+
+    return run

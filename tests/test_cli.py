@@ -1,0 +1,462 @@
+"""The command `codeqa` on a small real repository: answers, messages and exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Run
+
+from codeqa.cli import main
+
+FILES = {
+    "store/basket.py": (
+        '"""Baskets of the shop."""\n\n\n'
+        "class Basket:\n"
+        '    """Holds what a customer buys."""\n\n'
+        "    def add_article(self, name, price):\n"
+        '        """Put one article into the basket."""\n'
+        "        self.articles.append((name, price))\n\n\n"
+        "def total_price(basket):\n"
+        '    """Sum up what the articles of a basket cost."""\n'
+        "    return sum(price for _, price in basket.articles)\n"
+    ),
+    "store/checkout.go": (
+        "package store\n\n"
+        "// PayOrder charges the customer's card.\n"
+        "func PayOrder(card string) error {\n\treturn charge(card)\n}\n"
+    ),
+    "README.md": "# Shop\n\nBaskets hold articles until the customer pays.\n",
+    "logo.png": "\x89PNG\0\0\0",
+}
+
+
+MANY_FILES = 150
+"""Enough work that a run is still in it when Ctrl-C arrives."""
+
+
+@dataclass(frozen=True)
+class Result:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The error, which must be a single line."""
+        assert self.err.startswith("codeqa: ") and self.err.count("\n") == 1, self.err
+        return self.err.removeprefix("codeqa: ").rstrip("\n")
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A small repository in a folder with a space, and its index in `data` beside it."""
+    base = tmp_path_factory.mktemp("cli")
+    root = base / "my shop"
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    environment = {**os.environ, "CODEQA_DATA": str(base / "data"), "HOME": str(base)}
+    command = [sys.executable, "-m", "codeqa", "index", str(root)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (base / "summary.txt").write_text(done.stdout)
+    (base / "progress.txt").write_text(done.stderr)
+    yield root
+
+
+@pytest.fixture
+def codeqa(capsys: pytest.CaptureFixture[str]) -> Command:
+    """`codeqa("search", "…")` in this process, with an empty data folder of its own."""
+
+    def call(*arguments: str | Path) -> Result:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return Result(status, shown.out, shown.err)
+
+    return call
+
+
+@pytest.fixture
+def shop_codeqa(codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The same with the shop's index."""
+    monkeypatch.setenv("CODEQA_DATA", str(shop.parent / "data"))
+    return codeqa
+
+
+# index
+
+
+def test_index_prints_a_summary_of_what_was_read(shop: Path) -> None:
+    summary = (shop.parent / "summary.txt").read_text()
+    for line in ("Indexed", "files", "methods", "classes", "documents", "references", "on disk"):
+        assert line in summary
+    assert "1 binary" in summary
+    assert str(shop) in summary.splitlines()[0]
+
+
+def test_index_shows_plain_progress_when_not_on_a_terminal(shop: Path) -> None:
+    progress = (shop.parent / "progress.txt").read_text()
+    assert progress.strip() and "\r" not in progress and "\x1b" not in progress
+
+
+def test_a_second_index_reads_nothing_again(shop: Path, run_python: Run, tmp_path: Path) -> None:
+    data = tmp_path / "copy of data"
+    shutil.copytree(shop.parent / "data", data)
+    done = run_python("-m", "codeqa", "index", shop, env={"CODEQA_DATA": str(data)})
+    assert done.returncode == 0, done.stderr
+    assert "0 new or changed, 3 unchanged" in done.stdout
+
+
+def test_a_missing_folder_is_bad_usage(codeqa: Command, tmp_path: Path) -> None:
+    result = codeqa("index", tmp_path / "nowhere")
+    assert result.status == 2
+    assert result.error.startswith(f"There is no folder {tmp_path / 'nowhere'}")
+
+
+def test_a_file_is_no_repository(codeqa: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    result = codeqa("index", tmp_path / "a.py")
+    assert result.status == 2
+    assert "is not a folder" in result.error
+
+
+def test_an_empty_repository_is_indexed_and_finds_nothing(codeqa: Command, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    indexed = codeqa("index", empty)
+    assert indexed.status == 0, indexed.err
+    assert re.search(r"files +0 ", indexed.out)
+    found = codeqa("search", "anything", "--repo", empty)
+    assert (found.status, found.out) == (0, "")
+    assert "Nothing was found." in found.err
+    asked = codeqa("ask", "anything at all?", "--repo", empty)
+    assert asked.status == 0 and asked.out.strip()
+
+
+def test_without_a_repository_the_current_folder_must_lie_in_one(
+    codeqa: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = codeqa("search", "anything")
+    assert result.status == 2
+    assert result.error.startswith("No repository is named")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user without rights")
+def test_a_data_folder_that_cannot_be_written_is_said(
+    codeqa: Command, tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    monkeypatch.setenv("CODEQA_DATA", str(locked / "data"))
+    result = codeqa("index", shop)
+    assert result.status == 1
+    assert "Permission denied" in result.error
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is a signal on POSIX")
+def test_ctrl_c_ends_with_one_line_and_the_index_goes_on_from_there(
+    tmp_path: Path, run_python: Run
+) -> None:
+    root = tmp_path / "many"
+    root.mkdir()
+    body = "".join(f"def f{n}(a):\n    return a + {n}\n\n\n" for n in range(100))
+    for number in range(MANY_FILES):
+        (root / f"m{number}.py").write_text(body)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "codeqa", "index", str(root)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    # The folder appears when the run has begun to write.
+    deadline = time.monotonic() + 30
+    while not any((tmp_path / "data" / "repos").glob("*/tables")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 1, err
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith("codeqa: interrupted.")
+    done = run_python("-m", "codeqa", "index", root)
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"files +{MANY_FILES} ", done.stdout)
+
+
+# search
+
+
+def test_search_shows_place_symbol_score_and_why(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("search", "put an article into the basket", "--repo", shop)
+    assert result.status == 0, result.err
+    first = result.out.splitlines()[0].split()
+    assert first[0] == "1" and first[1].startswith("store/basket.py:")
+    assert "Basket.add_article" in result.out
+    assert float(first[-1]) > 0
+    assert "why: " in result.out
+
+
+def test_search_as_json_is_one_object_with_every_field(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("search", "total price", "--repo", shop, "--json", "--top", "2")
+    document = json.loads(result.out)
+    assert set(document) >= {"question", "milliseconds", "channels", "coverage", "hits", "files"}
+    assert 1 <= len(document["hits"]) <= 2
+    hit = document["hits"][0]
+    assert hit["name"] == "total_price" and hit["path"] == "store/basket.py"
+    assert (hit["start_line"], hit["end_line"]) == (12, 14)
+    assert hit["why"] and hit["channels"] and hit["language"] == "python"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--kind", "class", {"class"}),
+        ("--kind", "document", {"document"}),
+        ("--lang", "go", {"function", "module"}),
+        ("--path", "README.md", {"document"}),
+    ],
+)
+def test_filters_keep_only_what_they_name(
+    option: str, value: str, expected: set[str], shop_codeqa: Command, shop: Path
+) -> None:
+    question = "basket articles customer pays card order"
+    result = shop_codeqa("search", question, "--repo", shop, option, value, "--json")
+    kinds = {hit["kind"] for hit in json.loads(result.out)["hits"]}
+    assert kinds and kinds <= expected
+
+
+def test_the_name_of_an_indexed_repository_does_for_its_path(shop_codeqa: Command) -> None:
+    assert shop_codeqa("search", "basket", "--repo", "my shop").status == 0
+
+
+def test_inside_a_repository_none_must_be_named(
+    shop_codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shop / "store")
+    assert "store/basket.py" in shop_codeqa("search", "add article").out
+
+
+def test_elsewhere_the_last_one_used_is_taken(
+    shop_codeqa: Command, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "store/basket.py" in shop_codeqa("search", "add article").out
+
+
+def test_an_unknown_kind_is_bad_usage_and_names_those_there_are(shop_codeqa: Command) -> None:
+    result = shop_codeqa("search", "basket", "--kind", "functoin")
+    assert result.status == 2
+    assert "functoin" in result.error and "function" in result.error
+
+
+def test_an_unknown_language_is_bad_usage(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("search", "basket", "--repo", shop, "--lang", "klingon")
+    assert result.status == 2
+    assert "klingon" in result.error
+
+
+@pytest.mark.parametrize("command", ["search", "ask"])
+def test_an_empty_question_is_bad_usage(command: str, shop_codeqa: Command) -> None:
+    result = shop_codeqa(command, "   ")
+    assert result.status == 2
+    assert result.error.startswith("The question is empty.")
+
+
+@pytest.mark.parametrize("top", ["0", "many"])
+def test_an_impossible_number_of_hits_is_bad_usage(top: str, shop_codeqa: Command) -> None:
+    result = shop_codeqa("search", "basket", "--top", top)
+    assert result.status == 2
+    assert "--top" in result.error
+
+
+@pytest.mark.parametrize("command", ["search", "ask"])
+def test_a_repository_without_an_index_says_how_to_make_one(
+    command: str, codeqa: Command, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    result = codeqa(command, "anything", "--repo", other)
+    assert result.status == 1
+    assert "codeqa index" in result.error
+
+
+def test_an_unknown_repository_is_named(codeqa: Command) -> None:
+    result = codeqa("search", "anything", "--repo", "no-such-name")
+    assert result.status == 2
+    assert "no-such-name" in result.error and "codeqa repos list" in result.error
+
+
+def test_a_misspelt_command_is_bad_usage(codeqa: Command) -> None:
+    result = codeqa("serach", "basket")
+    assert result.status == 2
+    assert "serach" in result.error
+
+
+def test_no_command_shows_the_help_and_is_bad_usage(codeqa: Command) -> None:
+    result = codeqa()
+    assert result.status == 2
+    assert "Commands:" in result.err
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(shop: Path) -> None:
+    script = '"$0" -m codeqa search basket --repo "$1" | true; echo "${PIPESTATUS[0]}"'
+    environment = {**os.environ, "CODEQA_DATA": str(shop.parent / "data")}
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable, str(shop)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr.count("Traceback")) == ("0\n", 0)
+
+
+# ask
+
+
+def test_ask_answers_with_a_citation(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("ask", "how is an article put into the basket?", "--repo", shop)
+    assert result.status == 0, result.err
+    assert "[store/basket.py:" in result.out
+    assert "add_article" in result.out
+    assert result.out.endswith("\n")
+
+
+# repos
+
+
+def test_repos_list_shows_numbers_size_and_place(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("repos", "list")
+    assert result.status == 0
+    header, row = result.out.splitlines()
+    assert header.split()[0] == "name" and header.split()[-1] == "path"
+    assert row.startswith("my shop") and row.endswith(str(shop))
+    assert "ready" in row and ("kB" in row or "MB" in row)
+    assert str(shop.parent / "data") in result.err
+
+
+def test_repos_list_as_json(shop_codeqa: Command, shop: Path) -> None:
+    (row,) = json.loads(shop_codeqa("repos", "list", "--json").out)
+    assert row["path"] == str(shop) and row["state"] == "ready"
+    assert row["files"] == 3 and row["units"] >= 5 and row["bytes_on_disk"] > 1_000
+    assert abs(time.time() - row["updated_at"]) < 3_600
+
+
+def test_no_repositories_is_an_empty_list(codeqa: Command) -> None:
+    result = codeqa("repos", "list")
+    assert (result.status, result.out) == (0, "")
+    assert "codeqa index" in result.err
+    assert json.loads(codeqa("repos", "list", "--json").out) == []
+
+
+def test_repos_remove_deletes_the_index_and_nothing_else(
+    codeqa: Command, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "copy of data"
+    shutil.copytree(shop.parent / "data", data)
+    monkeypatch.setenv("CODEQA_DATA", str(data))
+    removed = codeqa("repos", "remove", "my shop", "--yes")
+    assert (removed.status, removed.out) == (0, f"Removed the index of {shop}\n")
+    assert not any((data / "repos").iterdir())
+    assert (shop / "store" / "basket.py").exists()
+    again = codeqa("repos", "remove", "my shop", "--yes")
+    assert again.status == 1 and "is not indexed" in again.error
+
+
+def test_repos_remove_asks_nobody_when_nobody_is_there(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("repos", "remove", shop)
+    assert result.status == 2
+    assert "--yes" in result.error
+    assert shop_codeqa("repos", "list").out
+
+
+def test_an_index_of_a_folder_that_is_gone_can_be_removed(codeqa: Command, tmp_path: Path) -> None:
+    root = tmp_path / "short lived"
+    root.mkdir()
+    (root / "a.py").write_text("x = 1\n")
+    assert codeqa("index", root).status == 0
+    shutil.rmtree(root)
+    assert "folder gone" in codeqa("repos", "list").out
+    assert codeqa("doctor").status == 1
+    assert codeqa("repos", "remove", root, "--yes").status == 0
+
+
+# doctor
+
+
+def test_doctor_passes_on_a_sound_installation(shop_codeqa: Command) -> None:
+    result = shop_codeqa("doctor")
+    lines = result.out.splitlines()
+    failed = [line for line in lines if not line.startswith("ok")]
+    # Whether the port is free is the machine's affair.
+    assert all(line.startswith(("FAIL  port", "      ")) for line in failed), result.out
+    for name in ("Python", "git", "settings", "data", "languages", "LanceDB", "port"):
+        assert any(line[6:].startswith(f"{name}:") for line in lines)
+    assert "self-test passed" in next(line for line in lines if "index of my shop" in line)
+
+
+def test_doctor_finds_an_index_that_does_not_agree_with_itself(
+    codeqa: Command, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import lancedb
+
+    data = tmp_path / "copy of data"
+    shutil.copytree(shop.parent / "data", data)
+    monkeypatch.setenv("CODEQA_DATA", str(data))
+    (tables,) = (data / "repos").glob("*/tables")
+    lancedb.connect(tables).open_table("methods").delete("name = 'total_price'")
+    result = codeqa("doctor", "--repo", "my shop")
+    assert result.status == 1
+    line = next(line for line in result.out.splitlines() if "index of my shop" in line)
+    assert line.startswith("FAIL") and "the manifest counts" in line
+    assert f"codeqa index --full {shop}" in result.out
+
+
+def test_doctor_survives_an_index_that_cannot_be_read(
+    codeqa: Command, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "copy of data"
+    shutil.copytree(shop.parent / "data", data)
+    monkeypatch.setenv("CODEQA_DATA", str(data))
+    for path in (data / "repos").rglob("*.lance/**/*"):
+        if path.is_file():
+            path.write_bytes(b"not a table")
+    result = codeqa("doctor")
+    assert result.status == 1
+    assert "FAIL  index of my shop" in result.out
+    assert "unreadable" in codeqa("repos", "list").out
+
+
+def test_doctor_never_shows_a_secret(codeqa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEQA_TOKEN", "the-token")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("REDIS_URL", "redis://user:pass-word@cache.example:6379/0")
+    result = codeqa("doctor")
+    assert "token set" in result.out and "cache.example" in result.out
+    for secret in ("the-token", "sk-secret", "pass-word"):
+        assert secret not in result.out + result.err
+
+
+def test_debug_adds_the_traceback(codeqa: Command, tmp_path: Path) -> None:
+    result = codeqa("index", tmp_path / "nowhere", "--debug")
+    assert result.status == 2
+    assert "Traceback" in result.err
+    assert result.err.splitlines()[-1].startswith("codeqa: There is no folder")

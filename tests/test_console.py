@@ -1,0 +1,162 @@
+"""Progress, the summary and errors as a person sees them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from codeqa import console
+from codeqa.errors import RepositoryError, UsageError
+from codeqa.types import IndexSummary, Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def failing(error: BaseException) -> int:
+    def main() -> None:
+        raise error
+
+    return console.run_main(main, debug=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (RepositoryError("It is gone.", "Look elsewhere."), 1, "It is gone. Look elsewhere."),
+        (UsageError("No such kind."), 2, "No such kind."),
+        (PermissionError(13, "Permission denied", "a.py"), 1, "a.py: Permission denied."),
+        (ValueError("two\nlines"), 1, "unexpected ValueError: two lines."),
+        (KeyboardInterrupt(), 1, "interrupted. What was written is kept"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_failure_is_one_line_and_a_status(
+    error: BaseException, status: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failing(error) == status
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("codeqa: ") and shown.err.count("\n") == 1
+    assert line in shown.err
+
+
+def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    def main() -> None:
+        raise RepositoryError("It is gone.")
+
+    assert console.run_main(main, debug=True) == 1
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown and shown.endswith("codeqa: It is gone.\n")
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, 0), (0, 0), (2, 2), (7, 1), ("text", 1)])
+def test_an_exit_is_one_of_three_statuses(code: int | str | None, status: int) -> None:
+    assert failing(SystemExit(code)) == status
+
+
+def test_elsewhere_than_on_a_terminal_progress_is_plain_lines() -> None:
+    stream = io.StringIO()
+    with console.ProgressDisplay(stream) as show:
+        for done in range(1, 101):
+            show(Progress("parsing", done, 100))
+        show(Progress("writing", 3, 3))
+    lines = stream.getvalue().splitlines()
+    assert lines[0].startswith("parsing: 1 of 100 (1 %)")
+    assert lines[1].startswith("parsing: 100 of 100 (100 %)")
+    assert lines[2].startswith("writing: 3 of 3 (100 %)")
+    assert len(lines) == 3
+    assert "\r" not in stream.getvalue()
+
+
+def test_on_a_terminal_progress_is_a_bar_with_rate_and_time_left() -> None:
+    stream = Terminal()
+    with console.ProgressDisplay(stream) as show:
+        show(Progress("parsing", 10, 100))
+        show(Progress("parsing", 100, 100))
+    shown = stream.getvalue()
+    assert "\r" in shown and "parsing: 100%" in shown and "100/100" in shown
+
+
+def test_a_plain_line_tells_rate_and_time_left() -> None:
+    line = console.describe_progress(Progress("parsing", 2_000, 10_000), seconds=10)
+    assert line == "parsing: 2,000 of 10,000 (20 %), 200/s, 40 s left"
+
+
+def test_progress_without_a_total_counts() -> None:
+    line = console.describe_progress(Progress("walking", 2_000, 0), seconds=10)
+    assert line == "walking: 2,000, 200/s"
+
+
+def test_a_phase_that_counts_nothing_shows_its_name() -> None:
+    line = console.describe_progress(Progress("building the text index", 0, 0), seconds=10)
+    assert line == "building the text index"
+
+
+def test_the_summary_tells_everything_in_aligned_columns() -> None:
+    summary = IndexSummary(
+        repository="/src/flask",
+        files=236,
+        methods=1_200,
+        classes=98,
+        documents=310,
+        references=9_876,
+        changed=230,
+        removed=1,
+        unchanged=5,
+        replaced=2,
+        broken=3,
+        skipped={"binary": 12, "lock file": 1},
+        seconds=75.2,
+        bytes_on_disk=12_345_678,
+        peak_memory=250_000_000,
+    )
+    stream = io.StringIO()
+    console.print_summary(summary, stream)
+    assert stream.getvalue().splitlines() == [
+        "Indexed /src/flask",
+        "  files           236 (230 new or changed, 5 unchanged, 1 removed)",
+        "  methods         1,200",
+        "  classes         98",
+        "  documents       310",
+        "  references      9,876",
+        "  parsed in part  3 files with broken source",
+        "  not UTF-8       2 files, indexed with replacements",
+        "  skipped         13",
+        "                  12 binary",
+        "                  1 lock file",
+        "  time            1 min 15 s",
+        "  on disk         12.3 MB",
+        "  peak memory     250.0 MB",
+    ]
+
+
+def test_a_table_sets_numbers_right_and_text_left() -> None:
+    table = console.format_table(("name", "files"), [("flask", "236"), ("go", "1,200")])
+    assert table.splitlines() == ["name   files", "flask    236", "go     1,200"]
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (2_500_000_000, "2.5 GB")],
+)
+def test_sizes_are_readable(count: int, shown: str) -> None:
+    assert console.human_bytes(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.42, "0.4 s"), (42, "42 s"), (75, "1 min 15 s"), (7500, "2 h 5 min")]
+)
+def test_times_are_readable(seconds: float, shown: str) -> None:
+    assert console.human_seconds(seconds) == shown
+
+
+def test_a_front_door_shows_its_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = console.front_door("python x.py", "Does x.", ["python x.py a   does a"])
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help"])
+    shown = capsys.readouterr().out
+    assert "examples:\n  python x.py a   does a" in shown and "--debug" in shown
