@@ -79,7 +79,8 @@ class Reference:
     receiver: str = ""
     """Text before the name (`self`, `app`, `pkg`), when the grammar gives one."""
     module: str = ""
-    """The import specifier that binds the name or its receiver in this file."""
+    """The import specifier that binds the name or its receiver in this file; `#Client` after
+    it, or alone, when the receiver is known to be an object of a class of that name."""
     target: str = ""
     """Id of the definition when this file alone decides it."""
     confidence: float = 0.0

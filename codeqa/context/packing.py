@@ -50,7 +50,9 @@ def pack(chunks: Sequence[Chunk], budget: int) -> ContextBlock:
         inside = [other for other in packed if _holds(chunk, other.shown)]
         free = room + sum(other.cost for other in inside)
         shown = chunk if inside else _cut(chunk, share)
-        if shown is None or _cost(shown) > free:
+        # What is left of a chunk after cutting may lie within another one.
+        repeated = shown is not None and any(_holds(other.shown, shown) for other in packed)
+        if shown is None or repeated or _cost(shown) > free:
             dropped.append(chunk)
             continue
         entry = _Packed(chunk, shown, _cost(shown))

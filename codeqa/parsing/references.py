@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 ENCLOSED, SAME_FILE, INHERITED, TYPED, OVERLOADED = 1.0, 0.95, 0.9, 0.85, 0.8
 BARE_MEMBER = 0.5
 
+CLASS_MARK = "#"
+"""Before the class of a receiver, in `module`, where the address alone does not name it:
+`./http#Client`, or `#Client` for a class that the file neither defines nor imports."""
+
 MAX_RECEIVER = 80
 """Bytes of a receiver that are kept; longer ones are expressions, written `…`."""
 
@@ -153,16 +157,28 @@ class Resolver:
         if receiver in self.language.self_names or _is_self(receiver, scope):
             owner = _owner_of(scope)
             found = self._owned.get(owner, {}).get(name) if receiver not in _BASES else None
-            if owner and found:
+            if not owner:
+                return ("", None, 0.0)
+            if found:
                 return ("", *self._pick(found, SAME_FILE))
-            return ("", *self._inherited(owner, name)) if owner else ("", None, 0.0)
+            target, confidence = self._inherited(owner, name)
+            if target is not None or receiver in _BASES:
+                return ("", target, confidence)
+            return (CLASS_MARK + _last_word(owner), None, 0.0)
         if name in self._names and (found := self._owned.get(receiver, {}).get(name)):
             return ("", *self._pick(found, SAME_FILE))
         if type_name := self._type_of(receiver, scope):
             if found := self._owned.get(type_name, {}).get(name):
                 return ("", *self._pick(found, TYPED))
-            return (self._bindings.receiver(type_name), None, 0.0)
+            return (self._place_of(type_name), None, 0.0)
         return (self._bindings.receiver(receiver), None, 0.0)
+
+    def _place_of(self, type_name: str) -> str:
+        """Where a receiver's class comes from, so that other files can tell it."""
+        module, word = self._bindings.receiver(type_name), _last_word(type_name)
+        if module and self.language.import_separator:
+            return module
+        return "" if word in self.language.builtins else f"{module}{CLASS_MARK}{word}"
 
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
         """The type that the file gives a variable, or '' ."""
@@ -275,14 +291,10 @@ def references(
                     resolver.inherit(scope, name)
                 if name in meaning:
                     name, module, target, confidence = resolver.bare(name, scope, kind)
-            if (
-                not module
-                and target is None
-                and (
-                    kind == "value"
-                    or (name in builtins and receiver_node is None)
-                    or (kind == "type" and len(name) < 4 and _TYPE_PARAMETER.fullmatch(name))
-                )
+            if target is None and (
+                (kind == "value" and module[:1] in ("", CLASS_MARK))
+                or (not module and name in builtins and receiver_node is None)
+                or (kind == "type" and not module and _TYPE_PARAMETER.fullmatch(name))
             ):
                 continue
             kind = _KINDS.get(kind, kind)
@@ -322,6 +334,10 @@ def _suited(found: list[Definition] | None, kind: str) -> list[Definition]:
     if kind == "value":
         return [one for one in found if one.kind != "constructor"]
     return [one for one in found if one.kind not in METHOD_KINDS or kind == "use"]
+
+
+def _last_word(name: str) -> str:
+    return name.replace("::", ".").rsplit(".", 1)[-1]
 
 
 def _is_self(receiver: str, scope: Definition | None) -> bool:

@@ -85,10 +85,15 @@
 (typed_default_parameter value: (identifier) @reference.value)
 
 ; --- what a variable holds -------------------------------------------------------------
-(assignment left: (identifier) @variable right: (call function: (identifier) @variable.type))
-(assignment left: (identifier) @variable type: (type (identifier) @variable.type))
-(typed_parameter . (identifier) @variable type: (type (identifier) @variable.type))
-(typed_default_parameter name: (identifier) @variable type: (type (identifier) @variable.type))
+(assignment left: (identifier) @variable
+  right: (call function: [(identifier) (attribute)] @variable.type)
+  (#match? @variable.type "^([a-z_.]+[.])?[A-Z]"))
+(assignment left: (identifier) @variable
+  type: (type [(identifier) (attribute)] @variable.type))
+(typed_parameter . (identifier) @variable type: (type [(identifier) (attribute)] @variable.type))
+(typed_default_parameter name: (identifier) @variable
+  type: (type [(identifier) (attribute)] @variable.type))
 (assignment
   left: (attribute object: (identifier) @_self attribute: (identifier) @variable.member)
-  right: (call function: (identifier) @variable.type) (#eq? @_self "self"))
+  right: (call function: [(identifier) (attribute)] @variable.type)
+  (#eq? @_self "self") (#match? @variable.type "^([a-z_.]+[.])?[A-Z]"))

@@ -1,0 +1,73 @@
+# Everything that is done with a checkout. `make` alone lists it.
+#
+#   make run REPO=/path/to/repository [PORT=5001]     the page; without REPO for CodeQA itself
+#   make test [ARGS="-k walk"]                        the tests, all but the long ones
+#
+# PYTHON names an interpreter, WHEELS the folder that keeps downloaded packages.
+
+# Only relative paths: the checkout's own path may hold spaces, which make cannot quote.
+SHELL := /bin/sh
+PY := .venv/bin/python
+REPO ?= .
+ARGS ?=
+export PYTHON WHEELS
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev browser run test test-slow lint format types docs wheel clean
+
+help:
+	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
+	@echo 'make test              run the tests, with headless Chromium (BROWSER=no: without)'
+	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging'
+	@echo 'make lint              ruff: rules and format'
+	@echo 'make format            let ruff correct what it can'
+	@echo 'make types             mypy --strict'
+	@echo 'make docs              write the generated parts of README.md'
+	@echo 'make wheel             build dist/*.whl and dist/*.tar.gz'
+	@echo 'make clean             remove .venv and everything that was built'
+
+setup:
+	@sh scripts/setup.sh run
+
+setup-dev:
+	@sh scripts/setup.sh dev
+
+# CODEQA_PORT is the setting; PORT is its short form here.
+run: setup
+	@$(if $(PORT),CODEQA_PORT='$(PORT)') exec $(PY) app.py "$${REPO:-.}"
+
+export REPO
+
+browser: setup-dev
+ifneq ($(BROWSER),no)
+	@$(PY) scripts/chromium.py --install
+endif
+
+WITHOUT_BROWSER := $(if $(filter no,$(BROWSER)), and not browser)
+
+test: browser
+	@$(PY) -m pytest -q -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
+
+test-slow: browser
+	@$(PY) -m pytest -q -m "slow$(WITHOUT_BROWSER)" $(ARGS)
+
+lint: setup-dev
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+format: setup-dev
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+types: setup-dev
+	@$(PY) -m mypy --strict codeqa
+
+docs: setup-dev
+	@$(PY) scripts/settings_table.py --write
+
+wheel: setup-dev
+	@$(PY) -m build --no-isolation
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

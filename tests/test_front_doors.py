@@ -1,0 +1,104 @@
+"""The top-level scripts: help with examples, imports without effect, names re-exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Run
+
+REEXPORTS = {
+    "app": {"create_app", "generate_context", "main"},
+    "create_tables": {"create_tables", "main"},
+    "preprocessing": {"preprocess", "main"},
+    "prompts": {"CHAT_SYSTEM_PROMPT", "HYDE_SYSTEM_PROMPT", "HYDE_V2_SYSTEM_PROMPT", "main"},
+    "llm_comments": {"describe", "main"},
+}
+FRONT_DOORS = sorted(REEXPORTS)
+COMMANDS = (
+    (),
+    ("index",),
+    ("serve",),
+    ("search",),
+    ("ask",),
+    ("repos",),
+    ("repos", "list"),
+    ("repos", "remove"),
+    ("doctor",),
+)
+
+HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "rerankers", "torch", "transformers"}
+
+# Runs in a fresh interpreter: every file that is written and every socket that is opened
+# raises an audit event, whichever library does it.
+IMPORT_AND_WATCH = """
+import json, os, sys
+effects = []
+def watch(event, arguments):
+    if event == "open" and isinstance(arguments[2], int):
+        if arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            effects.append(f"writes {arguments[0]}")
+    elif event in {"socket.__new__", "socket.connect", "subprocess.Popen", "os.mkdir", "os.fork"}:
+        effects.append(f"{event} {arguments}")
+sys.addaudithook(watch)
+module = __import__(sys.argv[1], fromlist=["_"])
+names = sorted(getattr(module, "__all__", ()))
+json.dump({"effects": effects, "loaded": sorted(sys.modules), "names": names}, sys.stdout)
+"""
+
+
+@pytest.mark.parametrize("name", FRONT_DOORS)
+def test_help_exits_with_zero_and_shows_examples(name: str, run_python: Run) -> None:
+    done = run_python(f"{name}.py", "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"python {name}.py" in done.stdout.split("examples:")[1]
+    assert "--debug" in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_of_a_command_exits_with_zero_and_shows_examples(
+    command: tuple[str, ...], run_python: Run
+) -> None:
+    done = run_python("-m", "codeqa", *command, "--help")
+    assert done.returncode == 0, done.stderr
+    if command != ("repos",):
+        assert " ".join(["codeqa", *command]) in done.stdout.split("Examples:")[1]
+
+
+@pytest.mark.parametrize("name", FRONT_DOORS)
+def test_a_wrong_call_is_one_line_of_bad_usage(name: str, run_python: Run) -> None:
+    done = run_python(f"{name}.py", ".", "--no-such-option")
+    assert done.returncode == 2
+    assert done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"{name}.py: ") and "--help" in done.stderr
+
+
+@pytest.mark.parametrize("name", [*FRONT_DOORS, "codeqa.cli", "codeqa.engine", "codeqa.console"])
+def test_importing_does_nothing(name: str, tmp_path: Path, run_python: Run) -> None:
+    environment = {"PYTHONDONTWRITEBYTECODE": "1"}
+    done = run_python("-c", IMPORT_AND_WATCH, name, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["effects"] == []
+    assert not HEAVY & set(report["loaded"])
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", FRONT_DOORS)
+def test_a_front_door_re_exports_its_names(name: str, tmp_path: Path, run_python: Run) -> None:
+    done = run_python("-c", IMPORT_AND_WATCH, name, cwd=tmp_path)
+    assert REEXPORTS[name] <= set(json.loads(done.stdout)["names"])
+
+
+@pytest.mark.parametrize("name", FRONT_DOORS)
+def test_a_front_door_stands_at_the_top_and_is_thin(name: str) -> None:
+    source = (ROOT / f"{name}.py").read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 150
+
+
+def test_the_version_is_told(run_python: Run) -> None:
+    from codeqa import __version__
+
+    done = run_python("-m", "codeqa", "--version")
+    assert done.stdout == f"codeqa {__version__}\n"

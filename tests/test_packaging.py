@@ -1,0 +1,114 @@
+"""What is built holds everything, and the lists of dependencies agree with each other."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+IN_THE_WHEEL = (
+    "codeqa/cli.py",
+    "codeqa/languages/languages.toml",
+    "codeqa/languages/queries/python.scm",
+)
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)$")
+
+
+def pins(name: str) -> dict[str, str]:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    listed = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    found = [PIN.match(line) for line in listed]
+    assert all(found), f"{name} holds a line that pins nothing"
+    return {m[1].lower().replace("_", "-"): m[2] for m in found if m is not None}
+
+
+def test_every_list_pins_exactly_and_no_package_stands_in_two() -> None:
+    lists = [pins(f"{name}.txt") for name in ("requirements", "requirements-dev", "constraints")]
+    names = [name for pinned in lists for name in pinned]
+    assert len(names) == len(set(names))
+
+
+def test_no_default_dependency_brings_a_model_framework() -> None:
+    everything = pins("requirements.txt") | pins("constraints.txt")
+    assert not {"torch", "transformers", "tensorflow", "onnxruntime"} & set(everything)
+
+
+def test_what_is_imported_is_listed() -> None:
+    """Every third-party module that the package imports belongs to a listed package."""
+    imported: set[str] = set()
+    for path in [*(ROOT / "codeqa").rglob("*.py"), *ROOT.glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.split(".")[0])
+    ours = {"codeqa", *(path.stem for path in ROOT.glob("*.py"))}
+    third_party = imported - set(sys.stdlib_module_names) - ours
+    modules = {"markdown-it-py": "markdown_it"}
+    listed = {modules.get(name, name.replace("-", "_")) for name in pins("requirements.txt")}
+    # Flask's own parts, which its users import beside it.
+    assert third_party <= listed | {"werkzeug", "jinja2", "markupsafe"}
+
+
+def test_the_project_reads_its_dependencies_from_the_one_list() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "dependencies" in project["project"]["dynamic"]
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["requirements_txt"]
+    assert hook["files"] == ["requirements.txt"]
+
+
+def build(folder: Path, source: Path, kind: str) -> Path:
+    command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "-o", str(folder)]
+    done = subprocess.run([*command, str(source)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next(folder.glob("*.whl" if kind == "wheel" else "*.tar.gz"))
+
+
+def names_in(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def metadata_of(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return archive.read(name).decode()
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_page_the_queries_and_the_dependencies(tmp_path: Path) -> None:
+    wheel = build(tmp_path, ROOT, "wheel")
+    names = names_in(wheel)
+    for folder in ("templates", "static"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file():
+                assert f"codeqa/web/{path.relative_to(ROOT).as_posix()}" in names
+    for name in IN_THE_WHEEL:
+        assert name in names
+    queries = {
+        f"codeqa/languages/queries/{q.name}" for q in ROOT.glob("codeqa/languages/queries/*")
+    }
+    assert queries <= names
+    assert not [name for name in names if name.split("/")[0] in {"tests", "scripts", "benchmarks"}]
+    metadata = metadata_of(wheel)
+    for name, version in pins("requirements.txt").items():
+        assert re.search(rf"^Requires-Dist: {name}=={re.escape(version)}$", metadata, re.M | re.I)
+
+
+@pytest.mark.slow
+def test_the_wheel_built_from_the_source_archive_is_the_same(tmp_path: Path) -> None:
+    archive = build(tmp_path / "sdist", ROOT, "sdist")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path / "unpacked", filter="data")
+    unpacked = next((tmp_path / "unpacked").iterdir())
+    from_archive = build(tmp_path / "one", unpacked, "wheel")
+    from_checkout = build(tmp_path / "two", ROOT, "wheel")
+    assert names_in(from_archive) == names_in(from_checkout)

@@ -1,0 +1,140 @@
+"""Setting up a checkout: which Python is taken, what is said when none fits, what is not redone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="make and sh are POSIX tools")
+
+TOOLS = ("sh", "cat", "cksum", "dirname", "mkdir", "rm")
+FILES = ("requirements.txt", "requirements-dev.txt", "constraints.txt", "scripts/setup.sh")
+
+# Stands in for an interpreter: answers the questions of setup.sh and notes every call.
+NOTING = '#!/bin/sh\necho "$@" >> "{log}"\ncase "$*" in {answers}) exit 0 ;; *) exit 1 ;; esac\n'
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What setup.sh needs, in a folder with spaces and a quote."""
+    folder = tmp_path / "it's a checkout"
+    for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in TOOLS:
+        found = shutil.which(name)
+        assert found is not None
+        (tools / name).symlink_to(found)
+    return folder
+
+
+def set_up(checkout: Path, kind: str = "run", **variables: str) -> subprocess.CompletedProcess[str]:
+    home = checkout.parent
+    environment = {"PATH": str(home / "tools"), "HOME": str(home), **variables}
+    return subprocess.run(
+        ["sh", str(checkout / "scripts" / "setup.sh"), kind],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def executable(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_without_a_python_it_says_what_to_do(checkout: Path) -> None:
+    done = set_up(checkout)
+    assert done.returncode == 1
+    assert "no Python 3.11 or newer was found" in done.stderr
+    assert "make run PYTHON=" in done.stderr
+    assert not (checkout / ".venv").exists()
+
+
+def test_an_interpreter_that_is_too_old_is_refused_by_name(checkout: Path, tmp_path: Path) -> None:
+    old = executable(tmp_path / "old python", "#!/bin/sh\nexit 1\n")
+    done = set_up(checkout, PYTHON=str(old))
+    assert done.returncode == 1
+    assert f"PYTHON={old} is not a Python 3.11 or newer" in done.stderr
+
+
+def test_a_python_without_venv_names_the_package_that_brings_it(checkout: Path) -> None:
+    log = checkout.parent / "log"
+    script = NOTING.format(log=log, answers="-c*")
+    executable(checkout.parent / "tools" / "python3", script)
+    done = set_up(checkout)
+    assert done.returncode == 1
+    assert "apt-get install python3-venv" in done.stderr
+    assert not (checkout / ".venv").exists()
+
+
+def test_what_is_stamped_is_not_done_again(checkout: Path) -> None:
+    log = checkout.parent / "log"
+    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
+    first, after_first = set_up(checkout, "dev"), log.read_text()
+    second, after_second = set_up(checkout, "dev"), log.read_text()
+    assert (first.returncode, second.returncode, second.stderr) == (0, 0, "")
+    assert "pip install" in after_first
+    assert "pip" not in after_second.removeprefix(after_first)
+    # The development packages hold the others.
+    assert set_up(checkout, "run").returncode == 0
+    assert log.read_text().count("pip install") == 1
+
+
+def test_a_changed_list_is_installed_again(checkout: Path) -> None:
+    log = checkout.parent / "log"
+    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
+    set_up(checkout)
+    with (checkout / "constraints.txt").open("a") as constraints:
+        constraints.write("another==1.0\n")
+    set_up(checkout)
+    assert log.read_text().count("pip install") == 2
+
+
+def test_an_installation_that_failed_is_not_stamped(checkout: Path) -> None:
+    log = checkout.parent / "log"
+    answers = '*"pip --version"*|"-c "*'
+    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers=answers))
+    done = set_up(checkout)
+    assert done.returncode == 1
+    assert "could not be downloaded" in done.stderr
+    assert not list((checkout / ".venv").glob(".set-up*"))
+
+
+def test_the_makefile_lists_its_targets() -> None:
+    done = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    for target in ("run", "test", "test-slow", "lint", "types", "docs", "wheel", "clean"):
+        assert f"make {target}" in done.stdout
+
+
+@pytest.mark.parametrize("script", ["scripts/setup.sh", ".ci/run"])
+def test_a_shell_script_can_be_parsed(script: str) -> None:
+    shell = "bash" if script == ".ci/run" else "sh"
+    done = subprocess.run([shell, "-n", str(ROOT / script)], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_continuous_integration_can_be_started() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_the_browser_is_found_or_its_absence_is_explained() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "chromium.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if done.returncode == 0:
+        assert Path(done.stdout.strip()).is_file()
+    else:
+        assert "BROWSER=no" in done.stderr
