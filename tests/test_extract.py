@@ -201,6 +201,12 @@ def test_long_top_level_code_is_cut_into_pieces_that_cover_it() -> None:
     assert max(unit.end_line - unit.start_line for unit in units) < 50
 
 
+def test_packed_code_on_one_long_line_is_not_repeated_for_each_definition() -> None:
+    data = ";".join(f"function f{n}() {{ return g({n}) }}" for n in range(2000)).encode()
+    units = parse_file("packed.js", data, "source").units
+    assert sum(len(unit.source_code) for unit in units) <= len(data)
+
+
 def test_nothing_is_kept_between_files() -> None:
     first = parse_file("a.py", b"def f():\n    g()\n", "source")
     parse_file("b.py", b"def g():\n    f()\n", "source")

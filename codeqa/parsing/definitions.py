@@ -18,6 +18,10 @@ SCOPE, NAMESPACE, FILE = "scope", "namespace", "file"
 """Kinds of what holds members without being a unit: an owner, a mere prefix of names,
 a prefix that reaches to the end of the file."""
 
+MAX_LINE = 5000
+"""Characters of a line beyond which what begins on it is no unit: a unit is whole lines, and
+hundreds of definitions on one line of packed code would each repeat all of it."""
+
 Key = tuple[int, int, int]
 
 _NAME_QUOTES = ('""', "''", "``", "[]")
@@ -118,6 +122,9 @@ class Collector:
                 while definition.start in self._outer:
                     definition.start = definition.begin = self._outer[definition.start]
         found = sorted(self._found.values(), key=lambda d: (d.start, -d.end, d.name_start))
+        source = self._source
+        if max(map(len, source.lines)) > MAX_LINE:
+            found = [d for d in found if len(source.lines[source.line_of(d.start) - 1]) <= MAX_LINE]
         end = len(self._source.data)
         for definition in reversed(found):
             if definition.kind == FILE:

@@ -11,8 +11,6 @@ from codeqa.parsing.grammar import TooSlowError
 from codeqa.parsing.secrets import mask_secret_bytes
 from codeqa.types import ParsedFile
 
-REPLACEMENT = "\ufffd"
-
 _MARK = b"\xef\xbb\xbf"
 """UTF-8's byte order mark, which belongs to no line."""
 
@@ -21,25 +19,22 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
     """Everything that one read of a file yields; raises nothing because of its content.
 
     Bytes that are not UTF-8 become U+FFFD and are counted; secret-looking strings become
-    asterisks. A file whose grammar cannot read
-    it in bounded time, or finds nothing in it, is cut into chunks like one without a grammar.
+    asterisks. A file that its grammar cannot read in bounded time, or finds nothing in, is
+    cut into chunks like one without a grammar.
     """
     language = detect(path, data)
     data, _ = mask_secret_bytes(data)
     data, replaced = _utf8(data.removeprefix(_MARK))
     name = language.name if language is not None else "text"
-    parsed = None
+    parsed = ParsedFile(path, name, (), ())
     if language is not None and language.grammar:
         try:
             parsed = extract(path, data, language.key, role)
         except TooSlowError:
-            parsed = None
-    if parsed is None or not parsed.units:
+            parsed = replace(parsed, has_errors=True)
+    if not parsed.units:
         units = parse_document(path, data.decode("utf-8"), name, role)
-        broken = language is not None and bool(language.grammar) and parsed is None
-        references = parsed.references if parsed is not None else ()
-        broken = parsed.has_errors if parsed is not None else broken
-        parsed = ParsedFile(path, name, units, references, has_errors=broken)
+        parsed = replace(parsed, units=units)
     return replace(parsed, replaced_bytes=replaced) if replaced else parsed
 
 

@@ -156,11 +156,14 @@ def _top_level(
     part = 0
     for first, last in _gaps(source, definitions):
         head = first == 1
-        if head and not _has_code(source, leading, last, module_doc):
-            continue
+        if head:
+            first = _after_notice(source, leading, last)
+            if first > last:
+                continue
+        top = first
         for begin, end in _pieces(source, first, last, head):
             doc = ""
-            if head and begin == 1:
+            if head and begin == top:
                 kind, label = "module", stem
                 doc = module_doc or _module_comment(source, leading, end)
             else:
@@ -219,18 +222,22 @@ def _is_worth_a_unit(lines: list[str]) -> bool:
     return len(filled) >= MIN_CHUNK_LINES or any(_STATEMENT.search(line) for line in filled)
 
 
-def _has_code(source: Source, leading: Leading, last: int, module_doc: str) -> bool:
-    """Whether the lines 1..`last` hold more than a notice of rights."""
-    if module_doc:
-        return True
+def _after_notice(source: Source, leading: Leading, last: int) -> int:
+    """First of the lines 1..`last` behind a notice of rights; `last` + 1 when that is all.
+
+    The notice would answer every question with the word "software" in it.
+    """
     noted: set[int] = set()
     for first, start, end in leading.comments():
         text = source.slice(start, end)
         if first <= last and (first <= 2 or first - 1 in noted or is_licence(text)):
             noted.update(range(first, source.line_of(max(start, end - 1)) + 1))
-    licence = any(is_licence(source.lines[line - 1]) for line in noted)
-    rest = (line for line in range(1, last + 1) if not (licence and line in noted))
-    return any(source.lines[line - 1].strip() for line in rest)
+    lines = source.lines
+    licence = any(is_licence(lines[line - 1]) for line in noted)
+    filled = [line for line in range(1, last + 1) if lines[line - 1].strip()]
+    if not licence:
+        return filled[0] if filled else last + 1
+    return next((line for line in filled if line not in noted), last + 1)
 
 
 def _module_comment(source: Source, leading: Leading, last: int) -> str:

@@ -1,5 +1,6 @@
 """Exact answers from the edges: which definition a place means."""
 
-from codeqa.structure.usages import Usage, Usages, usages
+from codeqa.structure.evidence import Usage
+from codeqa.structure.usages import Usages, usages
 
 __all__ = ["Usage", "Usages", "usages"]
