@@ -99,6 +99,8 @@ class ParsedFile:
     """The grammar met broken source; what parsed is there all the same."""
     replaced_bytes: int = 0
     """Bytes that were not UTF-8 and became U+FFFD."""
+    masked: int = 0
+    """Secret-looking strings that became asterisks."""
 
 
 @dataclass(frozen=True, slots=True)

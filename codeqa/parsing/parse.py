@@ -23,7 +23,7 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
     cut into chunks like one without a grammar.
     """
     language = detect(path, data)
-    data, _ = mask_secret_bytes(data)
+    data, masked = mask_secret_bytes(data)
     data, replaced = _utf8(data.removeprefix(_MARK))
     name = language.name if language is not None else "text"
     parsed = ParsedFile(path, name, (), ())
@@ -35,7 +35,9 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
     if not parsed.units:
         units = parse_document(path, data.decode("utf-8"), name, role)
         parsed = replace(parsed, units=units)
-    return replace(parsed, replaced_bytes=replaced) if replaced else parsed
+    if replaced or masked:
+        parsed = replace(parsed, replaced_bytes=replaced, masked=masked)
+    return parsed
 
 
 def _utf8(data: bytes) -> tuple[bytes, int]:

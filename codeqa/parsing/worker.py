@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from codeqa.parsing.reading import read_with_status
-from codeqa.parsing.secrets import mask_secret_bytes
 from codeqa.parsing.skip import classify
 from codeqa.types import ParsedFile, Reference, Skipped, Unit
 
@@ -68,11 +67,11 @@ def parse_entry(
         verdict = classify(path, data)
         if isinstance(verdict, Skipped):
             return (path, size, mtime_ns, digest, "", verdict.reason, 0, False, None)
-        masked, count = mask_secret_bytes(data)
-        parsed = (packer or pack)(parse_file(path, masked, verdict))
+        parsed = parse_file(path, data, verdict)
+        packed = (packer or pack)(parsed)
     except Exception:  # one file must never end the run
         return (path, size, mtime_ns, digest, "", PARSER_FAILED, 0, False, None)
-    return (path, size, mtime_ns, digest, verdict, "", count, False, parsed)
+    return (path, size, mtime_ns, digest, verdict, "", parsed.masked, False, packed)
 
 
 def _reason(error: OSError, max_file_bytes: int) -> str:
@@ -94,12 +93,13 @@ def pack(parsed: ParsedFile) -> tuple[Any, ...]:
         tuple(tuple(getattr(ref, name) for name in _REFERENCE_FIELDS) for ref in parsed.references),
         parsed.has_errors,
         parsed.replaced_bytes,
+        parsed.masked,
     )
 
 
 def unpack(packed: tuple[Any, ...]) -> ParsedFile:
     """Inverse of `pack`."""
-    path, language, units, references, has_errors, replaced = packed
+    path, language, units, references, has_errors, replaced, masked = packed
     return ParsedFile(
         path,
         language,
@@ -107,6 +107,7 @@ def unpack(packed: tuple[Any, ...]) -> ParsedFile:
         tuple([Reference(*fields) for fields in references]),
         has_errors,
         replaced,
+        masked,
     )
 
 
