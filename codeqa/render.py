@@ -1,0 +1,439 @@
+"""Markdown and code as HTML, the only place where text becomes markup.
+
+What comes out is safe to insert into a page whatever went in: raw HTML is text, every
+tag, attribute and class is on a list, nothing loads from anywhere. Code is coloured by
+classes (`stylesheet` gives the rules), because the page allows no inline style.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from functools import cache
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import STANDARD_TYPES, _TokenType
+from pygments.token import Token as Syntax
+from pygments.util import ClassNotFound
+
+Cite = Callable[[str, int, int], str | None]
+"""Path, first and last line → the address that shows them, None when they do not exist."""
+
+HIGHLIGHT_CHARACTERS = 600_000
+"""Longer texts stay uncoloured: 0.3 s of one core, and no indexed file is much longer."""
+LINE_CHARACTERS = 5_000
+"""A text with a longer line stays uncoloured: it is data, and lexers backtrack on it."""
+MARKDOWN_CHARACTERS = 400_000
+"""What is longer is shown as plain text: parsing stays under a second."""
+
+SYNTAX: tuple[tuple[str, tuple[str, str], tuple[_TokenType, ...]], ...] = (
+    ("comment", ("#6a6358", "#a29f98"), (Syntax.Comment,)),
+    ("keyword", ("#a3215c", "#f48fb1"), (Syntax.Keyword, Syntax.Operator.Word)),
+    ("constant", ("#9a4a00", "#f2b880"), (Syntax.Keyword.Constant, Syntax.Number,
+                                         Syntax.Name.Constant, Syntax.Literal)),
+    ("string", ("#2f6b1e", "#a8d490"), (Syntax.String, Syntax.Comment.PreprocFile)),
+    ("escape", ("#8a5a00", "#e6cf7e"), (Syntax.String.Escape, Syntax.String.Interpol,
+                                       Syntax.String.Regex)),
+    ("type", ("#0b6477", "#79d3e0"), (Syntax.Name.Class, Syntax.Name.Exception,
+                                     Syntax.Keyword.Type, Syntax.Name.Namespace)),
+    ("function", ("#2450b2", "#8fb8ff"), (Syntax.Name.Function,)),
+    ("decorator", ("#6a3fb0", "#c8a8ff"), (Syntax.Name.Decorator, Syntax.Comment.Preproc,
+                                          Syntax.Name.Attribute, Syntax.Name.Label)),
+    ("builtin", ("#6a3fb0", "#c8a8ff"), (Syntax.Name.Builtin, Syntax.Name.Tag,
+                                        Syntax.Name.Entity)),
+    ("heading", ("#1d1b18", "#f3f1ec"), (Syntax.Generic.Heading, Syntax.Generic.Subheading,
+                                        Syntax.Generic.Strong, Syntax.Generic.Emph)),
+    ("inserted", ("#116329", "#7ee787"), (Syntax.Generic.Inserted,)),
+    ("deleted", ("#a4262c", "#ff9b95"), (Syntax.Generic.Deleted,)),
+)  # fmt: skip
+"""Role, its colours on the light and the dark ground (contrast ≥ 4.5), and what has it."""
+
+LEXER_NAMES = {
+    "vue": "html", "svelte": "html", "astro": "html", "heex": "html", "stylus": "sass",
+    "jsonc": "json", "notebook": "json", "gomod": "text", "requirements": "text",
+    "csv": "text", "gitignore": "text", "justfile": "make", "asciidoc": "text",
+    "apex": "java", "vb": "vb.net", "assembly": "gas", "yacc": "c", "lex": "c", "cue": "go",
+}  # fmt: skip
+"""Languages that Pygments lacks or calls otherwise, and what comes nearest."""
+
+_CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
+_SCHEMES = {"http", "https", "mailto"}
+_ALIGNMENTS = {"left", "center", "right"}
+_TAGS = {
+    "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
+    "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead",
+    "tr", "ul",
+}  # fmt: skip
+_ATTRIBUTES = {
+    "a": {"href", "title", "data-path", "data-start", "data-end"},
+    "span": {"title"},
+    "div": {"data-language"},
+    "ol": {"start"},
+}
+_SYNTAX_CLASSES = {name for name in STANDARD_TYPES.values() if name}
+_CLASSES = {
+    "a": {"citation", "external"},
+    "span": _SYNTAX_CLASSES | {"citation", "unverified", "folder", "lines", "image"},
+    "div": {"code-block", "table-wrap"},
+    "pre": {"plain"},
+    "th": {f"align-{side}" for side in _ALIGNMENTS},
+    "td": {f"align-{side}" for side in _ALIGNMENTS},
+}
+
+
+def render_markdown(text: str, cite: Cite | None = None) -> str:
+    """`text` as sanitised HTML.
+
+    Citations `[path:12-34]` outside code become links where `cite` knows the lines, and
+    are marked as unverified where it does not; without `cite` they stay text.
+    """
+    text = _normal(text)
+    if len(text) > MARKDOWN_CHARACTERS:
+        return sanitise(f'<pre class="plain">{escape(text)}</pre>')
+    parser = _parser()
+    environment: dict[str, Any] = {"cite": cite}
+    html = parser.renderer.render(parser.parse(text, environment), parser.options, environment)
+    return sanitise(str(html))
+
+
+def split_blocks(text: str) -> tuple[list[str], str]:
+    """Cut a growing Markdown text into complete blocks and the rest.
+
+    No later text changes how a complete block renders; fences, lists and tables are
+    never cut. The blocks and the rest join to `text` (carriage returns are blanks), and
+    their renderings join to the rendering of the whole.
+    """
+    text = _normal(text)
+    # Only whole lines count: a line that is still being written may turn into anything.
+    whole = text.rfind("\n") + 1
+    if not whole or len(text) > MARKDOWN_CHARACTERS:
+        return [], text
+    lines = text[:whole].split("\n")[:-1]
+    found = [
+        token
+        for token in _parser().parse(text[:whole], {})
+        if token.level == 0 and token.nesting >= 0 and token.map
+    ]
+    # A block ends where the next one begins; the last may or may not be over.
+    ends = [token.map[0] for token in found[1:] if token.map]
+    if found:
+        ends.append(_end_if_closed(found[-1], lines))
+    blocks: list[str] = []
+    begin = 0
+    for end in ends:
+        if end > begin:
+            blocks.append("".join(f"{line}\n" for line in lines[begin:end]))
+            begin = end
+    return blocks, text[sum(map(len, blocks)) :]
+
+
+def highlight_lines(text: str, language: str) -> list[str]:
+    """One piece of HTML per line of `text`, coloured as `language`; '' for an empty line.
+
+    Lines are those of `text.split("\\n")` without an empty last one. State carries over:
+    a string or comment of several lines is coloured on each. An unknown language, a
+    very long text or line stays uncoloured.
+    """
+    text = _normal(text)
+    count = text.count("\n") + (not text.endswith("\n")) if text else 0
+    lexer = _lexer(language) if _worth_colouring(text) else None
+    if lexer is None:
+        lines = [escape(line, quote=False) for line in text.split("\n")]
+        return lines[:count]
+    return _coloured(lexer, text).split("\n")[:count]
+
+
+def sanitise(html: str) -> str:
+    """`html` with nothing but the tags, attributes, classes and schemes of the lists."""
+    return nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        allowed_classes=_CLASSES,
+        url_schemes=_SCHEMES,
+        link_rel="noopener noreferrer",
+    )
+
+
+def stylesheet() -> str:
+    """CSS of the syntax colours: light, dark when the page or else the system says so."""
+    light = "; ".join(f"--syntax-{role}: {colours[0]}" for role, colours, _ in SYNTAX)
+    dark = "; ".join(f"--syntax-{role}: {colours[1]}" for role, colours, _ in SYNTAX)
+    lines = [
+        "/* Syntax colours, written by `python -m codeqa.render`. */",
+        f":root {{ {light}; }}",
+        "@media (prefers-color-scheme: dark) {",
+        f'  :root:not([data-theme="light"]) {{ {dark}; }}',
+        "}",
+        f':root[data-theme="dark"] {{ {dark}; }}',
+    ]
+    for role, _, kinds in SYNTAX:
+        names = sorted(
+            css
+            for kind, css in STANDARD_TYPES.items()
+            if css and _css_class(kind) and _role(kind) == role
+        )
+        extra = " font-style: italic;" if Syntax.Comment in kinds else ""
+        selector = ", ".join(f".{name}" for name in names)
+        lines.append(f"{selector} {{ color: var(--syntax-{role});{extra} }}")
+    return "\n".join([*lines, ""])
+
+
+def _role(kind: _TokenType) -> str:
+    """The role of the longest listed kind that `kind` belongs to; '' for plain text."""
+    found = [(len(k), role) for role, _, kinds in SYNTAX for k in kinds if kind in k]
+    return max(found, default=(0, ""))[1]
+
+
+def _normal(text: str) -> str:
+    """Line ends as `\\n` only, without moving anything: offsets into `text` stay true."""
+    return text.replace("\r", " ")
+
+
+def _end_if_closed(token: Token, lines: Sequence[str]) -> int:
+    """Line after the last block when nothing that follows can change it, else 0."""
+    first, last = token.map or (0, 0)
+    if token.type == "fence":
+        # An unclosed fence runs to the end of the text.
+        closing = lines[last - 1] if last - 1 > first else ""
+        indent = len(closing) - len(closing.lstrip(" "))
+        mark = closing.strip()
+        closed = indent < 4 and mark and set(mark) == {token.markup[0]}
+        return last if closed and len(mark) >= len(token.markup) else 0
+    if token.type in ("heading_open", "hr"):
+        return last
+    if token.type in ("paragraph_open", "table_open") and len(lines) > last:
+        # Only a blank line can stand between a last paragraph or table and the end.
+        return last + 1
+    return 0
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # Reference definitions would let a later block change an earlier one.
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.disable(["reference", "html_block", "html_inline"])
+    parser.inline.ruler.before("link", "citation", _citation_rule)
+    for name, rule in {
+        "citation": _render_citation,
+        "fence": _render_code,
+        "code_block": _render_code,
+        "image": _render_image,
+        "link_open": _render_link_open,
+        "link_close": _render_link_close,
+        "table_open": _render_table_open,
+        "table_close": _render_table_close,
+        "th_open": _render_cell,
+        "td_open": _render_cell,
+    }.items():
+        parser.add_render_rule(name, rule)
+    # Every address is parsed; what is not wanted is dropped when it is rendered.
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    return parser
+
+
+def _citation_rule(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "[" or state.linkLevel:
+        return False
+    match = _CITATION.match(state.src, state.pos, state.posMax)
+    if match is None or (state.env or {}).get("cite") is None:
+        return False
+    if not silent:
+        token = state.push("citation", "", 0)
+        token.content = match[0]
+        path, start, end = match.groups()
+        token.meta = {"path": path, "start": int(start), "end": int(end or start)}
+    state.pos = match.end()
+    return True
+
+
+def _render_citation(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    path, start, end = (tokens[index].meta[key] for key in ("path", "start", "end"))
+    address = env["cite"](path, start, end)
+    lines = f"{start}" if start == end else f"{start}-{end}"
+    folder, name = path[: path.rfind("/") + 1], path[path.rfind("/") + 1 :]
+    shown = f'<span class="lines">{escape(name)}:{lines}</span>'
+    if folder:
+        shown = f'<span class="folder">{escape(folder)}</span>{shown}'
+    if address is None:
+        title = "Not verified: these lines are not in the index"
+        return f'<span class="citation unverified" title="{title}">{shown}</span>'
+    where = f"line {start}" if start == end else f"lines {start} to {end}"
+    return (
+        f'<a class="citation" href="{escape(address)}" data-path="{escape(path)}" '
+        f'data-start="{start}" data-end="{end}" title="{escape(path)}, {where}">{shown}</a>'
+    )
+
+
+def _render_code(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    token = tokens[index]
+    language = (token.info.split() or [""])[0].lower()
+    code = "\n".join(highlight_lines(token.content, language))
+    return (
+        f'<div class="code-block" data-language="{escape(language[:40])}">'
+        f"<pre><code>{code}\n</code></pre></div>\n"
+    )
+
+
+def _render_image(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    """Nothing is fetched: a picture is its description."""
+    text = renderer.renderInlineAsText(tokens[index].children or [], options, env)
+    return f'<span class="image">{escape(text or "image")}</span>'
+
+
+def _render_link_open(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    """A link that leads outside; one into the repository or with code in it is its text."""
+    address = str(tokens[index].attrGet("href") or "")
+    if not _is_external(address):
+        return ""
+    return f'<a class="external" href="{escape(address)}" title="{escape(address)}">'
+
+
+def _render_link_close(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    depth = 0
+    for token in reversed(tokens[:index]):
+        if token.type == "link_close":
+            depth += 1
+        elif token.type == "link_open":
+            if not depth:
+                return "</a>" if _is_external(str(token.attrGet("href") or "")) else ""
+            depth -= 1
+    return ""
+
+
+def _is_external(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme in _SCHEMES and bool(parts.netloc or parts.path)
+
+
+def _render_table_open(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    return '<div class="table-wrap"><table>\n'
+
+
+def _render_table_close(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    return "</table></div>\n"
+
+
+def _render_cell(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    side = str(tokens[index].attrGet("style") or "").removeprefix("text-align:")
+    css = f' class="align-{side}"' if side in _ALIGNMENTS else ""
+    return f"<{tokens[index].tag}{css}>"
+
+
+def _worth_colouring(text: str) -> bool:
+    return len(text) <= HIGHLIGHT_CHARACTERS and (
+        len(text) <= LINE_CHARACTERS or max(map(len, text.split("\n"))) <= LINE_CHARACTERS
+    )
+
+
+def _lexer(language: str) -> Lexer | None:
+    name = language.strip().lower()
+    try:
+        return get_lexer_by_name(LEXER_NAMES.get(name, name), stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+def _coloured(lexer: Lexer, text: str) -> str:
+    """`text` with spans that never cross a line end."""
+    parts: list[str] = []
+    for css, piece in _merged(lexer.get_tokens(text)):
+        safe = escape(piece, quote=False)
+        if not css:
+            parts.append(safe)
+            continue
+        parts.append(
+            "\n".join(
+                f'<span class="{css}">{line}</span>' if line else "" for line in safe.split("\n")
+            )
+        )
+    return "".join(parts)
+
+
+def _merged(tokens: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[str, str]]:
+    """CSS class and text of each run of tokens that look the same."""
+    current = ""
+    pieces: list[str] = []
+    for kind, piece in tokens:
+        css = _css_class(kind)
+        if css != current and pieces and piece.strip():
+            yield current, "".join(pieces)
+            pieces = []
+        if css != current and not (pieces and not piece.strip()):
+            current = css
+        pieces.append(piece)
+    if pieces:
+        yield current, "".join(pieces)
+
+
+@cache
+def _css_class(kind: _TokenType) -> str:
+    """The class of `kind` or its nearest named parent; '' where nothing is coloured."""
+    while kind not in STANDARD_TYPES and kind.parent is not None:
+        kind = kind.parent
+    return STANDARD_TYPES.get(kind, "") if _role(kind) else ""
+
+
+if __name__ == "__main__":
+    print(stylesheet(), end="")

@@ -1,0 +1,1 @@
+"""The page and its HTTP interface: a thin surface over the engine, served by Flask."""

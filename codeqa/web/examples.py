@@ -1,0 +1,74 @@
+"""Questions to begin with, made from what the index of a repository really holds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from codeqa.errors import CodeQAError
+from codeqa.tokens import search_tokens
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, Hit
+
+if TYPE_CHECKING:
+    from codeqa.engine import Engine
+
+MOST = 4
+HITS = 8
+"""Hits looked at per search; the first that fits is used."""
+
+TOPICS = (
+    ("config configuration settings", "How is the configuration loaded?"),
+    ("error exception handler", "How are errors handled?"),
+    ("parse parser decode", "Where is input parsed, and into what?"),
+    ("cache cached", "What is cached, and for how long?"),
+    ("route router dispatch", "How does a request find its handler?"),
+    ("logger log logging", "How is logging set up?"),
+    ("connect connection session", "How are connections opened and closed?"),
+    ("test client fixture", "How is this project tested?"),
+)
+"""Words of names that show that a topic exists, and a question on it."""
+
+ALWAYS = (
+    "What is this project, and how is it organised?",
+    "Where does the program start?",
+    "How are errors handled?",
+    "How is the configuration loaded?",
+)
+
+
+def example_questions(engine: Engine) -> list[str]:
+    """Up to MOST questions that this repository can answer, without an index the usual ones."""
+    found: list[str] = []
+    with contextlib.suppress(CodeQAError):
+        for question in _questions(engine):
+            found.append(question)
+    return list(dict.fromkeys([*found, *ALWAYS]))[:MOST]
+
+
+def _questions(engine: Engine) -> Iterator[str]:
+    hits = engine.search.search(engine.location.name, top=HITS).units
+    central = next((hit for hit in hits if _fits(hit, CLASS_KINDS)), None)
+    if central:
+        yield f"What does `{central.unit.name}` do, and where is it used?"
+    named = [hit for hit in hits if hit.unit.name.lower() != engine.location.name.lower()]
+    function = next((hit for hit in named if _fits(hit, METHOD_KINDS)), None)
+    if function:
+        yield f"Who calls `{function.unit.name}`?"
+    for words, question in TOPICS:
+        wanted = set(words.split())
+        for hit in engine.search.search(words, top=HITS).units:
+            if hit.unit.role == "source" and wanted & set(search_tokens(hit.unit.name)):
+                yield question
+                break
+
+
+def _fits(hit: Hit, kinds: frozenset[str]) -> bool:
+    unit = hit.unit
+    return (
+        unit.kind in kinds
+        and unit.role == "source"
+        and unit.kind != "module"
+        and len(unit.name) > 2
+        and not unit.name.lower().startswith(("_", "test"))
+    )

@@ -1,0 +1,149 @@
+"""An answer's events as the lines of the Vercel AI SDK's data stream.
+
+A line is a code, a colon and compact JSON: `0` text, `8` a list of annotations, `3` an
+error, `e` and `d` the end. A client that asks for rendering also receives the time of
+each stage, finished blocks as HTML and what the page shows below an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from codeqa.errors import CodeQAError
+from codeqa.render import Cite, render_markdown, split_blocks
+from codeqa.types import Event
+
+HEADERS = {
+    "x-vercel-ai-data-stream": "v1",
+    "Content-Type": "text/plain; charset=utf-8",
+    "Cache-Control": "no-store",
+    # Proxies that collect a response before passing it on are asked not to.
+    "X-Accel-Buffering": "no",
+}
+FINAL_FIELDS = ("intent", "confidence", "retrieval_info", "query_tags")
+PAGE_FIELDS = ("turn", "citations", "coverage")
+
+log = logging.getLogger(__name__)
+
+
+def line(code: str, value: Any) -> str:
+    """One line of the stream."""
+    return f"{code}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n"
+
+
+class BlockRenderer:
+    """Turns text that arrives in pieces into annotations of finished, rendered blocks.
+
+    `length` of an annotation is the part of the text that the block stands for, in the
+    UTF-16 units in which a browser counts.
+    """
+
+    def __init__(self, cite: Cite) -> None:
+        self._cite = cite
+        self._rest = ""
+        self._index = 0
+
+    def feed(self, text: str) -> list[dict[str, Any]]:
+        """Blocks that `text` completes."""
+        self._rest += text
+        if "\n" not in text:
+            return []
+        blocks, self._rest = split_blocks(self._rest)
+        return [self._annotation(block) for block in blocks]
+
+    def finish(self) -> list[dict[str, Any]]:
+        """What is left, complete or not."""
+        rest, self._rest = self._rest, ""
+        return [self._annotation(rest)] if rest else []
+
+    def _annotation(self, block: str) -> dict[str, Any]:
+        index, self._index = self._index, self._index + 1
+        length = len(block.encode("utf-16-le", "surrogatepass")) // 2
+        html = render_markdown(block, self._cite)
+        return {"block": {"index": index, "html": html, "length": length}}
+
+
+def encode(
+    events: Iterable[Event],
+    *,
+    cite: Cite | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[bytes]:
+    """The lines of one answer in UTF-8.
+
+    Without `cite` exactly the public protocol; with it also what the page asks for.
+    A failure inside `events` becomes an error line: the stream always ends properly.
+    """
+    try:
+        for text in _lines(events, cite, clock):
+            # A lone surrogate of a file's name or text must not end the stream.
+            yield text.encode("utf-8", "replace")
+    finally:
+        close = getattr(events, "close", None)
+        if close is not None:
+            close()
+
+
+def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float]) -> Iterator[str]:
+    renderer = BlockRenderer(cite) if cite is not None else None
+    started = clock()
+    ended = ""
+    try:
+        for event in events:
+            extra = {"milliseconds": round(1000 * (clock() - started))} if renderer else {}
+            if event.kind == "token":
+                text = str(event.data["text"])
+                yield line("0", text)
+                if renderer:
+                    yield from (line("8", [block]) for block in renderer.feed(text))
+                continue
+            if event.kind in ("done", "stopped", "error"):
+                if renderer:
+                    yield from (line("8", [block]) for block in renderer.finish())
+                ended = "error" if event.kind == "error" else "stop"
+            yield from _annotation(event, extra)
+            if event.kind == "error":
+                break
+    except CodeQAError as error:
+        ended = "error"
+        yield from _error(error.message, error.hint, renderer is not None)
+    except Exception:
+        log.exception("an answer failed")
+        ended = "error"
+        yield from _error(
+            "The answer failed unexpectedly.", "The server's log says why.", renderer is not None
+        )
+    finish = {"finishReason": ended or "stop"}
+    yield line("e", finish)
+    yield line("d", finish)
+
+
+def _annotation(event: Event, extra: Mapping[str, Any]) -> Iterator[str]:
+    data = event.data
+    if event.kind == "classified":
+        fields = {"intent": data.get("intent"), "confidence": data.get("confidence")}
+        yield line("8", [{"stage": "classified", **fields, **extra}])
+    elif event.kind == "retrieved":
+        counts = {name: data.get(name, 0) for name in ("num_docs", "similar_queries")}
+        yield line("8", [{"stage": "retrieved", "retrieval_info": counts, **extra}])
+    elif event.kind == "generating":
+        yield line("8", [{"stage": "generating", **extra}])
+    elif event.kind == "done":
+        names = (*FINAL_FIELDS, *PAGE_FIELDS) if extra else FINAL_FIELDS
+        yield line("8", [{**{name: data.get(name) for name in names}, **extra}])
+    elif event.kind == "stopped" and extra:
+        yield line("8", [{"stopped": True, **extra}])
+    elif event.kind == "error":
+        yield from _error(str(data.get("message", "")), str(data.get("hint", "")), bool(extra))
+
+
+def _error(message: str, hint: str, for_page: bool) -> Iterator[str]:
+    if for_page:
+        yield line("8", [{"error": {"message": message, "hint": hint}}])
+        yield line("3", message)
+    else:
+        yield line("3", f"{message} {hint}".strip())

@@ -1,0 +1,213 @@
+"""Who may talk to the server, and what a page of it may do.
+
+Without a token the server answers this machine only, whatever it is bound to. Requests
+must name a host that is ours (a foreign name that resolves to us is an attack), and
+those that change or cost something must come from our own page or from no page at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, redirect, request, session
+from werkzeug.wrappers import Response as BaseResponse
+
+from codeqa.errors import SettingsError
+from codeqa.settings import Settings
+from codeqa.web.errors import RequestRefusedError
+
+BODY_BYTES = 1_000_000
+"""Largest request body; a question is at most a few thousand characters."""
+FAILURES_ALLOWED = 5
+FAILURE_SECONDS = 30.0
+"""Wrong tokens per address and window; more are not even compared."""
+ADDRESSES_KEPT = 10_000
+SECRET_BYTES = 32
+OPEN_PATHS = ("/health", "/login", "/static/")
+SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+
+LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}
+EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "font-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Gate:
+    """Compares tokens in constant time and stops guessing."""
+
+    def __init__(self, token: str) -> None:
+        self._digest = _digest(token)
+        self.closed = bool(token)
+        self._lock = threading.Lock()
+        self._failures: dict[str, tuple[int, float]] = {}
+
+    @property
+    def mark(self) -> str:
+        """What a session that was let in holds; another token makes it worthless."""
+        return hmac.new(self._digest, b"session", hashlib.sha256).hexdigest()
+
+    def admits(self, token: str, address: str) -> bool:
+        """Whether `token` is the one. Raises RequestRefusedError (429) after many wrong ones."""
+        now = time.monotonic()
+        with self._lock:
+            count, since = self._failures.get(address, (0, now))
+            if now - since > FAILURE_SECONDS:
+                count, since = 0, now
+            if count >= FAILURES_ALLOWED:
+                raise RequestRefusedError(429)
+            if hmac.compare_digest(_digest(token), self._digest):
+                self._failures.pop(address, None)
+                return True
+            if len(self._failures) >= ADDRESSES_KEPT:
+                self._failures.clear()
+            self._failures[address] = (count + 1, since)
+        return False
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise SettingsError when others could reach the page and no token is set."""
+    if not is_loopback(settings.host) and not settings.token.get_secret_value():
+        raise SettingsError(
+            f"The page is not served on {settings.host} without a token.",
+            "Set CODEQA_TOKEN, or leave CODEQA_HOST at 127.0.0.1.",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host`, a name or an address, is this machine alone."""
+    name = host.strip("[]").split("%")[0].lower()
+    if name in LOOPBACK_NAMES:
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def secret_key(folder: Path) -> bytes:
+    """The key that signs sessions: made once, readable by its owner alone."""
+    path = folder / "secret_key"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        # Written beside and linked into place, so that nobody ever reads half a key and two
+        # servers that start at once end up with the same one.
+        beside = folder / f"secret_key.{os.getpid()}.{threading.get_ident()}"
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.urandom(SECRET_BYTES))
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            pass
+        except OSError:
+            beside.replace(path)  # a file system without links
+        beside.unlink(missing_ok=True)
+    key = path.read_bytes()
+    if len(key) < SECRET_BYTES:
+        path.unlink()
+        return secret_key(folder)
+    return key
+
+
+def register(app: Flask, settings: Settings) -> None:
+    """Put the checks before every view and the headers on every response."""
+    gate = Gate(settings.token.get_secret_value())
+    app.extensions["codeqa_gate"] = gate
+    app.config.update(
+        SECRET_KEY=secret_key(settings.data_dir),
+        MAX_CONTENT_LENGTH=BODY_BYTES,
+        MAX_FORM_MEMORY_SIZE=BODY_BYTES,
+        SESSION_COOKIE_NAME="codeqa",
+        SESSION_COOKIE_SAMESITE="Strict",
+        SESSION_COOKIE_HTTPONLY=True,
+    )
+
+    @app.before_request
+    def check() -> BaseResponse | None:
+        _check_host(settings)
+        if not gate.closed and request.remote_addr and not is_loopback(request.remote_addr):
+            raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
+        if request.method not in SAFE_METHODS:
+            _check_origin()
+        return _check_token(gate) if gate.closed else None
+
+    @app.after_request
+    def protect(response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        if not request.path.startswith("/static/"):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def _check_host(settings: Settings) -> None:
+    """A page elsewhere may have its own name resolve to us; we do not answer to that name.
+
+    Bound to every address, the server cannot know its names: then the token, which is
+    required there and whose cookie belongs to one name, keeps such pages out.
+    """
+    if settings.host in EVERY_ADDRESS and settings.token.get_secret_value():
+        return
+    try:
+        name = (urlsplit(f"//{request.host}").hostname or "").lower()
+    except ValueError:
+        name = ""
+    if name not in LOOPBACK_NAMES | {settings.host.strip("[]").lower()}:
+        raise RequestRefusedError(421)
+
+
+def _check_origin() -> None:
+    """Browsers say where a request comes from; programs that are no browser say nothing."""
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None and site not in ("same-origin", "none"):
+        raise RequestRefusedError(403)
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
+        raise RequestRefusedError(403)
+
+
+def _check_token(gate: Gate) -> BaseResponse | None:
+    if request.path.startswith(OPEN_PATHS):
+        return None
+    if hmac.compare_digest(str(session.get("mark", "")), gate.mark):
+        return None
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token:
+        if gate.admits(token.strip(), request.remote_addr or ""):
+            return None
+    elif request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+        return redirect("/login")
+    raise RequestRefusedError(401)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

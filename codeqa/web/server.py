@@ -1,0 +1,176 @@
+"""Serves the page with waitress: the port, the address, a first index, a clean end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+
+from codeqa.console import ProgressDisplay, print_summary
+from codeqa.errors import CodeQAError, SettingsError
+from codeqa.settings import Settings
+from codeqa.web.app import create_app
+from codeqa.web.security import BODY_BYTES, check_settings
+from codeqa.web.workspace import Workspace
+
+PORTS_TRIED = 100
+IN_USE = {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}
+CONNECTIONS = 1_000
+"""Connections at once; with waitress's own limit of 100 the 101st reader would wait."""
+LONGEST_BODY = 16 * BODY_BYTES
+"""Where waitress itself hangs up; below that a body that is too long gets an explained 413."""
+
+
+def run_page(
+    settings: Settings, repository: Path | None = None, *, open_browser: bool = False
+) -> None:
+    """Serve the page until Ctrl-C; a repository without an index is indexed first.
+
+    Text and symbols are indexed before the page opens, a chosen embedding follows behind
+    it. Raises CodeQAError when the port is taken or the repository cannot be read.
+    """
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
+    )
+    check_settings(settings)
+    listener = open_port(settings)
+    with listener:
+        app = create_app(settings, repository)
+        space: Workspace = app.extensions["codeqa"]
+        try:
+            if repository is not None:
+                prepare(space, repository)
+            address = page_address(settings.host, listener.getsockname()[1])
+            print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
+            if settings.token.get_secret_value():
+                print("Sign in with the token in CODEQA_TOKEN.", flush=True)
+            if open_browser:
+                webbrowser.open(address)
+            serve(app, settings, listener)
+        finally:
+            space.close()
+
+
+def prepare(space: Workspace, repository: Path) -> None:
+    """Open `repository`; without an index, make one of text and symbols first."""
+    engine = space.open(repository.absolute(), update=False)
+    if engine.index.status().files == 0:
+        with ProgressDisplay() as show:
+            summary = engine.index.run(progress=show, refine=False)
+        print_summary(summary, sys.stderr)
+    engine.index.start_background()
+
+
+def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
+    """Serve `app` on `listener` until the process is interrupted or told to end."""
+    server = make_server(app, settings, listener)
+    space: Workspace = app.extensions["codeqa"]
+
+    def end(signum: int, frame: object) -> None:
+        # Streams end themselves when they see this; waitress then has nothing to wait for.
+        space.closing.set()
+        raise KeyboardInterrupt
+
+    for name in ("SIGINT", "SIGTERM"):
+        signal.signal(getattr(signal, name), end)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        space.closing.set()
+        server.close()
+        print("Stopped.", file=sys.stderr)
+
+
+def make_server(app: Flask, settings: Settings, listener: socket.socket) -> Any:
+    """A waitress server on a bound socket."""
+    from waitress import create_server
+
+    return create_server(
+        app,
+        sockets=[listener],
+        threads=settings.threads,
+        connection_limit=CONNECTIONS,
+        # Reading ahead is how waitress notices that the reader of a stream has left.
+        channel_request_lookahead=1,
+        max_request_body_size=LONGEST_BODY,
+        asyncore_use_poll=True,
+        clear_untrusted_proxy_headers=True,
+        ident="",
+    )
+
+
+def open_port(settings: Settings) -> socket.socket:
+    """A socket bound to the port of the settings.
+
+    When it is taken: a port that nobody asked for gives way to the next free one, with a
+    word on it; for one that was chosen the user is asked on a terminal, and elsewhere
+    CodeQAError names the next free one.
+    """
+    try:
+        return bind(settings.host, settings.port)
+    except OSError as error:
+        if error.errno not in IN_USE:
+            raise SettingsError(
+                f"The page cannot be served on {settings.host} port {settings.port}: "
+                f"{error.strerror or error}.",
+                "Choose another CODEQA_HOST or CODEQA_PORT.",
+            ) from error
+    listener = _next_free(settings.host, settings.port)
+    port = listener.getsockname()[1]
+    chosen = "port" in settings.model_fields_set
+    taken = f"Port {settings.port} is in use"
+    if not chosen:
+        print(f"{taken}; using {port} instead.", file=sys.stderr)
+        return listener
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"{taken}. Use {port} instead? [Y/n] ", end="", file=sys.stderr, flush=True)
+        if input().strip().lower() in ("", "y", "yes"):
+            return listener
+    listener.close()
+    raise CodeQAError(f"{taken}.", f"The next free one is {port}: use --port {port}.")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket bound to `host` and `port`, taken from now on. Raises OSError."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if sys.platform != "win32":
+            # Elsewhere it frees a port whose server has just ended; on Windows it would let
+            # two servers share one.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()  # a bound socket alone would not keep others off the port
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def page_address(host: str, port: int) -> str:
+    """The address to type: one of this machine when the server listens on all of them."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
+    return f"http://{f'[{name}]' if ':' in name and '[' not in name else name}:{port}/"
+
+
+def _next_free(host: str, port: int) -> socket.socket:
+    for candidate in range(port + 1, min(port + PORTS_TRIED, 65_535) + 1):
+        try:
+            return bind(host, candidate)
+        except OSError:
+            continue
+    raise CodeQAError(
+        f"Port {port} is in use, and so are the next {PORTS_TRIED}.", "Choose one with --port."
+    )

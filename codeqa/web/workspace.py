@@ -1,0 +1,128 @@
+"""The repositories that this server has open."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
+from codeqa.settings import Settings
+from codeqa.types import IndexStatus
+
+if TYPE_CHECKING:
+    from codeqa.engine import Engine
+
+STATUS_SECONDS = 0.5
+"""Age up to which a status is handed out again: several pages ask once a second each."""
+
+
+class Workspace:
+    """Engines by the id of their location, opened when first asked for.
+
+    Nothing is opened when it is made, so that a server may fork after that. `engine` is
+    an engine that is already open; it becomes the current one.
+    """
+
+    def __init__(
+        self, settings: Settings, repository: Path | None = None, engine: Engine | None = None
+    ) -> None:
+        self.settings = settings
+        self.closing = threading.Event()
+        self._start = repository.absolute() if repository else None
+        self._lock = threading.RLock()
+        self._engines: dict[str, Engine] = {}
+        self._current = ""
+        self._statuses: dict[str, tuple[float, IndexStatus]] = {}
+        if engine is not None:
+            self._engines[engine.location.id] = engine
+            self._current = engine.location.id
+
+    def engine(self, repo: str = "") -> Engine:
+        """The engine of the repository with that id; '' gives the current one.
+
+        The current one is the one the server was started with, else the last one used.
+        Raises NotFoundError for an unknown id and IndexMissingError when there is no
+        current one.
+        """
+        with self._lock:
+            if repo and repo in self._engines:
+                return self._engines[repo]
+            if repo:
+                return self._open_listed(repo)
+            if not self._current:
+                start = self._start or self._last_used()
+                if start is None:
+                    raise IndexMissingError(
+                        "No repository is open.", "Choose one on the page, or start with its path."
+                    )
+                self._current = self.open(start).location.id
+            return self._engines[self._current]
+
+    def open(self, path: Path, *, update: bool = True) -> Engine:
+        """Open the repository at `path`; `update` brings its index up to date behind.
+
+        Raises RepositoryError when it is no folder.
+        """
+        from codeqa.engine import open_engine
+
+        folder = path.expanduser()
+        if not folder.is_absolute():
+            raise RepositoryError(f"{path} is not a full path.", "Begin it with / or ~.")
+        if not folder.is_dir():
+            raise RepositoryError(
+                f"{path} is not a folder on this machine.",
+                "Give the full path of a folder that holds source code.",
+            )
+        with self._lock:
+            engine = open_engine(self.settings, folder)
+            engine = self._engines.setdefault(engine.location.id, engine)
+            self._current = self._current or engine.location.id
+        if update:
+            engine.index.start_background()
+        return engine
+
+    def has_current(self) -> bool:
+        """Whether `engine()` has something to give."""
+        with self._lock:
+            return bool(self._current or self._start or self._last_used())
+
+    def status(self, engine: Engine) -> IndexStatus:
+        """The status of the index, at most STATUS_SECONDS old."""
+        key = engine.location.id
+        now = time.monotonic()
+        with self._lock:
+            made, status = self._statuses.get(key, (0.0, None))
+        if status is not None and now - made < STATUS_SECONDS:
+            return status
+        status = engine.index.status()
+        with self._lock:
+            self._statuses[key] = (now, status)
+        return status
+
+    def is_open(self, repo: str) -> bool:
+        with self._lock:
+            return repo in self._engines
+
+    def close(self) -> None:
+        """End the streams and what runs in the background."""
+        self.closing.set()
+        with self._lock:
+            engines = list(self._engines.values())
+        for engine in engines:
+            engine.close()
+
+    def _open_listed(self, repo: str) -> Engine:
+        """Only a repository that has an index is opened by its id."""
+        from codeqa.engine import list_repositories
+
+        for location in list_repositories(self.settings):
+            if location.id == repo:
+                return self.open(location.root)
+        raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
+
+    def _last_used(self) -> Path | None:
+        from codeqa.engine import recent_repositories
+
+        return next(iter(recent_repositories(self.settings)), None)

@@ -1,0 +1,67 @@
+// Talking to the server: JSON with one shape of error, and the stream of an answer.
+
+export class ServerError extends Error {
+  constructor(message, hint = "", code = "") {
+    super(message);
+    this.hint = hint;
+    this.code = code;
+  }
+}
+
+const AWAY = new ServerError("The server cannot be reached.", "Is it still running? Start it again, then retry.", "away");
+
+/** GETs, or POSTs `body`, and returns the JSON of the reply. */
+export async function request(address, { body, signal } = {}) {
+  const response = await send(address, body, signal);
+  return response.json();
+}
+
+/** Yields `{ text }` and the server's annotations of an answer, in order. */
+export async function* ask(body, signal) {
+  const response = await send("/chat/stream", body, signal);
+  for await (const line of lines(response.body)) {
+    const value = JSON.parse(line.slice(line.indexOf(":") + 1));
+    if (line[0] === "0") yield { text: value };
+    else if (line[0] === "8") yield* value;
+    else if (line[0] === "d") return;
+  }
+  throw new ServerError("The answer broke off.", "The connection to the server was lost. Retry.");
+}
+
+async function send(address, body, signal) {
+  let response;
+  try {
+    response = await fetch(address, {
+      method: body ? "POST" : "GET",
+      headers: body ? { "Content-Type": "application/json" } : {},
+      body: body ? JSON.stringify(body) : undefined,
+      signal,
+    });
+  } catch (error) {
+    throw error.name === "AbortError" ? error : AWAY;
+  }
+  if (response.ok) return response;
+  if (response.status === 401) location.assign("/login");
+  const { error } = await response.json().catch(() => ({}));
+  throw new ServerError(error?.message ?? "The server failed.", error?.hint, error?.code);
+}
+
+async function* lines(stream) {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error) => {
+        throw error.name === "AbortError" ? error : AWAY;
+      });
+      rest += decoder.decode(value, { stream: !done });
+      const parts = rest.split("\n");
+      rest = parts.pop();
+      yield* parts.filter(Boolean);
+      if (done) return;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,69 @@
+// Scrolling of the conversation. A reader's place is never taken away: text that arrives
+// moves the view only while the reader has put it at the end.
+
+const AT_END = 24; // pixels that still count as the end
+const INPUT_MILLISECONDS = 600; // a scroll this soon after a gesture is the reader's own
+
+export class Scroll {
+  #scroller;
+  #jump;
+  #following = false;
+  #input = 0;
+
+  constructor(scroller, thread, jump) {
+    this.#scroller = scroller;
+    this.#jump = jump;
+    const gesture = () => { this.#input = performance.now(); };
+    for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+      scroller.addEventListener(kind, gesture, { passive: true });
+    }
+    scroller.addEventListener("scroll", () => {
+      if (performance.now() - this.#input < INPUT_MILLISECONDS) this.#following = this.#distance() < AT_END;
+      this.#showJump();
+    }, { passive: true });
+    jump.addEventListener("click", () => {
+      this.#following = true;
+      this.#toEnd("smooth");
+    });
+    new ResizeObserver(() => {
+      document.documentElement.style.setProperty("--viewport", `${scroller.clientHeight}px`);
+      this.#grown();
+    }).observe(scroller);
+    new ResizeObserver(() => this.#grown()).observe(thread);
+  }
+
+  /** Puts the beginning of `node` at the top, where reading starts. */
+  show(node) {
+    this.#following = false;
+    this.#jump.classList.remove("compact");
+    const top = node.getBoundingClientRect().top - this.#scroller.getBoundingClientRect().top;
+    this.#scroller.scrollBy({ top, behavior: calm() ? "auto" : "smooth" });
+  }
+
+  /** The answer is complete: nothing more to follow. */
+  rest() {
+    this.#following = false;
+    this.#jump.classList.add("compact"); // it covers text that may now be read
+    this.#showJump();
+  }
+
+  #grown() {
+    if (this.#following) this.#toEnd("auto");
+    this.#showJump();
+  }
+
+  #toEnd(behavior) {
+    this.#scroller.scrollTo({ top: this.#scroller.scrollHeight, behavior: calm() ? "auto" : behavior });
+  }
+
+  #distance() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
+    return scrollHeight - scrollTop - clientHeight;
+  }
+
+  #showJump() {
+    this.#jump.hidden = this.#following || this.#distance() < 120;
+  }
+}
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,0 +1,158 @@
+"""A browser and two servers for all browser tests: written-down answers, and the real thing."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.fakes import FakeChat, FakeEngine
+from browser.repository import write_repository
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from codeqa.settings import load_settings
+from codeqa.web.app import create_app
+from codeqa.web.server import bind, make_server
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-quic",
+    "--disable-sync",
+    # No name but ours leads anywhere, whatever a page or the browser itself would like.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+]
+
+
+@dataclass
+class Server:
+    """A running server of the tests."""
+
+    address: str
+    chat: FakeChat | None = None
+
+
+@dataclass
+class Watched:
+    """What a page did behind its surface."""
+
+    console: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+    """Parts of messages that the test provokes."""
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+    yield browser
+    browser.close()
+
+
+def serve(app: Any, settings: Any) -> Iterator[str]:
+    listener = bind("127.0.0.1", 0)
+    server = make_server(app, settings, listener)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    app.extensions["codeqa"].close()
+    server.task_dispatcher.shutdown(timeout=5)
+    server.trigger.pull_trigger(server.close)
+    thread.join(5)
+
+
+@pytest.fixture(scope="session")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose answers are written down."""
+    settings = load_settings(data=tmp_path_factory.mktemp("scripted"), threads=24)
+    engine = FakeEngine()
+    for address in serve(create_app(settings, engine=engine), settings):  # type: ignore[arg-type]
+        yield Server(address, engine.chat)
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The scripted server, started with the token `open sesame`."""
+    settings = load_settings(
+        data=tmp_path_factory.mktemp("guarded"), threads=8, token="open sesame"
+    )
+    engine = FakeEngine()
+    for address in serve(create_app(settings, engine=engine), settings):  # type: ignore[arg-type]
+        yield Server(address, engine.chat)
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server over a generated repository with its real index."""
+    from codeqa.engine import open_engine
+
+    repository = write_repository(tmp_path_factory.mktemp("real") / "bookshop")
+    settings = load_settings(data=tmp_path_factory.mktemp("data"), threads=24, workers=1)
+    engine = open_engine(settings, repository)
+    engine.index.run()
+    for address in serve(create_app(settings, repository), settings):
+        yield Server(address)
+
+
+@pytest.fixture
+def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
+    """`open_page(address, width=…, height=…, **context)` gives a page of its own.
+
+    Afterwards: nothing was written to the console, and no request went elsewhere.
+    """
+    contexts: list[BrowserContext] = []
+    watched: list[Watched] = []
+
+    def opener(address: str, width: int = 1280, height: int = 800, **options: Any) -> Page:
+        # Without animations a position that is measured is the final one.
+        options.setdefault("reduced_motion", "reduce")
+        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        page = context.new_page()
+        seen = Watched()
+        watched.append(seen)
+        page.watched = seen  # type: ignore[attr-defined]
+        page.on("console", lambda message: seen.console.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: seen.console.append(f"uncaught: {error}"))
+        context.on("request", lambda request: seen.requests.append(request.url))
+        page.goto(address)
+        return page
+
+    yield opener
+    for context in contexts:
+        context.close()
+    for seen in watched:
+        unexpected = [
+            line for line in seen.console if not any(part in line for part in seen.expected)
+        ]
+        assert not unexpected
+        elsewhere = [url for url in seen.requests if not url.startswith("http://127.0.0.1:")]
+        assert not elsewhere, "a request left the machine"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """Another small repository."""
+    folder = tmp_path / "corner-shop"
+    folder.mkdir()
+    (folder / "till.py").write_text(
+        'def open_till(cash):\n    """Open the till with some cash."""\n    return cash\n'
+    )
+    return folder

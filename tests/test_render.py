@@ -1,0 +1,367 @@
+"""Markdown and code become HTML that is right, and safe whatever goes in."""
+
+from __future__ import annotations
+
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+from browser.payloads import PAYLOADS
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from codeqa.render import (
+    SYNTAX,
+    highlight_lines,
+    render_markdown,
+    sanitise,
+    split_blocks,
+    stylesheet,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+SAFE_TAGS = {
+    "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+    "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr",
+    "ul",
+}  # fmt: skip
+SAFE_ATTRIBUTES = {
+    "href", "title", "rel", "class", "start", "data-path", "data-start", "data-end",
+    "data-language",
+}  # fmt: skip
+
+
+def cite(path: str, start: int, end: int) -> str | None:
+    """Every path that ends in `.py` has 100 lines."""
+    return (
+        f"/?file={quote(path)}&lines={start}-{end}" if path.endswith(".py") and end < 101 else None
+    )
+
+
+class Checker(HTMLParser):
+    """Collects whatever should not be in the HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in SAFE_TAGS:
+            self.wrong.append(f"<{tag}>")
+        for name, value in attrs:
+            if name not in SAFE_ATTRIBUTES:
+                self.wrong.append(f"{tag} {name}={value}")
+            if name == "href" and urlsplit(value or "").scheme not in (
+                "",
+                "http",
+                "https",
+                "mailto",
+            ):
+                self.wrong.append(f"{tag} href={value}")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def problems(html: str) -> list[str]:
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    return checker.wrong
+
+
+def text_of(html: str) -> str:
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    return "".join(checker.text)
+
+
+# Markdown
+
+
+def test_raw_html_is_shown_as_text() -> None:
+    assert "&lt;b&gt;x&lt;/b&gt;" in render_markdown("<b>x</b>")
+
+
+def test_a_citation_becomes_a_link_to_the_lines() -> None:
+    html = render_markdown("See [src/a_b/app.py:12-34].", cite)
+    assert 'class="citation"' in html and 'href="/?file=src/a_b/app.py&amp;lines=12-34"' in html
+    assert 'data-path="src/a_b/app.py" data-start="12" data-end="34"' in html
+    assert "app.py:12-34</span></a>" in html
+
+
+def test_a_citation_of_one_line_ends_where_it_starts() -> None:
+    assert 'data-start="7" data-end="7"' in render_markdown("[a.py:7]", cite)
+
+
+@pytest.mark.parametrize("text", ["- one [a.py:1-2]", "> quoted [a.py:1-2]", "**x [a.py:1-2]**"])
+def test_a_citation_inside_other_markup_is_a_link(text: str) -> None:
+    assert 'class="citation"' in render_markdown(text, cite)
+
+
+@pytest.mark.parametrize("path", ["app/[slug]/page.py", "a b/c.py", "src/__init__.py", "a*b*.py"])
+def test_a_path_with_odd_characters_is_cited_as_it_is(path: str) -> None:
+    assert f'data-path="{path}"' in render_markdown(f"in [{path}:1-2] and", cite)
+
+
+def test_a_citation_that_does_not_exist_is_marked_and_no_link() -> None:
+    html = render_markdown("[gone.rs:1-2] and [a.py:99-200]", cite)
+    assert html.count('class="citation unverified"') == 2
+    assert "<a " not in html and "Not verified" in html
+
+
+@pytest.mark.parametrize("text", ["`[a.py:1-2]`", "```\n[a.py:1-2]\n```", "    [a.py:1-2]"])
+def test_a_citation_in_code_stays_code(text: str) -> None:
+    assert "citation" not in render_markdown(text, cite)
+
+
+def test_without_a_way_to_check_a_citation_stays_text() -> None:
+    assert render_markdown("[a.py:1-2]") == "<p>[a.py:1-2]</p>\n"
+
+
+def test_a_picture_is_its_description_and_nothing_is_loaded() -> None:
+    html = render_markdown("![a plan](https://example.org/x.png) ![](y.png)")
+    assert "a plan" in html and "<img" not in html and "example.org" not in html
+
+
+def test_an_external_link_tells_nothing_to_its_target() -> None:
+    html = render_markdown("[x](https://example.org/a)")
+    assert 'class="external" href="https://example.org/a"' in html
+    assert 'rel="noopener noreferrer"' in html
+
+
+@pytest.mark.parametrize(
+    "target", ["docs/a.md", "/etc/passwd", "//evil.example", "#x", "file:///a"]
+)
+def test_a_link_that_leads_nowhere_from_here_is_its_text(target: str) -> None:
+    assert render_markdown(f"[x]({target})") == "<p>x</p>\n"
+
+
+def test_a_bare_address_is_not_made_a_link() -> None:
+    assert "<a" not in render_markdown("https://example.org")
+
+
+def test_a_table_is_aligned_by_classes() -> None:
+    html = render_markdown("| a | b |\n|:-:|--:|\n| 1 | 2 |")
+    assert '<td class="align-center">1</td>' in html and '<td class="align-right">2</td>' in html
+    assert "style=" not in html
+
+
+def test_a_fence_is_coloured_by_classes() -> None:
+    html = render_markdown("```python\ndef f(): pass\n```")
+    assert 'data-language="python"' in html and 'class="k">def ' in html
+    assert "style=" not in html
+
+
+def test_a_list_keeps_the_number_it_starts_at() -> None:
+    assert '<ol start="3">' in render_markdown("3. three\n4. four")
+
+
+def test_a_text_of_a_megabyte_is_shown_plain_and_quickly() -> None:
+    started = time.perf_counter()
+    html = render_markdown("[a](b)" * 200_000)
+    assert html.startswith('<pre class="plain">') and time.perf_counter() - started < 2
+
+
+# Safety
+
+
+def test_there_are_enough_payloads() -> None:
+    assert len(set(PAYLOADS)) >= 50
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_in_an_answer_is_harmless(payload: str) -> None:
+    assert not problems(render_markdown(payload, cite))
+    assert not problems(render_markdown(f"before {payload} after", cite))
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_in_code_is_harmless_and_shown_in_full(payload: str) -> None:
+    for language in ("html", "javascript", "python", "markdown", "php", "unknown"):
+        html = "\n".join(highlight_lines(payload, language))
+        assert not problems(html)
+        assert text_of(html).rstrip("\n") == payload.replace("\r", " ").rstrip("\n")
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_in_a_path_is_harmless(payload: str) -> None:
+    path = payload.replace("\n", " ")
+    html = render_markdown(f"[{path}.py:1-2]", cite)
+    assert not problems(html)
+    assert not problems(render_markdown(f"[{path}.py:1-2]", lambda *_: path))
+
+
+@given(st.text(max_size=400))
+@settings(max_examples=150, deadline=None)
+def test_no_text_renders_to_anything_unsafe(text: str) -> None:
+    assert not problems(render_markdown(text, cite))
+
+
+def test_what_is_not_on_the_lists_is_removed() -> None:
+    html = sanitise(
+        '<p class="evil" onclick="x">a<script>b</script><span class="k bad">c</span></p>'
+    )
+    assert html == '<p>a<span class="k">c</span></p>'
+
+
+# Blocks of a growing text
+
+PIECES = [
+    "para one\n", "with [a.py:1-2] more\n", "\n", "\n\n", "# head\n", "- item\n", "  - nested\n",
+    "  more of it\n", "1. first\n", "7. seventh\n", "> quote\n", "lazy\n", "```python\n",
+    "def f():\n", "    return 1\n", "```\n", "~~~\n", "````\n", "---\n", "===\n", "| a | b |\n",
+    "|---|--:|\n", "| [a.py:1] | 2 |\n", "[x]: https://e.org\n", "[x]\n", "<div>\n",
+    "</div>\n", "    indented\n",
+    "* star\n", "+ plus\n", "\\\n", "a  \n", "*not\n", "closed*\n", "text without an end", "`",
+    "\t- tab\n",
+    "\r\n", "x\ry\n", "&amp;\n", "😀 end\n", "- [ ] task\n", "***\n", "#\n", "-\n", "1.\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@example("- a\n\n  b\n\nc\n")
+@example("```\na\n\n\nb\n")
+@example("para\n#")
+@example("> a\n\n> b\n\n")
+@settings(max_examples=600, deadline=None)
+def test_blocks_join_to_the_text_and_their_renderings_to_the_whole(text: str) -> None:
+    blocks, rest = split_blocks(text)
+    assert "".join([*blocks, rest]) == text.replace("\r", " ")
+    parts = [render_markdown(part, cite) for part in [*blocks, rest]]
+    assert "".join(parts).strip() == render_markdown(text, cite).strip()
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=10).map("".join),
+    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
+)
+@settings(max_examples=400, deadline=None)
+def test_what_follows_never_changes_a_complete_block(text: str, more: str) -> None:
+    blocks, rest = split_blocks(text)
+    parts = [render_markdown(block, cite) for block in blocks]
+    later = render_markdown(rest + more.replace("\r", " "), cite)
+    whole = render_markdown(text + more, cite)
+    assert ("".join(parts) + later).strip() == whole.strip()
+
+
+def test_a_fence_is_never_cut_and_is_complete_once_closed() -> None:
+    assert split_blocks("```\na\n\nb\n") == ([], "```\na\n\nb\n")
+    assert split_blocks("```\na\n\nb\n```\n") == (["```\na\n\nb\n```\n"], "")
+
+
+def test_a_list_is_complete_only_when_something_else_begins() -> None:
+    assert split_blocks("- a\n- b\n\n") == ([], "- a\n- b\n\n")
+    assert split_blocks("- a\n- b\n\nnext\n")[0] == ["- a\n- b\n\n"]
+
+
+def test_a_line_that_is_being_written_is_not_a_block() -> None:
+    assert split_blocks("# Title") == ([], "# Title")
+    assert split_blocks("# Title\n") == (["# Title\n"], "")
+
+
+# Code, line by line
+
+
+def test_a_string_of_several_lines_is_coloured_on_each() -> None:
+    lines = highlight_lines('a = """one\n\ntwo\n"""\n', "python")
+    assert len(lines) == 4
+    assert lines[0].endswith('<span class="s2">&quot;&quot;&quot;one</span>') or "s2" in lines[0]
+    assert lines[1] == "" and lines[2] == '<span class="s2">two</span>'
+
+
+@pytest.mark.parametrize("language", ["python", "go", "html", "makefile", "nonsense", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a\n", "a\n\n", "\n", "\n\na", "a\r\nb\r\n", "a\fb\n", "\ufeffa\nb", "\t\n  \n"],
+)
+def test_there_is_one_piece_for_each_line(text: str, language: str) -> None:
+    expected = text.split("\n")
+    if expected[-1] == "":
+        expected.pop()
+    assert len(highlight_lines(text, language)) == len(expected)
+
+
+@given(st.text(alphabet="ab\n\"'#/*<>&{}()`$\\ \t=", max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_colouring_never_changes_the_text(text: str) -> None:
+    for language in ("python", "javascript", "ruby"):
+        lines = highlight_lines(text, language)
+        shown = "\n".join(text_of(line) for line in lines)
+        assert shown == (text[:-1] if text.endswith("\n") else text)
+
+
+def test_five_thousand_lines_are_coloured_in_a_second() -> None:
+    text = "def handler_of(request, name='x'):  # a comment\n    return request.get(name)\n" * 2500
+    started = time.perf_counter()
+    assert len(highlight_lines(text, "python")) == 5000
+    assert time.perf_counter() - started < 1.0 * 3  # three times the usual, for a busy machine
+
+
+def test_a_line_of_a_megabyte_is_shown_uncoloured() -> None:
+    assert "<span" not in highlight_lines("x = '" + "a" * 1_000_000, "python")[0]
+
+
+# The stylesheet
+
+
+def test_the_stylesheet_in_static_is_the_one_that_is_generated() -> None:
+    written = (ROOT / "static" / "css" / "syntax.css").read_text(encoding="utf-8")
+    assert written == stylesheet(), "run: python -m codeqa.render > static/css/syntax.css"
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def variables(theme: str) -> dict[str, str]:
+    css = (ROOT / "static" / "css" / "base.css").read_text(encoding="utf-8")
+    block = css.split(theme, 1)[1].split("}", 1)[0]
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
+
+
+@pytest.mark.parametrize(("theme", "index"), [(":root {", 0), (':root[data-theme="dark"] {', 1)])
+def test_every_colour_of_text_stands_out_from_every_ground_it_is_on(theme: str, index: int) -> None:
+    colours = variables(theme)
+    texts = {role: pair[index] for role, pair, _ in SYNTAX}
+    for ground in ("surface", "code", "cited"):
+        for role, colour in texts.items():
+            assert contrast(colour, colours[ground]) >= 4.5, f"{role} on {ground}"
+    for ground in ("ground", "surface", "side", "code", "hover", "bubble"):
+        for name in ("ink", "muted", "accent"):
+            assert contrast(colours[name], colours[ground]) >= 4.5, f"{name} on {ground}"
+    assert contrast(colours["accent"], colours["accent-soft"]) >= 4.5
+    assert contrast(colours["on-accent"], colours["accent"]) >= 4.5
+    assert contrast(colours["bad"], colours["bad-soft"]) >= 4.5
+
+
+def test_both_dark_themes_are_the_same() -> None:
+    forced, system = variables(':root[data-theme="dark"] {'), variables('([data-theme="light"]) {')
+    assert forced == system
+
+
+def test_no_style_or_page_loads_anything_from_elsewhere() -> None:
+    for path in [*ROOT.glob("static/**/*.*"), *ROOT.glob("templates/*")]:
+        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|@import|url\((?!['\"]?data:)", text), path.name
+
+
+def test_markup_enters_the_page_in_one_place() -> None:
+    found = []
+    for path in ROOT.glob("static/js/*.js"):
+        text = path.read_text(encoding="utf-8")
+        pattern = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment"
+        found += [f"{path.name}:{match[0]}" for match in re.finditer(pattern, text)]
+    assert found == ["dom.js:innerHTML"]

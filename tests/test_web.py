@@ -1,0 +1,460 @@
+"""The HTTP interface, through Flask's client: addresses, protocol, refusals."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.fakes import ANSWER, FILES, FakeEngine
+from browser.payloads import PAYLOADS
+from flask.testing import FlaskClient
+
+from codeqa.errors import SettingsError
+from codeqa.settings import Settings, load_settings
+from codeqa.types import Event
+from codeqa.web import security
+from codeqa.web.app import create_app
+from codeqa.web.protocol import encode, line
+from codeqa.web.requests import is_true
+
+TOKEN = "correct horse battery"
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def client(settings: Settings, engine: FakeEngine) -> Iterator[FlaskClient]:
+    with create_app(settings, engine=engine).test_client() as client:  # type: ignore[arg-type]
+        yield client
+
+
+@pytest.fixture
+def guarded(data_dir: Path, engine: FakeEngine) -> FlaskClient:
+    """A client of a server that was started with a token, for everybody in the network."""
+    settings = load_settings(data=data_dir, token=TOKEN, host="0.0.0.0")
+    return create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+
+
+def stream(client: FlaskClient, question: str, **more: Any) -> list[str]:
+    response = client.post("/chat/stream", json={"question": question, **more})
+    assert response.status_code == 200, response.text
+    return response.get_data(as_text=True).splitlines()
+
+
+def annotations(lines: list[str]) -> list[dict[str, Any]]:
+    return [json.loads(text[2:])[0] for text in lines if text.startswith("8:")]
+
+
+def error_of(response: Any, status: int) -> dict[str, str]:
+    """The one shape of an error, checked."""
+    assert response.status_code == status
+    assert response.is_json and set(response.json) == {"error"}
+    error = response.json["error"]
+    assert set(error) == {"code", "message", "hint"}
+    assert error["code"] and error["message"] and "Traceback" not in response.text
+    return error  # type: ignore[no-any-return]
+
+
+# The stream
+
+
+def test_the_stream_is_exactly_the_protocol(client: FlaskClient) -> None:
+    lines = stream(client, "say:ab \u2713\n")
+    assert lines == [
+        '8:[{"stage":"classified","intent":"knowledge_base","confidence":0.92}]',
+        '8:[{"stage":"retrieved","retrieval_info":{"num_docs":4,"similar_queries":2}}]',
+        '8:[{"stage":"generating"}]',
+        '0:"ab \u2713\\n"',
+        '8:[{"intent":"knowledge_base","confidence":0.92,"retrieval_info":{"num_docs":4,'
+        '"similar_queries":2},"query_tags":["codebase"]}]',
+        'e:{"finishReason":"stop"}',
+        'd:{"finishReason":"stop"}',
+    ]
+
+
+def test_the_stream_says_what_it_is(client: FlaskClient) -> None:
+    response = client.post("/chat/stream", json={"question": "x"})
+    assert response.headers["x-vercel-ai-data-stream"] == "v1"
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_nothing_retrieved_means_no_line_about_it() -> None:
+    lines = list(encode([Event("classified", {"intent": "general", "confidence": 0.5})]))
+    assert b"retrieved" not in b"".join(lines)
+
+
+def test_an_error_ends_the_stream_with_its_message(client: FlaskClient) -> None:
+    assert stream(client, "fail")[1:] == [
+        '3:"It did not work. Try it again."',
+        'e:{"finishReason":"error"}',
+        'd:{"finishReason":"error"}',
+    ]
+
+
+def test_a_crash_ends_the_stream_without_its_detail(client: FlaskClient) -> None:
+    lines = stream(client, "crash")
+    assert lines[-1] == 'd:{"finishReason":"error"}'
+    assert "secret" not in "".join(lines) and lines[-3].startswith("3:")
+
+
+def test_stopping_ends_the_stream_properly() -> None:
+    lines = list(encode([Event("token", {"text": "a"}), Event("stopped", {})]))
+    assert lines == [b'0:"a"\n', b'e:{"finishReason":"stop"}\n', b'd:{"finishReason":"stop"}\n']
+
+
+def test_closing_the_stream_closes_the_events() -> None:
+    closed = []
+
+    def events() -> Iterator[Event]:
+        try:
+            yield Event("generating")
+            yield Event("token", {"text": "a"})
+        finally:
+            closed.append(True)
+
+    lines = encode(events())
+    next(lines)
+    lines.close()  # type: ignore[attr-defined]
+    assert closed
+
+
+def test_any_text_fits_on_one_line() -> None:
+    text = 'a"\n\r\u2028\u2029\x00\ud800\U0001f600\\'
+    (sent, *_) = encode([Event("token", {"text": text})])
+    assert sent.count(b"\n") == 1
+    assert json.loads(sent[2:].decode()) == text.replace("\ud800", "?")
+
+
+def test_only_a_client_that_asks_receives_rendered_blocks(client: FlaskClient) -> None:
+    assert not any("block" in value for value in annotations(stream(client, "x")))
+    values = annotations(stream(client, "x", render=True))
+    blocks = [value["block"] for value in values if "block" in value]
+    assert [block["index"] for block in blocks] == list(range(len(blocks)))
+    html = "".join(block["html"] for block in blocks)
+    assert 'href="/?repo=store-0123abcd&amp;file=src/store/sessions.py&amp;lines=25-33"' in html
+    assert "citation unverified" in html and "<table>" in html
+
+
+def test_the_lengths_of_blocks_add_up_to_the_text(client: FlaskClient) -> None:
+    answer = "One \U0001f600 two\n\n```py\nx = 1\n```\n\n- a\n- b\n\nend"
+    values = annotations(stream(client, f"say:{answer}", render=True))
+    lengths = [value["block"]["length"] for value in values if "block" in value]
+    assert sum(lengths) == len(answer.encode("utf-16-le")) // 2
+
+
+def test_a_page_also_receives_times_the_turn_and_the_coverage(client: FlaskClient) -> None:
+    values = annotations(stream(client, "x", render=True))
+    assert [v["stage"] for v in values if "stage" in v] == ["classified", "retrieved", "generating"]
+    assert all(v["milliseconds"] >= 0 for v in values if "stage" in v)
+    assert values[-1]["turn"] == "turn-1" and values[-1]["coverage"] and values[-1]["citations"]
+
+
+def test_an_error_reaches_a_page_with_its_hint(client: FlaskClient) -> None:
+    assert {"error": {"message": "It did not work.", "hint": "Try it again."}} in annotations(
+        stream(client, "fail", render=True)
+    )
+
+
+def test_the_conversation_of_the_ai_sdk_is_understood(
+    client: FlaskClient, engine: FakeEngine
+) -> None:
+    parts = [{"type": "text", "text": "second "}, {"type": "text", "text": "question"}]
+    messages = [
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "answer"},
+        {"role": "user", "parts": parts},
+    ]
+    assert client.post("/chat/stream", json={"messages": messages}).status_code == 200
+    assert engine.chat.asked[-1]["question"] == "second question"
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [(True, True), ("true", True), ("True", True), ("1", True), (1, True), (False, False),
+     ("false", False), ("yes", False), (None, False), (0, False), (2, False), ([], False)],
+)  # fmt: skip
+def test_truth_is_read_as_clients_write_it(value: object, meant: bool) -> None:
+    assert is_true(value) is meant
+
+
+def test_a_line_is_compact() -> None:
+    assert line("8", [{"a": 1, "b": [1, 2]}]) == '8:[{"a":1,"b":[1,2]}]\n'
+
+
+# In one piece
+
+
+def test_a_question_to_the_root_is_answered_in_one_piece(
+    client: FlaskClient, engine: FakeEngine
+) -> None:
+    headers = {"X-Requested-With": "XMLHttpRequest"}
+    response = client.post("/", json={"query": "@codebase x", "rerank": "true"}, headers=headers)
+    assert response.json == {"response": ANSWER}
+    assert engine.chat.asked[-1]["rerank"] is True and engine.chat.asked[-1]["conversation"]
+
+
+def test_one_session_is_one_conversation(client: FlaskClient, engine: FakeEngine) -> None:
+    for question in ("one", "two"):
+        client.post("/", json={"query": question})
+    first, second = (asked["conversation"] for asked in engine.chat.asked)
+    assert first == second
+
+
+def test_a_failure_in_one_piece_has_the_shape_of_errors(client: FlaskClient) -> None:
+    assert error_of(client.post("/", json={"query": "fail"}), 500)["hint"] == "Try it again."
+
+
+# What else the page asks for
+
+
+def test_the_status_tells_everything_the_page_shows(client: FlaskClient) -> None:
+    status = client.get("/api/status").json
+    assert status["state"] == "ready" and status["files"] == 4 and status["skipped_total"] == 3
+    assert status["skipped"][0] == ["binary", 2] and status["id"] == "store-0123abcd"
+
+
+def test_skipped_files_are_grouped_by_reason(client: FlaskClient) -> None:
+    skipped = client.get("/api/skipped").json
+    assert skipped["total"] == 3
+    assert skipped["groups"][0] == {
+        "reason": "binary",
+        "count": 2,
+        "paths": ["<i>font</i>.woff", "logo.png"],
+    }
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_an_indexed_file_comes_line_by_line(client: FlaskClient, path: str) -> None:
+    file = client.get("/api/file", query_string={"path": path}).json
+    assert len(file["lines"]) == FILES[path][1].count("\n")
+    assert "<script" not in "".join(file["lines"]) and file["path"] == path
+
+
+@pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "nowhere.py", ".git/config"])
+def test_nothing_but_indexed_files_is_served(client: FlaskClient, path: str) -> None:
+    error_of(client.get("/api/file", query_string={"path": path}), 404)
+
+
+def test_the_context_of_an_answer_is_exactly_what_was_packed(client: FlaskClient) -> None:
+    context = client.get("/api/context/turn-1").json
+    assert context["text"].startswith("[CONTEXT]\n")
+    assert context["chunks"][0]["path"] == "src/store/sessions.py"
+    assert context["dropped"][0]["characters"] == 40_000
+
+
+def test_examples_are_made_from_the_repository(client: FlaskClient) -> None:
+    questions = client.get("/api/examples").json["questions"]
+    assert questions[0] == "What does `SessionInterface` do, and where is it used?"
+    assert len(questions) == 4
+
+
+def test_health_and_readiness_are_told_apart(client: FlaskClient, engine: FakeEngine) -> None:
+    assert client.get("/health").json == {"status": "ok"}
+    assert client.get("/ready").status_code == 200
+    engine.index.current = type(engine.index.current)("x", "x", "missing")
+    client.application.extensions["codeqa"]._statuses.clear()
+    assert client.get("/ready").status_code == 503
+
+
+def test_without_a_repository_the_first_page_is_the_picker(settings: Settings) -> None:
+    client = create_app(settings).test_client()
+    assert client.get("/").headers["Location"] == "/repositories"
+    assert "Choose a repository" in client.get("/repositories").text
+    assert error_of(client.get("/api/status"), 409)["code"] == "index_missing"
+
+
+@pytest.mark.parametrize("path", ["relative/path", "/nowhere/at/all", "~nobody/x", "\x00"])
+def test_a_path_that_is_no_folder_is_explained(settings: Settings, path: str) -> None:
+    error_of(create_app(settings).test_client().post("/api/repos", json={"path": path}), 400)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_is_never_markup_in_a_page(
+    client: FlaskClient, engine: FakeEngine, payload: str
+) -> None:
+    engine.location.name = payload
+    for response in (client.get("/"), client.get("/", query_string={"repo": payload})):
+        assert "window.hacked=1</script>" not in response.text
+        assert not re.search(r"<(img|svg|iframe|a)[^>]*(onerror|onload|javascript:)", response.text)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("body", ['{"question": ""}', '{"question": 7}', "{}", "[]", "x", "null",
+                                  '{"messages": [{"role": "user"}]}', '{"messages": 3}',
+                                  '{"question": "x", "conversation": 7}'])  # fmt: skip
+def test_a_bad_question_is_explained(client: FlaskClient, body: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    assert error_of(client.post("/chat/stream", data=body, headers=headers), 400)["hint"]
+
+
+def test_a_question_of_a_novels_length_is_refused(client: FlaskClient) -> None:
+    error_of(client.post("/chat/stream", json={"question": "x" * 20_001}), 400)
+
+
+def test_every_refusal_has_the_same_shape(client: FlaskClient, engine: FakeEngine) -> None:
+    error_of(client.get("/nowhere"), 404)
+    error_of(client.get("/api/context/unknown"), 404)
+    error_of(client.get("/static/nowhere.js"), 404)
+    error_of(client.get("/api/status?repo=unknown"), 404)
+    refused = client.get("/chat/stream")
+    error_of(refused, 405)
+    assert "POST" in refused.headers["Allow"]
+    error_of(
+        client.post("/chat/stream", data="x" * 1_000_001, content_type="application/json"), 413
+    )
+    error_of(client.post("/chat/stream", data={"question": "x"}), 415)
+    error_of(client.get("/api/file"), 400)
+
+
+def test_a_crash_in_a_view_says_nothing_of_its_cause(
+    client: FlaskClient, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(engine.index, "status", broken)
+    assert "secret" not in json.dumps(error_of(client.get("/api/status"), 500))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "x"])
+def test_another_host_name_is_not_answered(client: FlaskClient, host: str) -> None:
+    assert error_of(client.get("/", headers={"Host": host}), 421)["code"] == "host"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:5001", "localhost", "LOCALHOST:80", "[::1]:5001"])
+def test_every_name_of_this_machine_is_answered(client: FlaskClient, host: str) -> None:
+    assert client.get("/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+     {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://localhost:9999"}],
+)  # fmt: skip
+def test_a_question_from_another_page_is_refused(
+    client: FlaskClient, engine: FakeEngine, headers: dict[str, str]
+) -> None:
+    error_of(client.post("/chat/stream", json={"question": "x"}, headers=headers), 403)
+    assert not engine.chat.asked
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}]
+)
+def test_a_question_from_our_page_or_a_program_is_answered(
+    client: FlaskClient, headers: dict[str, str]
+) -> None:
+    response = client.post("/chat/stream", json={"question": "x"}, headers=headers)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("address", ["/", "/repositories", "/api/status", "/health", "/nowhere",
+                                     "/static/js/chat.js"])  # fmt: skip
+def test_every_response_carries_the_protecting_headers(client: FlaskClient, address: str) -> None:
+    with client.get(address) as response:
+        headers = response.headers
+    assert headers["Content-Security-Policy"] == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    )
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_pages_hold_no_inline_script_or_style(client: FlaskClient) -> None:
+    for address in ("/", "/repositories"):
+        text = client.get(address).text
+        assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", text)
+
+
+def test_the_session_cookie_is_strict(client: FlaskClient) -> None:
+    cookie = client.post("/", json={"query": "x"}).headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+
+
+# Token and keys
+
+
+def test_without_a_token_other_machines_are_refused(client: FlaskClient) -> None:
+    environment = {"REMOTE_ADDR": "192.168.1.20"}
+    assert "CODEQA_TOKEN" in error_of(client.get("/", environ_overrides=environment), 403)["hint"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", ""])
+def test_a_host_that_others_reach_needs_a_token(data_dir: Path, host: str) -> None:
+    with pytest.raises(SettingsError, match="CODEQA_TOKEN"):
+        create_app(load_settings(data=data_dir, host=host))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "[::1]", "127.8.9.1"])
+def test_a_host_that_only_this_machine_reaches_needs_none(data_dir: Path, host: str) -> None:
+    create_app(load_settings(data=data_dir, host=host))
+
+
+def test_a_page_behind_a_token_asks_for_it(guarded: FlaskClient) -> None:
+    response = guarded.get("/", headers={"Accept": "text/html"})
+    assert response.headers["Location"] == "/login"
+    assert "Sign in" in guarded.get("/login").text
+    error_of(guarded.get("/api/status"), 401)
+    assert guarded.get("/health").status_code == 200
+
+
+def test_the_right_token_lets_in_and_is_remembered(guarded: FlaskClient) -> None:
+    assert "not the token" in guarded.post("/login", data={"token": "wrong"}).text
+    assert guarded.post("/login", data={"token": TOKEN}).headers["Location"] == "/"
+    assert guarded.get("/api/status").status_code == 200
+
+
+def test_a_program_sends_the_token_as_bearer(guarded: FlaskClient) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    assert guarded.get("/api/status", headers=headers).status_code == 200
+    error_of(guarded.get("/api/status", headers={"Authorization": "Bearer x"}), 401)
+
+
+def test_guessing_the_token_is_stopped(guarded: FlaskClient) -> None:
+    for _ in range(5):
+        assert guarded.post("/login", data={"token": "wrong"}).status_code == 401
+    assert guarded.post("/login", data={"token": TOKEN}).status_code == 429
+    other = {"REMOTE_ADDR": "10.0.0.9"}
+    right = guarded.post("/login", data={"token": TOKEN}, environ_overrides=other)
+    assert right.status_code == 302
+
+
+def test_a_new_token_ends_old_sessions(data_dir: Path, engine: FakeEngine) -> None:
+    cookies = []
+    for token in ("first", "second"):
+        settings = load_settings(data=data_dir, token=token)
+        client = create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+        if not cookies:
+            response = client.post("/login", data={"token": token})
+            cookies.append(response.headers["Set-Cookie"].split(";")[0].split("=", 1))
+        else:
+            client.set_cookie(*cookies[0])
+            error_of(client.get("/api/status"), 401)
+
+
+def test_the_secret_key_is_made_once_and_for_its_owner_alone(data_dir: Path) -> None:
+    key = security.secret_key(data_dir)
+    assert len(key) == 32 and security.secret_key(data_dir) == key
+    assert (data_dir / "secret_key").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in data_dir.iterdir()] == ["secret_key"]
+
+
+def test_a_damaged_secret_key_is_replaced(data_dir: Path) -> None:
+    data_dir.mkdir()
+    (data_dir / "secret_key").write_bytes(b"short")
+    assert len(security.secret_key(data_dir)) == 32

@@ -1,0 +1,218 @@
+"""The page over real HTTP: streams, readers that leave, ports, a clean end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.fakes import FakeEngine
+
+from codeqa.errors import CodeQAError, SettingsError
+from codeqa.settings import Settings, load_settings
+from codeqa.web.app import create_app
+from codeqa.web.server import bind, make_server, open_port, page_address
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def port(data_dir: Path, engine: FakeEngine) -> Iterator[int]:
+    """A waitress server over the written-down engine."""
+    settings = load_settings(data=data_dir, threads=24)
+    listener = bind("127.0.0.1", 0)
+    app = create_app(settings, engine=engine)  # type: ignore[arg-type]
+    server = make_server(app, settings, listener)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1]
+    app.extensions["codeqa"].closing.set()
+    server.task_dispatcher.shutdown(timeout=5)
+    server.trigger.pull_trigger(server.close)
+    thread.join(5)
+
+
+def post(port: int, question: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    body = json.dumps({"question": question})
+    connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
+    return connection.getresponse()
+
+
+def test_an_answer_arrives_while_it_is_written(port: int) -> None:
+    started = time.monotonic()
+    response = post(port, "slow")
+    assert response.headers["x-vercel-ai-data-stream"] == "v1"
+    assert response.readline().startswith(b'8:[{"stage":"classified"')
+    while not response.readline().startswith(b"0:"):
+        pass
+    assert time.monotonic() - started < 10  # the whole answer takes far longer
+    response.close()
+
+
+def test_an_answer_whose_reader_left_is_cancelled_though_nothing_is_written(
+    port: int, engine: FakeEngine
+) -> None:
+    response = post(port, "silent")
+    assert b"classified" in response.readline()
+    assert not engine.chat.cancelled.wait(0.2)
+    response.close()
+    assert engine.chat.cancelled.wait(10)
+
+
+def test_twenty_readers_are_served_at_once(port: int) -> None:
+    responses = [post(port, "slow") for _ in range(20)]
+    assert all(b"classified" in response.readline() for response in responses)
+    for response in responses:
+        response.close()
+
+
+def test_a_body_that_is_too_long_is_explained_over_http(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/chat/stream", b"x" * 1_500_000, headers)
+    response = connection.getresponse()
+    assert response.status == 413 and json.load(response)["error"]["code"] == "too_large"
+    connection.close()
+
+
+# Ports
+
+
+def settings_with(port: int, data_dir: Path) -> Settings:
+    return load_settings(data=data_dir, port=port)
+
+
+def test_a_chosen_port_that_is_taken_is_said_with_the_next_free_one(data_dir: Path) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CodeQAError) as caught:
+            open_port(settings_with(port, data_dir))
+    assert f"Port {port} is in use." in str(caught.value)
+    offered = int(str(caught.value).rsplit(" ", 1)[1].rstrip("."))
+    assert port < offered <= port + 100
+
+
+def test_the_usual_port_gives_way_to_the_next_free_one(
+    data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = load_settings(data=data_dir)
+    try:
+        taken = bind(settings.host, settings.port)
+    except OSError:
+        taken = socket.socket()  # somebody else has it already
+    with taken, open_port(settings) as listener:
+        used = listener.getsockname()[1]
+    assert used != settings.port
+    assert capsys.readouterr().err == f"Port {settings.port} is in use; using {used} instead.\n"
+
+
+def test_an_address_of_another_machine_cannot_be_served_on(data_dir: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be served"):
+        open_port(load_settings(data=data_dir, host="192.0.2.1", port=4321))
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("127.0.0.1", "http://127.0.0.1:80/"), ("0.0.0.0", "http://127.0.0.1:80/"),
+     ("::1", "http://[::1]:80/"), ("::", "http://[::1]:80/"), ("box", "http://box:80/")],
+)  # fmt: skip
+def test_the_address_that_is_printed_can_be_opened(host: str, address: str) -> None:
+    assert page_address(host, 80) == address
+
+
+# The front door
+
+
+def test_a_folder_that_is_not_there_is_a_wrong_call(run_python: Callable[..., Any]) -> None:
+    done = run_python("app.py", "/nowhere/at/all")
+    assert done.returncode == 2 and "not a folder" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_machines_are_not_let_in_without_a_token(run_python: Callable[..., Any]) -> None:
+    done = run_python("app.py", "--host", "0.0.0.0")
+    assert done.returncode == 2 and "CODEQA_TOKEN" in done.stderr
+
+
+def test_the_front_door_indexes_serves_and_ends_cleanly(
+    tmp_path: Path, write_files: Callable[..., Path], run_python: Callable[..., Any]
+) -> None:
+    repository = write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"})
+    with bind("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "app.py", repository, "--port", str(port)],
+        cwd=ROOT, env={**os.environ, "CODEQA_WORKERS": "1"}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None and server.stderr is not None
+        assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/ready")
+        assert connection.getresponse().status == 200
+        connection.close()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 0
+        messages = server.stderr.read()
+        assert "Indexed" in messages and messages.endswith("Stopped.\n")
+    finally:
+        server.kill()
+        server.communicate()
+    script = "import app; print(app.generate_context('the total of a cart', rerank=False))"
+    done = run_python("-c", script)
+    assert done.stdout.startswith("[CONTEXT]\n") and "Path: cart.py" in done.stdout, done.stderr
+
+
+STREAMING = """
+import sys
+sys.path.insert(0, "tests")
+from browser.fakes import FakeEngine
+from codeqa.settings import load_settings
+from codeqa.web.app import create_app
+from codeqa.web.server import bind, serve
+listener = bind("127.0.0.1", 0)
+print(listener.getsockname()[1], flush=True)
+settings = load_settings(threads=8)
+serve(create_app(settings, engine=FakeEngine()), settings, listener)
+"""
+
+
+def test_a_server_that_is_told_to_end_does_not_wait_for_its_readers() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", STREAMING], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        response = post(int(server.stdout.readline()), "silent")
+        assert b"classified" in response.readline()
+        started = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+        assert time.monotonic() - started < 4
+        response.close()
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_a_wsgi_server_finds_the_application(run_python: Callable[..., Any]) -> None:
+    done = run_python("-c", "import app; print(type(app.create_app()).__name__)")
+    assert done.stdout == "Flask\n", done.stderr
