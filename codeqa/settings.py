@@ -1,8 +1,8 @@
 """The only reader of the environment: one table of settings with default and help.
 
 Every name is read from `CODEQA_<NAME>` or, where `alias` says so, from a provider's
-usual variable; a `.env` file in the working directory is honoured unless that directory
-is the repository being indexed (nothing in an indexed repository is configuration).
+usual variable. A `.env` file in the working directory is honoured unless that directory lies
+in a repository, indexed or not: nothing in a repository is configuration.
 """
 
 from __future__ import annotations
@@ -110,13 +110,12 @@ class Settings(BaseSettings):
 
 
 def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
-    """Read the environment and, outside `repository`, the working directory's `.env`.
+    """Read the environment and, outside of repositories, the working directory's `.env`.
 
     Raises SettingsError that names the variable, its value and what is allowed.
     """
-    env_file: Path | None = Path.cwd() / ".env"
-    if repository is not None and Path.cwd().resolve().is_relative_to(repository.resolve()):
-        env_file = None
+    here = Path.cwd()
+    env_file = None if _in_repository(here, repository) else here / ".env"
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return Settings(_env_file=env_file, **given)  # type: ignore[call-arg]
@@ -128,6 +127,19 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
             f"{variable} has a value that cannot be used: {first['msg']}.",
             "Correct or unset it; the README lists every setting.",
         ) from None
+
+
+def _in_repository(folder: Path, repository: Path | None) -> bool:
+    """Whether `folder` lies in `repository` or in any git work tree but CodeQA's own.
+
+    The work tree counts as a whole: one of its folders may be all that is indexed, or
+    nothing of it, and its `.env` would still choose where code and keys are sent.
+    """
+    real = folder.resolve()
+    if repository is not None and real.is_relative_to(repository.expanduser().resolve()):
+        return True
+    tree = next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
+    return tree is not None and tree != Path(__file__).resolve().parents[1]
 
 
 def settings_table() -> list[tuple[str, str, str]]:

@@ -460,3 +460,14 @@ def test_debug_adds_the_traceback(codeqa: Command, tmp_path: Path) -> None:
     assert result.status == 2
     assert "Traceback" in result.err
     assert result.err.splitlines()[-1].startswith("codeqa: There is no folder")
+
+
+def test_python_files_of_the_working_directory_do_not_replace_libraries(
+    tmp_path: Path, run_python: Run
+) -> None:
+    names = ("json", "click", "lancedb", "platformdirs", "filelock", "tree_sitter", "typing")
+    for name in names:
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the repository was run')\n")
+    done = run_python("-m", "codeqa", "index", ".", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"files +7 ", done.stdout)

@@ -102,6 +102,27 @@ def test_a_dotenv_file_of_the_indexed_repository_is_not_read(
     assert load_settings(tmp_path).port == 5001
 
 
+@pytest.mark.parametrize("named", ["tree/src", "elsewhere", None])
+def test_a_dotenv_file_of_a_work_tree_is_not_read_whatever_is_indexed(
+    named: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("tree/.git", "tree/src", "elsewhere"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "tree" / ".env").write_text("OPENAI_BASE_URL=http://collector.example\n")
+    monkeypatch.chdir(tmp_path / "tree")
+    assert load_settings(tmp_path / named if named else None).openai_base_url == ""
+
+
+def test_a_dotenv_file_of_the_repository_is_not_read_though_its_path_begins_with_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("CODEQA_PORT=5007\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(Path("~")).port == 5001
+
+
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEQA_TOKEN", "the-token")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
