@@ -32,7 +32,9 @@ def test_the_conformance_list_has_each_row(row: str) -> None:
 def test_the_layers_of_the_architecture_are_those_that_are_enforced() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for part in sorted((ROOT / "codeqa").iterdir()):
-        name = part.stem if part.suffix == ".py" else f"{part.name}/"
-        if part.name.startswith("_") or (part.is_dir() and not (part / "__init__.py").exists()):
+        if part.name.startswith("_") or not (
+            part.suffix == ".py" or (part / "__init__.py").exists()
+        ):
             continue
+        name = part.stem if part.suffix == ".py" else f"{part.name}/"
         assert f"`{name}`" in text, f"ARCHITECTURE.md does not name {name}"

@@ -182,6 +182,22 @@ def test_ids_stay_when_other_code_moves() -> None:
     assert _ids(one)["g"] == _ids(two)["g"]
 
 
+def test_same_named_definitions_all_survive() -> None:
+    source = b"""
+class A:
+    def run(self): return 1
+class B:
+    def run(self): return 2
+class A:
+    def run(self): return 3
+def run(): return 4
+"""
+    files = [parse_file(path, source) for path in ("one.py", "two.py")]
+    units = [unit for parsed in files for unit in parsed.units if unit.is_method]
+    assert len({unit.id for unit in units}) == len(units) == 8
+    assert [unit.qualified_name for unit in units[:4]] == ["A.run", "B.run", "A.run", "run"]
+
+
 def test_the_role_and_language_of_a_file_reach_its_units() -> None:
     units = parse_file("a.tsx", b"export const A = () => <p/>;\n", "test").units
     assert {(unit.role, unit.language) for unit in units} == {("test", "typescript")}
