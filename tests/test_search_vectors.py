@@ -1,0 +1,82 @@
+"""Vectors as a channel of the search: a real embedding, a real column, the real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.embeddings import FAST_ALIAS
+from codeqa.engine import Engine, open_engine
+from codeqa.settings import Settings
+
+WriteFiles = Callable[[Path, Mapping[str, str]], Path]
+
+CONCEPTS = (("buy", "purchase", "acquire"), ("delete", "remove", "erase"), ("draw", "paint"))
+FILES = {
+    "shop.py": "def buy_article(name):\n    total = name\n    return total\n",
+    "trash.py": "def erase_entry(key):\n    gone = key\n    return gone\n",
+    "canvas.py": "def paint_circle(radius):\n    area = radius\n    return area\n",
+}
+
+
+def meaning(text: str) -> list[float]:
+    """One axis per concept, so that synonyms meet although they share no letter."""
+    lowered = text.lower()
+    return [0.05 + sum(lowered.count(word) for word in concept) for concept in CONCEPTS]
+
+
+@pytest.fixture
+def synonyms() -> Iterator[Callable[[str], None]]:
+    """`synonyms(alias)` registers an embedding by `meaning` in LanceDB's registry."""
+    from lancedb.embeddings import TextEmbeddingFunction, get_registry
+
+    registry = get_registry()
+    before = dict(registry._functions)
+
+    class Synonyms(TextEmbeddingFunction):
+        name: str = "synonyms"
+
+        def ndims(self) -> int:
+            return len(CONCEPTS)
+
+        def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
+            return [meaning(text) for text in texts]
+
+    def add(alias: str) -> None:
+        registry._functions.pop(alias, None)
+        registry.register(alias)(Synonyms)
+
+    yield add
+    registry._functions.clear()
+    registry._functions.update(before)
+
+
+@pytest.mark.parametrize(
+    ("alias", "chosen", "channel"),
+    [(FAST_ALIAS, "", "vector"), ("concepts", "concepts/synonyms", "vector_refined")],
+    ids=["fast", "chosen"],
+)
+def test_a_question_that_shares_no_word_with_the_code_finds_it_by_meaning(
+    alias: str,
+    chosen: str,
+    channel: str,
+    synonyms: Callable[[str], None],
+    settings: Settings,
+    write_files: WriteFiles,
+    tmp_path: Path,
+) -> None:
+    repository = write_files(tmp_path / "repo", FILES)
+    assert _search(open_engine(settings, repository)) == []
+    synonyms(alias)
+    engine = open_engine(settings.model_copy(update={"embedding": chosen}), repository)
+    assert _search(engine)[0] == ("buy_article", channel)
+
+
+def _search(engine: Engine) -> list[tuple[str, str]]:
+    """Name of each hit and the channels that found it, after indexing."""
+    engine.index.run()
+    result = engine.search.search("where can I purchase something?")
+    return [(hit.unit.name, " ".join(hit.channels)) for hit in result.units]
