@@ -45,7 +45,7 @@ def create_tables(
 def main() -> None:
     """Command line of this script."""
     parser = front_door(
-        "create_tables.py",
+        "python create_tables.py",
         "Index a repository: parse it, write its tables, embed what the chosen embedding lacks.",
         EXAMPLES,
     )

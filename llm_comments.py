@@ -24,7 +24,7 @@ EXAMPLES = (
 def main() -> None:
     """Command line of this script."""
     parser = front_door(
-        "llm_comments.py",
+        "python llm_comments.py",
         "Write a description of two or three lines beside every method of an indexed repository. "
         "It is searched and embedded with the code. The source of the methods is sent to the "
         "model's host; known descriptions are not asked for again.",

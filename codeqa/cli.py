@@ -7,6 +7,7 @@ everything else to stderr. Exit statuses: 0 done, 1 failed, 2 bad usage.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,12 +29,12 @@ from codeqa.console import (
     print_summary,
     run_main,
 )
-from codeqa.errors import CodeQAError, NotFoundError, UsageError
-from codeqa.settings import Settings, load_settings
+from codeqa.errors import CodeQAError, UsageError
+from codeqa.settings import Settings, load_settings, with_home
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS, Event, Hit
 
 if TYPE_CHECKING:
-    from codeqa.engine import Engine, Location
+    from codeqa.engine import Engine
 
 KINDS = sorted(METHOD_KINDS | CLASS_KINDS | TEXT_KINDS)
 WHY_SHOWN = 3
@@ -71,7 +72,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _sentence(text: str) -> str:
-    text = " ".join(text.split())
+    text = re.sub(r"\((Did you mean .*)\)$", r"\1", " ".join(text.split()))
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
@@ -139,7 +140,10 @@ def index_command(repo: str | None, full: bool, no_refine: bool) -> None:
 @click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
 def serve_command(repo: str | None, host: str | None, port: int | None, open_browser: bool) -> None:
-    """Serve the page in which questions are asked; without any repository it lets you choose."""
+    """Serve the page in which questions are asked.
+
+    Without any repository the page lets you choose one.
+    """
     from codeqa.web.server import run_page
 
     repository = _find_repository(load_settings(), repo, required=False)
@@ -203,7 +207,7 @@ def search_command(
     for number, hit in enumerate(result.units, start=1):
         click.echo(_hit_text(number, hit))
     if result.coverage:
-        click.echo(result.coverage, err=True)
+        click.echo(f"\nSearched: {result.coverage}", err=True)
 
 
 @_command(
@@ -269,7 +273,10 @@ def repos_list_command(as_json: bool) -> None:
 @click.argument("repo")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def repos_remove_command(repo: str, yes: bool) -> None:
-    """Delete the index of a repository; the repository itself is not touched."""
+    """Delete the index of a repository.
+
+    The repository itself is not touched.
+    """
     from codeqa.engine import remove_repository
 
     settings = load_settings()
@@ -322,13 +329,13 @@ def _find_repository(settings: Settings, repo: str | None, required: bool = True
     """
     if repo is not None:
         return _named_repository(settings, repo)
+    from codeqa.engine import list_repositories, recent_repositories
+
     here = Path.cwd()
-    indexed = {location.root for location in _list(settings)}
+    indexed = {location.root for location in list_repositories(settings)}
     for folder in (here, *here.parents):
         if folder in indexed or (folder / ".git").exists():
             return folder
-    from codeqa.engine import recent_repositories
-
     if recent := recent_repositories(settings):
         return recent[0]
     if not required:
@@ -340,14 +347,16 @@ def _find_repository(settings: Settings, repo: str | None, required: bool = True
 
 
 def _named_repository(settings: Settings, repo: str) -> Path:
-    folder = Path(repo).expanduser()
+    from codeqa.engine import find_repositories
+
+    folder = with_home(Path(repo))
     if folder.is_dir():
         return folder.resolve()
     if folder.exists():
         raise UsageError(f"{repo} is not a folder.", "Give the folder that holds the source code.")
-    named = [location.root for location in _list(settings) if repo in (location.name, location.id)]
+    named = find_repositories(settings, repo)
     if len(named) == 1:
-        return named[0]
+        return named[0].root
     if named:
         raise UsageError(f"{len(named)} repositories are named {repo}.", "Give the path of one.")
     raise UsageError(
@@ -364,33 +373,21 @@ def _require_language(engine: Engine, lang: str) -> None:
 
 
 def _indexed_root(settings: Settings, repo: str) -> Path:
-    """Root of an indexed repository by path or name; its folder may be gone by now."""
-    wanted = Path(repo).expanduser().resolve()
-    for location in _list(settings):
-        if location.root == wanted:
-            return location.root
-    try:
-        root = _named_repository(settings, repo)
-    except UsageError as error:
-        raise NotFoundError(f"{repo} is not indexed.", error.hint) from error
-    if all(location.root != root for location in _list(settings)):
-        raise NotFoundError(
-            f"{root} is not indexed.", "See 'codeqa repos list' for those that are."
-        )
-    return root
+    """Root of an indexed repository; its folder may be gone by now. Raises NotFoundError."""
+    from codeqa.engine import find_repository
 
-
-def _list(settings: Settings) -> list[Location]:
-    from codeqa.engine import list_repositories
-
-    return list_repositories(settings)
+    return find_repository(settings, repo).root
 
 
 def _print_answer(events: Iterator[Event]) -> int:
     """Print the answer as it comes; notes go to stderr, so that a pipe gets the answer only."""
+    text = ""
     for event in events:
         if event.kind == "token":
-            click.echo(event.data["text"], nl=False)
+            # Blank lines wait for what follows them: the last ones separate nothing.
+            shown = len(text.rstrip("\n"))
+            text += event.data["text"]
+            click.echo(text[shown : len(text.rstrip("\n"))], nl=False)
             sys.stdout.flush()
         elif event.kind == "error":
             click.echo()
@@ -401,8 +398,8 @@ def _print_answer(events: Iterator[Event]) -> int:
         elif event.kind == "done":
             click.echo()
             coverage = event.data.get("coverage", "")
-            if coverage:
-                click.echo(coverage, err=True)
+            if coverage and coverage not in text:
+                click.echo(f"\nSearched: {coverage}", err=True)
     return DONE
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -76,7 +77,8 @@ def front_door(program: str, description: str, examples: Sequence[str]) -> argpa
     """Argument parser of a top-level script: description, `--debug`, and examples in the help."""
     parser = _Parser(
         prog=program,
-        description=description,
+        # The formatter that keeps the examples' lines would keep a description on one.
+        description=textwrap.fill(description, 79),
         epilog="\n".join(["examples:", *(f"  {example}" for example in examples)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

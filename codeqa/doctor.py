@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from codeqa.errors import CodeQAError
 from codeqa.languages import languages
@@ -109,7 +108,7 @@ def _git() -> Result:
 
 
 def _settings(settings: Settings) -> Result:
-    """Names only what leaves the machine; a key shows as set, a URL without its user."""
+    """What decides who may connect and what leaves the machine; a key shows as set only."""
     parts = [f"page on {settings.host}:{settings.port}"]
     parts.append("token set" if settings.token.get_secret_value() else "no token")
     parts.append(f"embedding {settings.embedding}" if settings.embedding else "no embedding chosen")
@@ -117,8 +116,6 @@ def _settings(settings: Settings) -> Result:
         parts.append("OpenAI key set")
     if settings.jina_api_key.get_secret_value():
         parts.append("Jina key set")
-    if redis := settings.redis_url.get_secret_value():
-        parts.append(f"Redis at {urlsplit(redis).hostname or 'a socket'}")
     open_host = settings.host not in ("127.0.0.1", "localhost", "::1")
     ok = not open_host or bool(settings.token.get_secret_value())
     return ok, ", ".join(parts), "Set CODEQA_TOKEN: any address but this machine's own needs one."

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.answering import Chat, Generator
-from codeqa.embeddings import chosen_embedding, fast_embedding
+from codeqa.embeddings import query_embedding
 from codeqa.errors import NotFoundError
 from codeqa.files import Files, FileText
 from codeqa.indexing import Indexer
 from codeqa.retrieval import QueryEncoder, parse_rerank
 from codeqa.search import FileHit, Search, SearchResult
-from codeqa.settings import Settings
+from codeqa.settings import Settings, with_home
 from codeqa.state import State
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
 
@@ -23,6 +23,8 @@ __all__ = [
     "FileText",
     "Location",
     "SearchResult",
+    "find_repositories",
+    "find_repository",
     "list_repositories",
     "local_bytes",
     "open_engine",
@@ -85,22 +87,38 @@ def list_repositories(settings: Settings) -> list[Location]:
     return list_locations(settings)
 
 
-def remove_repository(settings: Settings, name: str | Path) -> Location:
-    """Delete the index of the repository with this id, name or path; its files stay.
+def find_repositories(settings: Settings, given: str | Path) -> list[Location]:
+    """Indexed repositories with this id or path, else with this name; they may be gone by now."""
+    real = with_home(Path(given)).resolve()
+    locations = list_locations(settings)
+    found = [one for one in locations if one.id == str(given) or one.root in (Path(given), real)]
+    return found or [one for one in locations if one.name == str(given)]
+
+
+def find_repository(settings: Settings, given: str | Path) -> Location:
+    """The one indexed repository with this id, path or name.
 
     Raises NotFoundError when there is none, or when a name fits several.
     """
-    given = str(name)
-    real = Path(given).expanduser().resolve()
-    locations = list_locations(settings)
-    found = [one for one in locations if one.id == given or one.root in (Path(given), real)]
-    found = found or [one for one in locations if one.name == given]
-    if len(found) != 1:
-        problem = f"{len(found)} repositories are called" if found else "There is no index of"
-        raise NotFoundError(f"{problem} {given}.", "`codeqa repos list` shows what there is.")
-    remove(settings, found[0])
-    State(settings.data_dir).forget_repository(found[0].root)
+    found = find_repositories(settings, given)
+    if not found:
+        raise NotFoundError(f"{given} is not indexed.", "`codeqa repos list` shows what is.")
+    if len(found) > 1:
+        raise NotFoundError(
+            f"{len(found)} repositories are named {given}.", "Give the path or id of one."
+        )
     return found[0]
+
+
+def remove_repository(settings: Settings, given: str | Path) -> Location:
+    """Delete the index of the repository with this id, path or name; its files stay.
+
+    Raises NotFoundError as `find_repository` does.
+    """
+    location = find_repository(settings, given)
+    remove(settings, location)
+    State(settings.data_dir).forget_repository(location.root)
+    return location
 
 
 def opener(location: Location) -> Callable[[], Tables]:
@@ -124,8 +142,7 @@ def encoder_finder(settings: Settings) -> Callable[[str], QueryEncoder | None]:
 
     def find(name: str) -> QueryEncoder | None:
         if name not in made:
-            offered = (fast_embedding(), chosen_embedding(settings))
-            made[name] = next((e for e in offered if e is not None and e.name == name), None)
+            made[name] = query_embedding(settings, name)
         return made[name]
 
     return find

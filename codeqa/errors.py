@@ -9,6 +9,7 @@
     ├── IndexMissingError       nothing has been indexed yet
     ├── IndexFormatError        the index was written by another format, model or dimension
     ├── IndexBusyError          another run holds the index
+    ├── StorageError            the folder of the index or the state cannot be written or read
     ├── NotFoundError           a file, unit or turn that was asked for is not in the index
     ├── EmbeddingError          an embedding provider failed
     └── ModelError              a language model failed
@@ -78,6 +79,13 @@ class IndexBusyError(CodeQAError):
 
     code = "index_busy"
     http_status = 409
+
+
+class StorageError(CodeQAError):
+    """The folder that holds indices and state is full, read-only or damaged."""
+
+    code = "storage"
+    http_status = 507
 
 
 class NotFoundError(CodeQAError):

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from codeqa.errors import NotFoundError
 from codeqa.parsing.reading import read_file
+from codeqa.parsing.secrets import mask_secret_bytes
 from codeqa.search import file_state
-from codeqa.store import Tables
-
-INDEXED = "indexed"
+from codeqa.store import INDEXED, Tables
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file as it is on disk now."""
+    """A file as it is on disk now, secret-looking strings as asterisks as in the index."""
 
     path: str
     language: str
@@ -48,6 +47,7 @@ class Files:
         # Growth since the index was made is fine, but only up to what is indexed at all.
         limit = max(self._max_bytes, record.size)
         data = read_file(tables.location.root, path, max_bytes=limit)
+        data, _ = mask_secret_bytes(data)
         return FileText(path, record.language, data.decode("utf-8", "replace"), changed)
 
     def paths(self) -> list[str]:

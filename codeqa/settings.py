@@ -85,9 +85,6 @@ class Settings(BaseSettings):
     jina_base_url: str = _field(
         "", "Another endpoint that speaks Jina's embeddings API.", alias="JINA_BASE_URL"
     )
-    redis_url: SecretStr = _field(
-        SecretStr(""), "Redis server for what may be lost; empty keeps it local.", alias="REDIS_URL"
-    )
     log_level: Literal["debug", "info", "warning", "error"] = _field(
         "warning", "What is written to stderr."
     )
@@ -129,6 +126,11 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
         ) from None
 
 
+def with_home(path: Path) -> Path:
+    """`path` with the home folder for a leading `~`; `~nobody` stays and is then not found."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)
+
+
 def _in_repository(folder: Path, repository: Path | None) -> bool:
     """Whether `folder` lies in `repository` or in any git work tree but CodeQA's own.
 
@@ -136,7 +138,7 @@ def _in_repository(folder: Path, repository: Path | None) -> bool:
     nothing of it, and its `.env` would still choose where code and keys are sent.
     """
     real = folder.resolve()
-    if repository is not None and real.is_relative_to(repository.expanduser().resolve()):
+    if repository is not None and real.is_relative_to(with_home(repository).resolve()):
         return True
     tree = next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
     return tree is not None and tree != Path(__file__).resolve().parents[1]

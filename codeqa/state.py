@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codeqa.errors import StorageError
+
 FILE_NAME = "state.sqlite"
 BUSY_SECONDS = 10.0
 TURNS_KEPT = 2_000
@@ -137,21 +139,28 @@ class State:
 
     @contextlib.contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        """A transaction. Raises StorageError when the file cannot be opened, read or written."""
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            _migrate(connection)
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        finally:
-            connection.close()
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with contextlib.closing(
+                sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            ) as connection:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+                _migrate(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+        except sqlite3.DatabaseError as error:
+            raise StorageError(
+                f"The local state {self.path} cannot be used: {error}.",
+                "See that its folder is writable and has room; a damaged file may be deleted.",
+            ) from error
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

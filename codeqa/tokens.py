@@ -17,6 +17,11 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _PART_ANY_SCRIPT = re.compile(r"[^\W\d_]+|[0-9]+")
 
 
+def well_formed(text: str) -> str:
+    """`text` with `?` for lone surrogates, which no UTF-8 and no database takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def estimate_tokens(text: str) -> int:
     """Upper estimate of the model tokens in `text`; no tokenizer is downloaded for it."""
     wide = sum(1 for character in text if ord(character) > 0x2E7F) if not text.isascii() else 0

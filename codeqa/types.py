@@ -20,9 +20,6 @@ CLASS_KINDS = frozenset({"class", "struct", "enum", "trait", "interface", "modul
 TEXT_KINDS = frozenset({"document", "config", "chunk"})
 """Kinds of the `classes` table that hold text without a definition."""
 
-EDGE_KINDS = frozenset({"call", "use", "import", "inherits"})
-"""What a reference can be: a call, a mention as type or value, an import, a supertype."""
-
 ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")
 """What a file is for; ranking pushes everything but `source` back unless asked for."""
 
@@ -74,6 +71,7 @@ class Reference:
     column: int
     name: str
     kind: str
+    """`call` · `use` (a mention as type or value) · `import` · `inherits`."""
     unit_id: str = ""
     """The unit that the place lies in; '' for module level outside every unit."""
     receiver: str = ""

@@ -1,9 +1,12 @@
-"""What tests of the index share: all rows of an index, to compare two of them."""
+"""What tests of the index share: all rows of an index, and reading while it is written."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +58,29 @@ def clean_rows(repository: Path, folder: Path) -> Rows:
     location = locate(settings, repository)
     Indexer(settings, location).run()
     return rows(location)
+
+
+@contextmanager
+def read_meanwhile(read: Callable[[], None], threads: int = 1) -> Iterator[None]:
+    """Call `read` again and again while the block runs; an error in it fails the test."""
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            try:
+                read()
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    readers = [threading.Thread(target=work) for _ in range(threads)]
+    for reader in readers:
+        reader.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for reader in readers:
+            reader.join()
+    assert errors == []

@@ -316,3 +316,11 @@ def test_another_generator_takes_the_place_of_the_extractive_one(engine: Engine)
     assert seen[0][1].text.startswith("[CONTEXT]")
     assert [c["verified"] for c in events[-1].data["citations"]] == [True, False]
     assert events[-1].data["generator"] == "model"
+
+
+def test_text_that_is_no_unicode_is_answered_all_the_same(engine: Engine) -> None:
+    events, text = ask(engine, "@codebase \ud800 session path:\udfff/*", conversation="\udcff")
+    assert kinds(events)[-1] == "done"
+    assert "Nothing was found" in text
+    events, text = ask(engine, "@codebase \udcff session", conversation="\udcff")
+    assert kinds(events)[-1] == "done" and "session" in text

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from codeqa.answering.citations import Citation, Span, find_citations, verify, verify_all
-from codeqa.answering.excerpt import EXCERPT_LINES, excerpt, first_sentence, whole
+from codeqa.answering.excerpt import (
+    EXCERPT_LINES,
+    excerpt,
+    first_sentence,
+    leading_doc,
+    signature_lines,
+    whole,
+)
 from codeqa.answering.markdown import code_block, code_span, escape, pieces, prose, quote
 from codeqa.types import Unit
 
@@ -117,10 +124,15 @@ def test_prose_reads_like_the_doc_comment_without_its_machinery() -> None:
     )
     assert prose(doc) == (
         "Register a rule with `flask.Flask.route`, see `url_for`. More \\*text\\*.\n\n"
-        "Example::\n\n"
+        "Example:\n\n"
         "```\n@app.route('/')\ndef x(): ...\n```\n\n"
         "- one more\n- two"
     )
+
+
+def test_links_that_the_text_defines_itself_read_as_their_text() -> None:
+    doc = "A wrapper around [Jinja] and [x].\n\n[jinja]: https://example.org/\n"
+    assert prose(doc) == "A wrapper around Jinja and \\[x\\]."
 
 
 def test_prose_that_is_long_ends_with_an_ellipsis() -> None:
@@ -178,6 +190,49 @@ def test_the_excerpt_leaves_signature_and_doc_comment_out() -> None:
     shown = excerpt(long_function(), ["nothing"])
     assert shown is not None
     assert shown.code.startswith("step_0")
+
+
+def test_an_excerpt_is_whole_statements_where_it_can_be() -> None:
+    source = (
+        "def f(rows):\n    total = 0\n    # All of them,\n    # one by one.\n    for row in rows:\n"
+        "        if row:\n            total += row.cookie\n        else:\n            total += 1\n"
+        "    other = {\n        'a': 1,\n    }\n" + "    step()\n" * 20
+    )
+    shown = excerpt(make_unit(source.rstrip(), signature="def f(rows)"), ["cookie"])
+    assert shown is not None
+    assert shown.matches
+    assert shown.code.startswith("total = 0\n")  # neither inside the loop nor at its comment's end
+    assert "    'a': 1,\n}" in shown.code
+
+
+def test_a_class_without_a_word_of_the_question_has_no_excerpt() -> None:
+    source = "class A:\n    x = 1\n    y = 2"
+    assert excerpt(make_unit(source, signature="class A", kind="class"), ["z"]) is None
+    shown = excerpt(make_unit(source, signature="class A", kind="class"), ["y"])
+    assert shown is not None
+    assert shown.code == "x = 1\ny = 2"
+
+
+def test_a_signature_is_shown_as_it_is_written() -> None:
+    source = "# told\n@decorated\ndef f(\n    a,\n    b,\n):\n    return a"
+    unit = make_unit(source, signature="def f( a, b, )", doc="told")
+    assert signature_lines(unit) == ["@decorated", "def f(", "    a,", "    b,", "):"]
+    kept_in_part = make_unit(source, signature="def f( a", doc="told")
+    assert signature_lines(kept_in_part) == signature_lines(unit)
+    assert signature_lines(make_unit("x = 1")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "doc", "expected"),
+    [
+        ('"""About it."""\nimport a', "About it.", "About it."),
+        ("// Copyright\n\n// Package a is it.\npackage a", "Package a is it.", "Package a is it."),
+        ("import a\n\n# For old callers.\nx = a", "For old callers.", ""),
+        ("import a", "", ""),
+    ],
+)
+def test_a_file_is_told_by_a_comment_before_its_code(source: str, doc: str, expected: str) -> None:
+    assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
 
 
 def test_an_excerpt_never_holds_an_overlong_line() -> None:

@@ -448,10 +448,10 @@ def test_doctor_survives_an_index_that_cannot_be_read(
 def test_doctor_never_shows_a_secret(codeqa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEQA_TOKEN", "the-token")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setenv("REDIS_URL", "redis://user:pass-word@cache.example:6379/0")
+    monkeypatch.setenv("JINA_API_KEY", "jina-secret")
     result = codeqa("doctor")
-    assert "token set" in result.out and "cache.example" in result.out
-    for secret in ("the-token", "sk-secret", "pass-word"):
+    assert "token set" in result.out and "Jina key set" in result.out
+    for secret in ("the-token", "sk-secret", "jina-secret"):
         assert secret not in result.out + result.err
 
 
@@ -466,8 +466,19 @@ def test_python_files_of_the_working_directory_do_not_replace_libraries(
     tmp_path: Path, run_python: Run
 ) -> None:
     names = ("json", "click", "lancedb", "platformdirs", "filelock", "tree_sitter", "typing")
+    repository = tmp_path / "repository"
+    repository.mkdir()
     for name in names:
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('the repository was run')\n")
-    done = run_python("-m", "codeqa", "index", ".", cwd=tmp_path)
+        (repository / f"{name}.py").write_text("raise SystemExit('the repository was run')\n")
+    done = run_python("-m", "codeqa", "index", ".", cwd=repository)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"files +7 ", done.stdout)
+    assert f"files        {len(names)} (" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["-m", "codeqa", "index"], ["create_tables.py"]])
+def test_the_home_of_nobody_is_a_folder_that_is_not_there(
+    arguments: list[str], run_python: Run
+) -> None:
+    done = run_python(*arguments, "~nobody-of-that-name/src")
+    assert done.returncode in (1, 2)
+    assert "~nobody-of-that-name/src" in done.stderr and "unexpected" not in done.stderr

@@ -46,6 +46,17 @@ def test_what_is_indexed_later_is_found_by_the_same_engine(
     engine.close()
 
 
+def test_a_file_is_shown_with_its_secrets_masked_as_they_are_indexed(
+    settings: Settings, repository: Path
+) -> None:
+    token = "ghp_" + "aB3" * 12
+    (repository / "key.py").write_text(f'KEY = "{token}"\nx = 1\n')
+    engine = open_engine(settings, repository)
+    engine.index.run()
+    assert engine.files.read("key.py").text == f'KEY = "{"*" * len(token)}"\nx = 1\n'
+    engine.close()
+
+
 def test_opening_what_is_no_folder_says_so(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match="not a folder"):
         open_engine(settings, tmp_path / "nowhere")
@@ -78,7 +89,7 @@ def test_a_repository_is_removed_by_id_path_or_name(
 
 
 def test_removing_what_is_not_there_says_so(settings: Settings) -> None:
-    with pytest.raises(NotFoundError, match="no index of nothing"):
+    with pytest.raises(NotFoundError, match="nothing is not indexed"):
         remove_repository(settings, "nothing")
 
 

@@ -9,21 +9,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import time
 from pathlib import Path
 
 import pytest
 
-from codeqa.parsing import git as git_module
+from codeqa.parsing import candidates
 from codeqa.parsing.preprocess import preprocess
 from codeqa.parsing.walk import walk
 from codeqa.settings import Settings
-
-Write = Callable[[Path, Mapping[str, str | bytes]], Path]
-
-
-def git(folder: Path, *arguments: str) -> None:
-    subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+from tests.repositories import Write, git
 
 
 @pytest.fixture
@@ -240,8 +235,23 @@ def test_a_git_that_hangs_is_given_up(
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(git_module, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(candidates, "GIT_SECONDS", 0.2)
     assert listed(repo) == [".gitignore", "a.py", "sub/b.py"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_many_repositories_that_hold_git_up_cost_its_time_once(
+    repo: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8):
+        inner = write_files(repo / f"n{number}", {"n.py": "1\n"})
+        git(inner, "init", "-q")
+        (inner / ".git" / "config").unlink()
+        os.mkfifo(inner / ".git" / "config")
+    monkeypatch.setattr(candidates, "GIT_SECONDS", 1.0)
+    began = time.monotonic()
+    assert len(listed(repo)) == 3 + 8
+    assert time.monotonic() - began < 4
 
 
 def test_python_files_of_the_repository_are_not_imported_by_the_workers(

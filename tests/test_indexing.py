@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.errors import CodeQAError, IndexBusyError
+from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError, StorageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.plan import make_plan
@@ -20,8 +20,9 @@ from codeqa.parsing.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Tables, locate
 from codeqa.store.schema import TABLES
+from codeqa.store.writer import Writer
 from codeqa.types import Progress, Skipped
-from tests.index_rows import age, clean_rows, rows, versions
+from tests.index_rows import age, clean_rows, read_meanwhile, rows, versions
 
 FILES: dict[str, str | bytes] = {
     "app.py": '"""The app."""\n\nfrom helpers import load\n\n\ndef main():\n    return load("x")\n',
@@ -349,29 +350,59 @@ def test_a_repository_that_vanished_is_an_error_not_an_empty_index(
 def test_readers_work_all_through_a_rebuild(indexer: Indexer) -> None:
     indexer.run()
     tables = Tables.open(indexer.location)
-    errors: list[BaseException] = []
-    done = threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            try:
-                assert tables.named(["load"])
-                assert tables.full_text("methods", "load", 5)
-                assert tables.counts().files == 6
-            except BaseException as error:
-                errors.append(error)
-                return
+        assert tables.named(["load"])
+        assert tables.full_text("methods", "load", 5)
+        assert tables.counts().files == 6
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    for _ in range(3):
-        indexer.run(full=True)
-    done.set()
-    reader.join()
-    assert errors == []
+    with read_meanwhile(read):
+        for _ in range(3):
+            indexer.run(full=True)
 
 
 def test_nothing_is_written_into_the_repository(indexer: Indexer, repository: Path) -> None:
     before = sorted(repository.rglob("*"))
     indexer.run()
     assert sorted(repository.rglob("*")) == before
+
+
+@pytest.mark.parametrize("tables", ["", "own-tables"])
+def test_an_index_inside_its_own_repository_is_not_indexed(
+    tables: str, repository: Path, settings: Settings
+) -> None:
+    inside = settings.model_copy(
+        update={"data": repository / "own", "tables": str(repository / tables) if tables else ""}
+    )
+    vars(inside).pop("data_dir", None)
+    indexer = Indexer(inside, locate(inside, repository))
+    indexer.run()
+    summary = indexer.run()
+    assert (summary.files, summary.changed) == (6, 0)
+    assert summary.skipped["CodeQA's own data"] == (2 if tables else 1)
+
+
+def test_a_full_disk_is_said_in_a_sentence_and_the_next_run_goes_on(
+    indexer: Indexer, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("lance error: LanceError(IO): No space left on device (os error 28), x")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Writer, "write", full)
+        with pytest.raises(StorageError, match=r"^The disk that holds the index is full\. Free"):
+            indexer.run()
+    assert indexer.status().error.startswith("The disk that holds the index is full.")
+    assert indexer.run().files == 6
+
+
+def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(
+    tmp_path: Path, settings: Settings
+) -> None:
+    odd = tmp_path / os.fsdecode(b"bad\xff")
+    try:
+        odd.mkdir()
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    with pytest.raises(RepositoryError, match="not in UTF-8"):
+        locate(settings, odd)

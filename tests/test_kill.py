@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.lock import holder_of
 from codeqa.settings import load_settings
 from codeqa.store import Location, Tables, locate
-from tests.index_rows import clean_rows, rows
+from tests.index_rows import clean_rows, read_meanwhile, rows
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_TO_START = 60
@@ -177,28 +176,17 @@ def test_readers_of_another_process_see_no_error_while_it_indexes(tmp_path: Path
     indexer = Indexer(settings, locate(settings, root))
     indexer.run()
     tables = Tables.open(indexer.location)
-    errors: list[BaseException] = []
-    done = threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            try:
-                assert tables.full_text("methods", "step", 20)
-                assert tables.counts().files > 50
-                assert indexer.status().files > 50
-            except BaseException as error:
-                errors.append(error)
-                return
+        assert tables.full_text("methods", "step", 20)
+        assert tables.counts().files > 50
+        assert indexer.status().files > 50
 
-    reader = threading.Thread(target=read)
-    reader.start()
     chance = random.Random(7)
-    for options in ([], ["--full"]):
-        mutate(root, chance)
-        process = start(root, data, *options)
-        process.communicate(timeout=120)
-        assert process.returncode == 0
-    done.set()
-    reader.join()
-    assert errors == []
+    with read_meanwhile(read):
+        for options in ([], ["--full"]):
+            mutate(root, chance)
+            process = start(root, data, *options)
+            process.communicate(timeout=120)
+            assert process.returncode == 0
     assert rows(indexer.location) == clean_rows(root, tmp_path)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,7 @@ from codeqa.errors import UsageError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.settings import Settings
 from codeqa.types import Progress, Skipped
-
-Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+from tests.repositories import Write
 
 SHAPES = '''\
 """Shapes."""

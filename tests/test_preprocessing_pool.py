@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ import pytest
 from test_preprocessing import alive, children_of
 
 from codeqa.errors import RepositoryError
-from codeqa.parsing import parse_file, pool
+from codeqa.parsing import crew, parse_file
 from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.parsing.walk import FileEntry, walk
 from codeqa.parsing.worker import pack, unpack
-
-Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+from tests.repositories import Write
 
 # Loaded by the workers alone, in place of a parser with a defect.
 BAD_PARSER = """
@@ -41,10 +39,10 @@ parsing.parse_file = parse_file
 def bad_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that crash, hang or fail on the files that ask for it."""
     start = "from codeqa.parsing.worker import main; main()"
-    assert start in pool._BOOT
+    assert start in crew._BOOT
     code = BAD_PARSER.replace("{", "{{").replace("}", "}}")
-    boot = pool._BOOT.replace(start, f"exec({code!r}); {start}")
-    monkeypatch.setattr(pool, "_BOOT", boot)
+    boot = crew._BOOT.replace(start, f"exec({code!r}); {start}")
+    monkeypatch.setattr(crew, "_BOOT", boot)
 
 
 def parse(root: Path, workers: int = 2, **options: Any) -> dict[str, FileResult]:
@@ -72,7 +70,8 @@ def test_each_file_comes_back_once_with_all_that_is_known(
     assert one.size == len(files["pkg/m7.py"]) and one.role == "source" and one.skipped is None
     assert one.mtime_ns == (root / "pkg/m7.py").stat().st_mtime_ns
     assert (results["tests/test_a.py"].role, results["tests/test_a.py"].masked) == ("test", 1)
-    assert results["x.py"].replaced_bytes == 18
+    parsed = results["x.py"].parsed
+    assert parsed is not None and parsed.replaced_bytes == 18
     assert results["b.xyz"].reason == "binary" and results["b.xyz"].parsed is None
 
 
@@ -151,10 +150,10 @@ def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = write_files(tmp_path / "repo", {"a.py": "x = 1\n"})
-    monkeypatch.setattr(pool, "_BOOT", "raise ImportError({separator!r})")
+    monkeypatch.setattr(crew, "_BOOT", "raise ImportError({separator!r})")
     with pytest.raises(RepositoryError, match="end as soon as they are started"):
         parse(root)
-    monkeypatch.setattr(pool.sys, "executable", str(tmp_path / "no-python"))
+    monkeypatch.setattr(crew.sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(RepositoryError, match="No worker process starts"):
         parse(root)
 
@@ -194,8 +193,8 @@ def test_few_files_start_one_worker_and_none_start_none(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hired: list[int] = []
-    whole = pool._Crew._hire
-    monkeypatch.setattr(pool._Crew, "_hire", lambda crew: (hired.append(1), whole(crew))[1])
+    whole = crew.Crew._hire
+    monkeypatch.setattr(crew.Crew, "_hire", lambda self: (hired.append(1), whole(self))[1])
     root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(3)})
     assert len(parse(root, workers=8)) == 3
     assert len(hired) == 1

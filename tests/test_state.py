@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from codeqa import state as state_module
+from codeqa.errors import StorageError
 from codeqa.state import State, Turn
 
 
@@ -99,3 +100,14 @@ def test_a_failed_write_changes_nothing(state: State) -> None:
         connection.execute("DELETE FROM value")
         raise RuntimeError
     assert state.get("k") == "v"
+
+
+@pytest.mark.parametrize("damage", ["garbage", "folder"])
+def test_a_state_that_cannot_be_opened_is_said_in_a_sentence(state: State, damage: str) -> None:
+    state.path.parent.mkdir(parents=True)
+    if damage == "folder":
+        state.path.mkdir()
+    else:
+        state.path.write_bytes(b"not a database" * 1000)
+    with pytest.raises(StorageError, match=r"state\.sqlite cannot be used: .*\. See that"):
+        state.get("k")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from codeqa.store.records import Batch, FileRows, append_rows, pack_rows, search
 from codeqa.store.writer import Writer
 from codeqa.tokens import search_tokens
 from codeqa.types import ParsedFile, Reference, Unit
+from tests.index_rows import read_meanwhile
 
 SMALL = EmbeddingRecord("test/small", "1", 4)
 
@@ -382,7 +382,7 @@ def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
 def test_a_vector_index_is_built_where_brute_force_is_too_slow(
     location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 300)
+    monkeypatch.setattr("codeqa.store.indices.VECTOR_INDEX_ROWS", 300)
     random = np.random.default_rng(1)
     wide = EmbeddingRecord("test/wide", "1", 32)
     vectors = random.normal(size=(400, 32)).astype("float32")
@@ -402,7 +402,7 @@ def test_many_fragments_are_merged_and_few_are_left_alone(
     batches = [batch_of((f"f{n}.py", [unit("a", f"f{n}.py")], [])) for n in range(6)]
     writer = write(*batches)
     assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] == 6
-    monkeypatch.setattr("codeqa.store.writer.FRAGMENTS", 3)
+    monkeypatch.setattr("codeqa.store.indices.FRAGMENTS", 3)
     writer = write(batch_of(("g.py", [unit("a", "g.py")], [])))
     assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] < 3
     assert len(Tables.open(location).named(["a"])) == 7
@@ -416,7 +416,7 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 1
     assert len(Tables.open(location).full_text("methods", "apple", 5)) == 2
-    monkeypatch.setattr("codeqa.store.writer.UNINDEXED_ROWS", 0)
+    monkeypatch.setattr("codeqa.store.indices.UNINDEXED_ROWS", 0)
     writer = write(batch_of(("c.py", [unit("apple", "c.py")], [])))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 0
@@ -428,30 +428,17 @@ def test_readers_never_see_an_error_while_a_writer_writes(
 ) -> None:
     write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(20)]))
     tables = Tables.open(location)
-    errors: list[BaseException] = []
-    done = threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            try:
-                assert tables.full_text("methods", "a", 50)
-                assert tables.named(["a"])
-                tables.counts()
-                assert tables.files()
-            except BaseException as error:
-                errors.append(error)
-                return
+        assert tables.full_text("methods", "a", 50)
+        assert tables.named(["a"])
+        tables.counts()
+        assert tables.files()
 
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    for round_ in range(4):
-        files = [(f"f{n}.py", [unit("a", f"f{n}.py", line=round_ + 2)], []) for n in range(20)]
-        write(batch_of(*files, digest=f"h{round_}"), rebuild=round_ % 2 == 1)
-    done.set()
-    for reader in readers:
-        reader.join()
-    assert errors == []
+    with read_meanwhile(read, threads=3):
+        for round_ in range(4):
+            files = [(f"f{n}.py", [unit("a", f"f{n}.py", line=round_ + 2)], []) for n in range(20)]
+            write(batch_of(*files, digest=f"h{round_}"), rebuild=round_ % 2 == 1)
     fresh = Tables.open(location)
     assert {u.start_line for u in fresh.named(["a"])} == {5}
 

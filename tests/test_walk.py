@@ -8,26 +8,15 @@ import shutil
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from codeqa.errors import UsageError
 from codeqa.parsing.walk import Walk, walk
-
-Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+from tests.repositories import Write, git
 
 LIMIT = 1_000_000
-
-
-def git(folder: Path, *arguments: str) -> None:
-    subprocess.run(
-        ["git", "-c", "protocol.file.allow=always", *arguments],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
 
 
 def paths(found: Walk) -> list[str]:

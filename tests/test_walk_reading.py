@@ -5,15 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from codeqa.errors import NotFoundError, RepositoryError
 from codeqa.parsing.reading import read_file, read_with_status
-
-Write = Callable[[Path, Mapping[str, str | bytes]], Path]
+from tests.repositories import Write
 
 
 @pytest.fixture

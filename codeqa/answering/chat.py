@@ -20,6 +20,7 @@ from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.state import State, Turn
 from codeqa.store import Tables
+from codeqa.tokens import well_formed
 from codeqa.types import Chunk, ContextBlock, Event
 
 USER = "local"
@@ -75,6 +76,7 @@ class Chat:
         when the caller stops or goes away.
         """
         stop = cancelled or _never
+        question, conversation = well_formed(question), well_formed(conversation)
         text = strip_tag(question)
         if not text:
             yield Event("error", {"message": "The question is empty.", "hint": "Type a question."})

@@ -22,6 +22,10 @@ from codeqa.answering.overview import Overview
 from codeqa.context.blocks import chunk_id
 from codeqa.types import Chunk, ContextBlock, Hit, Unit
 
+WORDS_ONLY = (
+    "Without an embedding the words of a question are looked for as they stand: use those of "
+    "the code, in its language."
+)
 INTRODUCTION = "*Without a language model, this is what the code itself says.*"
 CACHED_SHOWN = 3
 
@@ -68,15 +72,21 @@ def _weak(evidence: Evidence) -> str:
     missing = ", ".join(f"“{escape(word)}”" for word in evidence.missing)
     lacks = f" Nothing that was found holds {missing}." if missing else ""
     hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
+    words = "" if _has_vectors(evidence) else WORDS_ONLY
     return joined(
         [
             f"**The evidence is weak.** No definition or section matches enough of the question "
             f"to answer it.{lacks}",
             "The nearest that there is:",
             "\n".join(one_line(hit) for hit in hits),
+            words,
             _searched(evidence),
         ]
     )
+
+
+def _has_vectors(evidence: Evidence) -> bool:
+    return any(channel.startswith("vector") for channel in evidence.channels)
 
 
 def _nothing(evidence: Evidence) -> str:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 from codeqa.answering.evidence import Evidence, Finding, Use
-from codeqa.answering.excerpt import excerpt, first_sentence, whole
+from codeqa.answering.excerpt import (
+    EXCERPT_LINES,
+    excerpt,
+    first_sentence,
+    leading_doc,
+    signature_lines,
+    whole,
+)
 from codeqa.answering.markdown import cite, code_block, code_span, inline, joined, prose, quote
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit
 
@@ -15,12 +23,15 @@ LIKELY = 0.6
 MEMBERS = 16
 """Members of a class that are named."""
 SIGNATURE_LINES = 14
-"""A longer signature is the code itself and is shown as such."""
+"""A longer signature is shown by its beginning and its end."""
+FIRST_LINES = 24
+"""Lines of code shown of the best unit, if it is a method; else `EXCERPT_LINES`."""
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
 AFTER_DESCRIPTION = (
     ":param", ":return", ":rtype", ":raise", "@param", "@return", "@throws", "@since", "@author",
     "@see",
 )  # fmt: skip
+_BODY_MARK = re.compile(r"\s*[:{]\s*$")
 _RECEIVER = re.compile(r"^func\s*\([^)]*\)\s*")
 LIST_HEADINGS = frozenset(
     {"Args", "Arguments", "Parameters", "Returns", "Raises", "Yields", "Attributes"}
@@ -33,11 +44,13 @@ def finding_section(finding: Finding, evidence: Evidence) -> str:
     if unit.kind in TEXT_KINDS:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
     body = [_heading(unit, evidence)]
+    first = finding is evidence.findings[0] and unit.is_method
+    limit = FIRST_LINES if first else EXCERPT_LINES
     small = whole(unit)
     if small:
         body.append(code_block(small.code, unit.language))
     else:
-        body += [_signature(unit), _doc(unit), *_lines(unit, evidence), _members(unit)]
+        body += [_signature(unit), _doc(unit), *_lines(unit, evidence, limit), _members(unit)]
     body.append(_uses(finding, evidence))
     return joined(body)
 
@@ -58,10 +71,12 @@ def _title(unit: Unit) -> str:
 
 
 def _signature(unit: Unit) -> str:
-    signature = unit.signature.strip("\n")
-    if not signature or signature.count("\n") >= SIGNATURE_LINES:
-        return ""
-    return code_block(signature, unit.language)
+    lines = signature_lines(unit) or unit.signature.strip("\n").split("\n")
+    if len(lines) > SIGNATURE_LINES:
+        margin = lines[1][: len(lines[1]) - len(lines[1].lstrip())]
+        lines = [*lines[: SIGNATURE_LINES - 3], f"{margin}…", *lines[-1:]]
+    signature = _BODY_MARK.sub("", textwrap.dedent("\n".join(lines)).strip("\n"))
+    return code_block(signature, unit.language) if signature else ""
 
 
 def _doc(unit: Unit) -> str:
@@ -80,12 +95,13 @@ def _description(doc: str) -> str:
     return "\n".join(lines)
 
 
-def _lines(unit: Unit, evidence: Evidence) -> list[str]:
-    shown = excerpt(unit, evidence.query.words)
+def _lines(unit: Unit, evidence: Evidence, limit: int = EXCERPT_LINES) -> list[str]:
+    shown = excerpt(unit, evidence.query.words, limit)
     if shown is None:
         return []
     place = cite(unit.path, shown.start, shown.end)
-    return [f"The lines that matter {place}:", code_block(shown.code, unit.language)]
+    label = "The lines that matter" if shown.matches else "It begins with"
+    return [f"{label} {place}:", code_block(shown.code, unit.language)]
 
 
 def _members(unit: Unit) -> str:
@@ -147,6 +163,8 @@ def _sure(confidence: float) -> str:
 
 def one_line(hit: Hit) -> str:
     unit = hit.unit
-    told = first_sentence(unit.doc_comment)
-    about = f": {inline(told)}" if told else ""
+    told = inline(first_sentence(leading_doc(unit)))
+    if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
+        told = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
+    about = f": {told}" if told else ""
     return f"- {_title(unit)} {cite(unit.path, unit.start_line, unit.end_line)}{about}"

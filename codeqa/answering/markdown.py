@@ -31,6 +31,8 @@ _ROLE_TARGET = re.compile(r"`~?([^`<]+?)(?:\s*<[^`>]*>)?`")
 _IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
 _REFERENCE = re.compile(r"\[([^\[\]\n]+)\]\[[^\[\]\n]*\]|(?<=`)_{1,2}(?![\w`])")
 _DEFINITION = re.compile(r"\s{0,3}\[[^\[\]\n]+\]:\s+\S")
+_LABEL = re.compile(r"^\s{0,3}\[([^\[\]\n]+)\]:\s+\S", re.MULTILINE)
+_SHORTCUT = re.compile(r"(?<![\]\[!\w])\[([^\[\]\n]+)\](?![\[(:])")
 _CODE_DIRECTIVE = re.compile(r"\s*\.\. (?:code-block|code|sourcecode|highlight)::\s*([\w+#.-]*)")
 _OPTION = re.compile(r"\s+:[a-z-]+:(?:\s|$)")
 _TAGS = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<!--.*?-->")
@@ -110,7 +112,8 @@ def prose(text: str, *, lines: int = QUOTED_LINES, characters: int = QUOTED_CHAR
     """
     blocks: list[str] = []
     used_lines = used_characters = 0
-    for block in _blocks(clean(text).expandtabs(4).split("\n")):
+    text = _plain_references(clean(text).expandtabs(4))
+    for block in _blocks(text.split("\n")):
         height = block.count("\n") + 1
         if blocks and (used_lines + height > lines or used_characters + len(block) > characters):
             while blocks and blocks[-1].startswith("**") and blocks[-1].endswith("**"):
@@ -123,6 +126,12 @@ def prose(text: str, *, lines: int = QUOTED_LINES, characters: int = QUOTED_CHAR
         used_lines += height
         used_characters += len(block)
     return "\n\n".join(blocks)
+
+
+def _plain_references(text: str) -> str:
+    """`[Jinja]` as `Jinja` where `text` itself defines what it links to."""
+    defined = frozenset(label.lower() for label in _LABEL.findall(text))
+    return _SHORTCUT.sub(lambda m: m[1] if m[1].lower() in defined else m[0], text)
 
 
 def pieces(markdown: str) -> Iterator[str]:
@@ -166,6 +175,8 @@ def _blocks(lines: list[str]) -> Iterator[str]:
             yield items
         else:
             index, paragraph, underlined = _paragraph(lines, index)
+            if paragraph.endswith("::"):  # reStructuredText: code follows
+                paragraph = paragraph[:-1]
             text = inline(paragraph).strip()
             if text:
                 yield f"**{text}**" if underlined else text

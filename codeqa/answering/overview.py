@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codeqa.store import FileRecord, Filter, Tables
+from codeqa.answering.excerpt import leading_doc
+from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.types import TEXT_KINDS, Unit
 
 README_NAMES = ("README", "readme", "Readme")
@@ -53,7 +54,7 @@ class Overview:
 
 def overview_of(tables: Tables) -> Overview:
     """Read README, manifest and module heads; no model of the code is needed for it."""
-    files = [record for record in tables.files() if record.status == "indexed"]
+    files = [record for record in tables.files() if record.status == INDEXED]
     source = [record for record in files if record.role == "source"] or files
     prefix = _opened(source)
     folders = _folders(files, prefix)
@@ -114,10 +115,11 @@ def _folders(files: Iterable[FileRecord], prefix: str) -> list[Folder]:
         rest = record.path[len(base) :]
         folder = base + rest.split("/", 1)[0] + "/" if "/" in rest else base
         groups.setdefault(folder or "./", []).append(record)
-    found = [
-        Folder(path, len(own), Counter(r.language for r in own).most_common(1)[0][0])
-        for path, own in groups.items()
-    ]
+    found = []
+    for path, own in groups.items():
+        code = [r for r in own if r.role == "source" and r.language] or own
+        language = Counter(r.language for r in code).most_common(1)[0][0]
+        found.append(Folder(path, len(own), language))
     if prefix:
         found.sort(key=lambda folder: (not folder.path.startswith(prefix), -folder.files))
     else:
@@ -140,15 +142,19 @@ def _about(folder: str, heads: Iterable[Unit]) -> Unit | None:
             and unit.path.startswith(base)
             and "/" not in rest
             and unit.kind == "module"
-            and unit.doc_comment
+            and leading_doc(unit)
         ):
             return unit
     return None
 
 
 def _entries(tables: Tables, source: Iterable[FileRecord]) -> list[Unit]:
-    """The first unit of each file whose name says that a program starts there."""
+    """The first unit of each file whose name says that a program starts there.
+
+    Not those much deeper than the first: a `main.py` far down is a part of something.
+    """
     paths = [r.path for r in source if r.path.rpartition("/")[2] in _ENTRIES]
     paths.sort(key=lambda path: (path.count("/"), path))
+    paths = [path for path in paths if path.count("/") <= paths[0].count("/") + 1]
     first = [tables.in_file(path)[:1] for path in paths[:4]]
     return [unit for units in first for unit in units]

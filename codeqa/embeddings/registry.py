@@ -174,7 +174,10 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
 
 
 def query_embedding(settings: Settings, name: str) -> Embedding | None:
-    """The embedding called `name` for questions, when it is the fast or the chosen one."""
+    """The embedding called `name` for questions, when it is the fast or the chosen one.
+
+    Raises as `chosen_embedding` does when it is the chosen one.
+    """
     if settings.embedding == name:
         return chosen_embedding(settings)
     fast = fast_embedding()

@@ -1,28 +1,30 @@
-"""One repository's index: running, watching and describing its indexing."""
+"""Runs the indexing of one repository, in the foreground or behind a page."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from pathlib import Path
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
-from codeqa.errors import CodeQAError, EmbeddingError, IndexMissingError
+from codeqa.errors import CodeQAError, EmbeddingError, IndexMissingError, StorageError
 from codeqa.indexing.build import CancelledError, Outcome, build
 from codeqa.indexing.fingerprint import parser_fingerprint
-from codeqa.indexing.lock import Holder, hold, holder_of
+from codeqa.indexing.lock import Holder, hold
 from codeqa.indexing.memory import peak_memory_meter
 from codeqa.indexing.plan import Plan, make_plan
-from codeqa.indexing.record import Recorder, read_record
+from codeqa.indexing.record import Recorder
 from codeqa.indexing.refine import refine
+from codeqa.indexing.status import INTERRUPTED, count_reasons, read_status
 from codeqa.parsing.walk import walk
 from codeqa.settings import Settings
 from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
-from codeqa.store.records import SKIPPED, Counts, FileRecord
+from codeqa.store.records import SKIPPED, FileRecord
 from codeqa.store.tables import Tables
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
@@ -94,7 +96,11 @@ class Indexer:
         cancelled: Callable[[], bool],
     ) -> tuple[Writer, Outcome, Plan, dict[str, FileRecord]]:
         progress(Progress("looking at files", 0, 0))
-        found = walk(self.location.root, max_file_bytes=self.settings.max_file_bytes)
+        own = [self.settings.data_dir]
+        if self.location.tables_are_local:
+            tables = Path(self.location.tables)
+            own += [tables.parent, tables]
+        found = walk(self.location.root, max_file_bytes=self.settings.max_file_bytes, own=own)
         parser, vector = parser_fingerprint(), record_of(fast)
         writer = Writer.open(self.location, parser, vector, rebuild=full)
         manifest = writer.manifest()
@@ -134,7 +140,7 @@ class Indexer:
             unchanged=outcome.unchanged,
             replaced=sum(1 for record in files if record.replaced),
             broken=sum(1 for record in files if record.broken),
-            skipped=_reasons(files),
+            skipped=count_reasons(files),
             seconds=seconds,
             bytes_on_disk=local_bytes(self.location),
             peak_memory=memory,
@@ -166,41 +172,7 @@ class Indexer:
 
     def status(self) -> IndexStatus:
         """What the index holds and what any process is doing with it now."""
-        held = holder_of(self.location) is not None
-        record = read_record(self.location)
-        empty = IndexStatus(str(self.location.root), self.location.name, "missing")
-        try:
-            tables = Tables.open(self.location)
-            meta, counts, files = tables.meta(), tables.counts(), tables.files()
-        except IndexMissingError:
-            state = "indexing" if held else ("failed" if record.error else "missing")
-            return replace(empty, state=state, progress=record.progress, error=record.error)
-        except CodeQAError as failure:
-            state = "indexing" if held else "failed"
-            return replace(empty, state=state, progress=record.progress, error=str(failure))
-        state, error = _state(held, record.state, record.error, meta.complete, meta.dirty)
-        embedding, embedded = self._embedding(tables, counts)
-        return IndexStatus(
-            repository=str(self.location.root),
-            name=self.location.name,
-            state=state,
-            files=counts.files,
-            units=counts.units,
-            references=counts.references,
-            embedded=embedded,
-            embedding=embedding,
-            skipped=_reasons(files),
-            updated_at=meta.updated_at,
-            progress=record.progress if held else None,
-            error=error,
-        )
-
-    def _embedding(self, tables: Tables, counts: Counts) -> tuple[str, int]:
-        meta = tables.meta()
-        if self.settings.embedding:
-            same = meta.refined is not None and meta.refined.name == self.settings.embedding
-            return self.settings.embedding, counts.refined if same else 0
-        return (meta.vector.name, counts.embedded) if meta.vector else ("", 0)
+        return read_status(self.settings, self.location)
 
     def skipped(self) -> list[Skipped]:
         """Files that are not indexed, each with its reason, by path."""
@@ -231,25 +203,19 @@ def _recorded(recorder: Recorder) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, CancelledError):
-        recorder.state("failed", "The last run was interrupted; the next one completes it.")
+        recorder.state("failed", INTERRUPTED)
         raise
     except CodeQAError as error:
         recorder.state("failed", str(error))
         raise
     except Exception as error:
+        if os.strerror(errno.ENOSPC) in str(error):  # LanceDB raises RuntimeError for it
+            full = StorageError(
+                "The disk that holds the index is full.",
+                "Free some space and index again; what was committed is kept.",
+            )
+            recorder.state("failed", str(full))
+            raise full from error
         recorder.state("failed", f"Unexpected {type(error).__name__}: {error}.")
         raise
     recorder.state("ready")
-
-
-def _state(held: bool, state: str, error: str, complete: bool, dirty: bool) -> tuple[str, str]:
-    if held:
-        return (state if state in ("indexing", "refining") else "indexing"), ""
-    if state in ("indexing", "refining") or (dirty and not error):
-        error = "The last run was interrupted; the next one completes it."
-    return ("ready" if complete else "failed"), error
-
-
-def _reasons(files: list[FileRecord]) -> dict[str, int]:
-    counted = Counter(file.reason for file in files if file.status == SKIPPED)
-    return dict(counted.most_common())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codeqa.parsing.roles import role_of
 from codeqa.parsing.walk import FileEntry, Walk
-from codeqa.store.records import INDEXED, SKIPPED, FileRecord
+from codeqa.store.records import SKIPPED, FileRecord
 
 TIME_RESOLUTION_NS = 2_000_000_000
 """Coarsest step of file times in use (FAT). A file that changed so shortly before it was
@@ -61,8 +61,3 @@ def make_plan(found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int) 
     present.update(item.path for item in found.skipped)
     removed = sorted(path for path in manifest if path not in present)
     return Plan(tuple(read), known, tuple(removed), tuple(skipped), unchanged)
-
-
-def has_rows(record: FileRecord | None) -> bool:
-    """Whether units or edges of the file may be in the tables."""
-    return record is not None and record.status == INDEXED

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from codeqa.embeddings import Embedding
 from codeqa.indexing.build import CancelledError
 from codeqa.store.meta import record_of
+from codeqa.store.refined import finish_refined, prepare_refined, texts_of, write_refined
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
 
@@ -28,14 +29,14 @@ def refine(
     """
     record = record_of(embedding)
     assert record is not None
-    lacking = writer.prepare_refined(record)
+    lacking = prepare_refined(writer, record)
     total = sum(len(ids) for ids in lacking.values())
     done = 0
     if total:
         progress(Progress("embedding", 0, total, embedding.name))
     for table, ids in lacking.items():
         for first in range(0, len(ids), COMMIT_ROWS):
-            part, texts = writer.texts(table, ids[first : first + COMMIT_ROWS])
+            part, texts = texts_of(writer, table, ids[first : first + COMMIT_ROWS])
             made = []
             for at in range(0, len(texts), batch):
                 if cancelled():
@@ -43,7 +44,7 @@ def refine(
                 made.append(embedding.embed_passages(texts[at : at + batch]))
                 done += len(made[-1])
                 progress(Progress("embedding", done, total, embedding.name))
-            writer.write_refined(table, part, made)
+            write_refined(writer, table, part, made)
     if total:
-        writer.finish_refined()
+        finish_refined(writer)
     return total

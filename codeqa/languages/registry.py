@@ -46,7 +46,6 @@ class Language:
     queries: tuple[str, ...] = ()
     comment_nodes: tuple[str, ...] = ()
     attribute_nodes: tuple[str, ...] = ()
-    doc_style: str = "comment"
     separator: str = "."
     class_like: frozenset[str] = CLASS_LIKE
     constructor_names: frozenset[str] = frozenset()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from pathlib import Path
 
 from codeqa.parsing.git import (
@@ -27,6 +28,10 @@ GIT_IGNORE = b".gitignore"
 
 MAX_GIT_CALLS = 200
 """Nested repositories that git itself lists; a tree with more is walked by us."""
+
+GIT_SECONDS = 60.0
+"""For all calls of one walk: git lists 20,000 files in some 30 ms; a minute means that
+something holds it, as a pipe in the place of a configuration file does."""
 
 TOOL_FOLDERS = frozenset(
     b"__pycache__ .pytest_cache .venv .git .idea venv node_modules .vscode .github .gitlab "
@@ -57,13 +62,16 @@ def all_names(root: Path, use_git: bool, skipped: list[Skipped]) -> Names:
     names: Names = {}
     waiting = [b""]
     calls = 0
+    until = time.monotonic() + GIT_SECONDS
     while waiting:
         base = waiting.pop()
         folder = top + b"/" + base if base else top
         listed = None
-        if git is not None and calls < MAX_GIT_CALLS and (base or _work_tree(folder)):
+        left = until - time.monotonic()
+        may_ask = git is not None and calls < MAX_GIT_CALLS and left > 0
+        if git is not None and may_ask and (base or _work_tree(folder)):
             calls += 1
-            listed = list_files(git, Path(os.fsdecode(folder)))
+            listed = list_files(git, Path(os.fsdecode(folder)), left)
         if listed is not None and (listed or base):
             found, nested = _split_nested(folder, listed, base, skipped)
         else:

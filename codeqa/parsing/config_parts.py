@@ -7,6 +7,7 @@ one part without a name, and is then cut by lines.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -90,12 +91,13 @@ def _by_keys(lines: list[str], keys: list[_Key]) -> list[Part]:
     if not keys:
         return parts_below([], lines)
     outermost = [key for key in keys if key.indent == keys[0].indent]
+    places = [key.line for key in keys]
     headings: list[Heading] = []
     ends = [key.line for key in outermost[1:]] + [len(lines) + 1]
     for key, end in zip(outermost, ends, strict=True):
         headings.append(Heading(_with_comments(lines, key.line, "#"), 1, key.title))
         if end - key.line > CHUNK_SIZE:
-            below = [inner for inner in keys if key.line < inner.line < end]
+            below = keys[bisect_right(places, key.line) : bisect_left(places, end)]
             headings += [
                 Heading(_with_comments(lines, inner.line, "#"), 2, inner.title)
                 for inner in below

@@ -230,7 +230,7 @@ def _set_kind(definition: Definition, parent: Definition | None, language: Langu
     if kind == "method":
         owner = definition.owner or (parent.name if parent else "")
         if definition.name in language.constructor_names or (
-            language.class_named_constructors and owner and definition.name == _last(owner)
+            language.class_named_constructors and owner and definition.name == last_word(owner)
         ):
             definition.kind = "constructor"
 
@@ -259,7 +259,8 @@ def _is_owner(parent: Definition | None, language: Language) -> bool:
     return parent is not None and (parent.kind == SCOPE or parent.kind in language.class_like)
 
 
-def _last(name: str) -> str:
+def last_word(name: str) -> str:
+    """The last part of a qualified name."""
     return name.replace("::", ".").rsplit(".", 1)[-1]
 
 

@@ -97,6 +97,8 @@ def _collect(
             found.definitions.add(index, kind, capture, captures)
         elif role == grammars.SCOPE:
             found.definitions.add(index, kind or "scope", capture, captures)
+        elif role == grammars.OUTER:
+            found.definitions.widen(captures)
         elif role == grammars.IMPORT:
             found.imports.add(captures)
         elif role == grammars.VARIABLE:

@@ -16,9 +16,6 @@ import os
 import subprocess
 from pathlib import Path
 
-TIMEOUT_SECONDS = 60.0
-"""git lists 20,000 files in some 30 ms; a minute means that something holds it."""
-
 _CONFIG = (
     "core.fsmonitor=false",
     f"core.hooksPath={os.devnull}",
@@ -58,12 +55,12 @@ def find_git(root: Path) -> str | None:
     return None
 
 
-def list_files(git: str, folder: Path) -> list[bytes] | None:
+def list_files(git: str, folder: Path, seconds: float) -> list[bytes] | None:
     """Names under `folder` that git tracks or would track, relative to it, unsorted.
 
     Names of nested repositories end in `/`; submodules are listed by their bare name;
     files that are tracked but gone are still named. None: git refuses (another user's
-    repository, a broken one, no work tree) or takes too long.
+    repository, a broken one, no work tree) or takes longer than `seconds`.
     """
     command = [git, "--no-pager", "-C", str(folder)]
     for setting in _CONFIG:
@@ -77,7 +74,7 @@ def list_files(git: str, folder: Path) -> list[bytes] | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=TIMEOUT_SECONDS,
+            timeout=seconds,
             check=False,
         )
     except (OSError, subprocess.SubprocessError, ValueError):

@@ -79,10 +79,17 @@ class Collector:
     def imports(self) -> Iterator[Import]:
         """Every import with the modules of the groups around it, in source order."""
         separator = self._language.import_separator
+        groups = iter(sorted(self._groups))
+        upcoming = next(groups, None)
+        around: list[tuple[int, str]] = []
+        """End and prefix of the groups that are open, outer before inner."""
         for start, module, name, alias in sorted(self._found.values()):
-            parts = [
-                prefix for first, last, prefix in sorted(self._groups) if first <= start < last
-            ]
+            while upcoming is not None and upcoming[0] <= start:
+                _leave(around, upcoming[0])
+                around.append(upcoming[1:])
+                upcoming = next(groups, None)
+            _leave(around, start)
+            parts = [prefix for _, prefix in around]
             if name in ("self", "this") and parts and not module:  # Rust: `use a::{self}`
                 module, _, name = separator.join(parts).rpartition(separator)
             else:
@@ -136,6 +143,12 @@ class Bindings:
         if name:
             return f"{module}{self._join}{name}" if module else name
         return f"{module}{self._join}{rest}" if rest else module
+
+
+def _leave(groups: list[tuple[int, str]], offset: int) -> None:
+    """Drop the groups that end before `offset`."""
+    while groups and groups[-1][0] <= offset:
+        groups.pop()
 
 
 def _last_word(module: str, separator: str) -> str:

@@ -1,28 +1,18 @@
-"""Parsing many files in worker processes.
-
-The workers are plain child processes rather than `multiprocessing`'s: those import the
-caller's main module again, and start with the working directory on their import path, so
-that `codeqa index .` inside a hostile repository would run its `multiprocessing.py`.
-"""
+"""Parsing many files in worker processes: which worker gets what, and what comes back."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, Queue
-from typing import IO, Any
+from typing import Any
 
-from codeqa.errors import RepositoryError
+from codeqa.parsing.crew import Crew
 from codeqa.parsing.walk import FileEntry
-from codeqa.parsing.worker import PARSER_FAILED, READY, Outcome, receive, send, unpack
+from codeqa.parsing.worker import PARSER_FAILED, READY, Outcome, unpack
 from codeqa.types import ParsedFile, Skipped
 
 SECONDS_PER_FILE = 30.0
@@ -34,16 +24,8 @@ BATCH_PATH_BYTES = 8_192
 """A worker is sent at most two batches ahead: little is lost when it dies, and the two
 always fit a pipe's buffer, so that sending never waits."""
 
-SECONDS_TO_START = 60.0
-"""Imports and grammars take 0.2 s; a loaded machine takes longer."""
-
 FILES_PER_WORKER = 16
 """Fewer files do not pay for starting another worker (some 0.2 s)."""
-
-_BOOT = (
-    "import sys; sys.path[:] = sys.argv[1].split({separator!r}); "
-    "from codeqa.parsing.worker import main; main()"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +53,6 @@ class FileResult:
         """The file as a skipped one, when it is."""
         return Skipped(self.path, self.reason) if self.reason else None
 
-    @property
-    def replaced_bytes(self) -> int:
-        """Bytes that were not UTF-8."""
-        return self.parsed.replaced_bytes if self.parsed else 0
-
 
 def parse_many(
     root: Path,
@@ -100,16 +77,14 @@ def parse_many(
     if not waiting:
         return
     count = max(1, min(workers, -(-len(waiting) // FILES_PER_WORKER)))
-    crew = _Crew((os.fspath(root), max_file_bytes, seconds_per_file, packer), count)
+    crew = Crew((os.fspath(root), max_file_bytes, seconds_per_file, packer), count)
     try:
         yield from _serve(crew, waiting, known or {})
     finally:
         crew.close()
 
 
-def _serve(
-    crew: _Crew, waiting: deque[FileEntry], known: Mapping[str, str]
-) -> Iterator[FileResult]:
+def _serve(crew: Crew, waiting: deque[FileEntry], known: Mapping[str, str]) -> Iterator[FileResult]:
     while waiting or crew.busy:
         for worker in crew.workers:
             while waiting and worker.batches < 2:
@@ -154,153 +129,3 @@ def _next_batch(waiting: deque[FileEntry]) -> list[FileEntry]:
             break
         batch.append(waiting.popleft())
     return batch
-
-
-@dataclass(slots=True, eq=False)
-class _Worker:
-    process: subprocess.Popen[bytes]
-    since: float
-    """When its current file began."""
-    ready: bool = False
-    """Has said so; before, it has all its imports to do."""
-    assigned: deque[list[FileEntry]] = field(default_factory=deque)
-
-    @property
-    def batches(self) -> int:
-        return len(self.assigned)
-
-    @property
-    def unanswered(self) -> list[FileEntry]:
-        return [entry for batch in self.assigned for entry in batch]
-
-    def assign(self, batch: list[FileEntry], known: Mapping[str, str]) -> None:
-        if not self.assigned:
-            self.since = time.monotonic()
-        self.assigned.append(batch)
-        # A worker that died meanwhile is noticed by its reader.
-        with suppress(OSError, ValueError):
-            assert self.process.stdin is not None
-            send(
-                self.process.stdin,
-                tuple((entry.path, known.get(entry.path, "")) for entry in batch),
-            )
-
-    def begin(self) -> None:
-        self.since = time.monotonic()
-        self.ready = True
-
-    def answered(self) -> None:
-        self.since = time.monotonic()
-        del self.assigned[0][0]
-        if not self.assigned[0]:
-            self.assigned.popleft()
-
-
-class _Crew:
-    """The worker processes, each with a thread that reads its answers into one queue."""
-
-    def __init__(self, start: tuple[str, int, float, str], count: int) -> None:
-        self._start = start
-        self._seconds = start[2]
-        self.packs = bool(start[3])
-        # Bounded: a slow consumer stops the workers instead of filling the memory.
-        self._answers: Queue[tuple[_Worker, Any]] = Queue(maxsize=4 * count)
-        self._closing = False
-        self.workers: list[_Worker] = []
-        try:
-            for _ in range(count):
-                self.workers.append(self._hire())
-        except OSError as error:
-            self.close()
-            raise RepositoryError(f"No worker process starts: {error.strerror}.") from None
-
-    @property
-    def busy(self) -> bool:
-        return any(worker.assigned for worker in self.workers)
-
-    def answer(self) -> tuple[_Worker, Any] | None:
-        """The next outcome; (worker, None) for a worker that ended; None to look again."""
-        try:
-            return self._answers.get(timeout=0.5)
-        except Empty:
-            now = time.monotonic()
-            for worker in self.workers:
-                limit = self._seconds if worker.ready else SECONDS_TO_START
-                if worker.assigned and now - worker.since > limit:
-                    worker.process.kill()  # its reader then reports the end
-                    worker.since = now
-            return None
-
-    def forgive(self, seconds: float) -> None:
-        """Time that the consumer took is not the workers' fault."""
-        for worker in self.workers:
-            worker.since += seconds
-
-    def replace(self, worker: _Worker) -> None:
-        _end(worker.process)
-        if not worker.ready:
-            raise RepositoryError(
-                "The parsing processes end as soon as they are started.",
-                "`codeqa doctor` says what is missing.",
-            )
-        self.workers[self.workers.index(worker)] = self._hire()
-
-    def close(self) -> None:
-        self._closing = True
-        for worker in self.workers:
-            _end(worker.process)
-        with suppress(Empty):
-            while True:  # a reader may wait for room
-                self._answers.get_nowait()
-
-    def _hire(self) -> _Worker:
-        # The same import path as here, without the entry that means "working directory".
-        path = [entry for entry in sys.path if Path(entry).is_absolute()]
-        package_parent = str(Path(__file__).resolve().parents[2])
-        if package_parent not in path:
-            path.append(package_parent)
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-c",
-                _BOOT.format(separator=os.pathsep),
-                os.pathsep.join(path),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=Path(sys.executable).parent,
-            # Ctrl-C reaches the parent alone, which then ends its workers.
-            start_new_session=True,
-        )
-        worker = _Worker(process, time.monotonic())
-        assert process.stdin is not None and process.stdout is not None
-        with suppress(OSError):
-            send(process.stdin, self._start)
-        threading.Thread(
-            target=self._read, args=(worker, process.stdout), name="codeqa-parse", daemon=True
-        ).start()
-        return worker
-
-    def _read(self, worker: _Worker, stream: IO[bytes]) -> None:
-        outcome: Any = READY
-        with stream:
-            while outcome is not None:
-                try:
-                    outcome = receive(stream)
-                except (OSError, ValueError, EOFError, TypeError):
-                    outcome = None
-                if self._closing:
-                    return
-                self._answers.put((worker, outcome))
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(OSError):
-        process.kill()
-    with suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
-    with suppress(subprocess.SubprocessError):
-        process.wait(timeout=10)

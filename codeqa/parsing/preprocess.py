@@ -35,7 +35,7 @@ def preprocess(
     """
     root = Path(repo)
     settings = settings or load_settings(root)
-    found = walk(root, max_file_bytes=settings.max_file_bytes)
+    found = walk(root, max_file_bytes=settings.max_file_bytes, own=[settings.data_dir])
     left_out = skipped if skipped is not None else []
     left_out.extend(found.skipped)
     total = len(found.files)

@@ -40,8 +40,13 @@ def read_file(root: Path, path: str, *, max_bytes: int = 0) -> bytes:
         data, _ = read_with_status(root, path, max_bytes=max_bytes)
     except OSError as error:
         if error.errno in _REFUSED:
-            raise NotFoundError(f"There is no file {path!r} in the repository.") from None
-        raise RepositoryError(f"{path} cannot be read: {error.strerror}.") from None
+            raise NotFoundError(
+                f"There is no file {path!r} in the repository.",
+                "It may have been deleted or moved: index again.",
+            ) from None
+        raise RepositoryError(
+            f"{path} cannot be read: {error.strerror}.", "Check its size and its permissions."
+        ) from None
     return data
 
 

@@ -17,11 +17,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import deque
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
-from codeqa.parsing.definitions import FILE, NAMESPACE, SCOPE, Definition, clean_name
+from codeqa.parsing.definitions import (
+    FILE,
+    NAMESPACE,
+    SCOPE,
+    Definition,
+    clean_name,
+    last_word,
+)
 from codeqa.parsing.imports import WILDCARD, Bindings, Import
 from codeqa.parsing.source import Source
 from codeqa.types import METHOD_KINDS, Reference
@@ -31,6 +39,10 @@ if TYPE_CHECKING:
 
 ENCLOSED, SAME_FILE, INHERITED, TYPED, OVERLOADED = 1.0, 0.95, 0.9, 0.85, 0.8
 BARE_MEMBER = 0.5
+
+MAX_BASES = 100
+"""Base classes that are looked through for one inherited name; a chain of thousands is made up
+to take time."""
 
 CLASS_MARK = "#"
 """Before the class of a receiver, in `module`, where the address alone does not name it:
@@ -164,7 +176,7 @@ class Resolver:
             target, confidence = self._inherited(owner, name)
             if target is not None or receiver in _BASES:
                 return ("", target, confidence)
-            return (CLASS_MARK + _last_word(owner), None, 0.0)
+            return (CLASS_MARK + last_word(owner), None, 0.0)
         if name in self._names and (found := self._owned.get(receiver, {}).get(name)):
             return ("", *self._pick(found, SAME_FILE))
         if type_name := self._type_of(receiver, scope):
@@ -175,7 +187,7 @@ class Resolver:
 
     def _place_of(self, type_name: str) -> str:
         """Where a receiver's class comes from, so that other files can tell it."""
-        module, word = self._bindings.receiver(type_name), _last_word(type_name)
+        module, word = self._bindings.receiver(type_name), last_word(type_name)
         if module and self.language.import_separator:
             return module
         return "" if word in self.language.builtins else f"{module}{CLASS_MARK}{word}"
@@ -199,9 +211,9 @@ class Resolver:
     def _inherited(self, owner: str, name: str) -> tuple[Definition | None, float]:
         if name not in self._names:
             return (None, 0.0)
-        waiting, seen = list(self._bases.get(owner, ())), {owner}
-        while waiting:
-            base = waiting.pop(0)
+        waiting, seen = deque(self._bases.get(owner, ())), {owner}
+        while waiting and len(seen) <= MAX_BASES:
+            base = waiting.popleft()
             if base in seen:
                 continue
             seen.add(base)
@@ -336,22 +348,12 @@ def _suited(found: list[Definition] | None, kind: str) -> list[Definition]:
     return [one for one in found if one.kind not in METHOD_KINDS or kind == "use"]
 
 
-def _last_word(name: str) -> str:
-    return name.replace("::", ".").rsplit(".", 1)[-1]
-
-
 def _is_self(receiver: str, scope: Definition | None) -> bool:
     while scope is not None:
         if scope.self_name:
             return scope.self_name == receiver
         scope = scope.parent
     return False
-
-
-def _enclosing_class(scope: Definition | None) -> Definition | None:
-    while scope is not None and (scope.kind in METHOD_KINDS or scope.kind in (NAMESPACE, FILE)):
-        scope = scope.parent
-    return scope
 
 
 def _owner_of(scope: Definition | None) -> str:

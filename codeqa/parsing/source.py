@@ -37,11 +37,6 @@ class Source:
         """1-based line of a byte offset."""
         return bisect_right(self.line_starts, offset)
 
-    def begins_line(self, offset: int, line: int) -> bool:
-        """Whether only blanks stand before `offset` on its line."""
-        start = self.line_starts[line - 1]
-        return offset == start or self.data[start:offset].isspace()
-
     def span(self, first: int, last: int) -> str:
         """Exact text of the lines `first`..`last`."""
         return "\n".join(self.lines[first - 1 : last])

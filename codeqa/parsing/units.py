@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from codeqa.languages import Language
+from codeqa.parsing.chunks import CHUNK_SIZE
 from codeqa.parsing.definitions import Definition
 from codeqa.parsing.docs import Leading, comment_text, docstring_text, is_licence
 from codeqa.parsing.identity import unit_id
 from codeqa.parsing.source import Source
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
-
-MAX_CHUNK_LINES = 50
-"""Lines of a piece of top-level code."""
 
 MIN_CHUNK_LINES = 3
 """A gap between definitions with fewer lines that are not blank is no unit, unless one of
@@ -88,7 +86,8 @@ def _unit(
         doc = docstring_text(definition.doc)
     elif definition.comments:
         doc = _comments(source, definition.comments)
-    head_end, constructor, methods = 0, "", []
+    head_end, constructor = 0, ""
+    methods: dict[str, None] = {}  # distinct: one `attr_accessor` makes several alike
     if definition.kind not in METHOD_KINDS:
         own = members.get(definition.inner_name, ())
         declared = {member.name for member in own if not member.owner}
@@ -104,8 +103,8 @@ def _unit(
                 signature = _signature(leading, member)
                 if member.kind == "constructor":
                     constructor = constructor or signature
-                elif signature not in methods:  # one `attr_accessor` makes several
-                    methods.append(signature)
+                else:
+                    methods[signature] = None
     return Unit(
         path, language.name, definition.kind, definition.name, definition.qualified_name,
         source.span(definition.first_line, definition.last_line),
@@ -199,10 +198,10 @@ def _is_part(definition: Definition, source: Source) -> bool:
 
 
 def _pieces(source: Source, first: int, last: int, head: bool) -> Iterator[tuple[int, int]]:
-    """Cut a gap into pieces of at most `MAX_CHUNK_LINES`, at a blank line when there is one."""
+    """Cut a gap into pieces of at most `CHUNK_SIZE`, at a blank line when there is one."""
     lines = source.lines
     while first <= last:
-        end = min(first + MAX_CHUNK_LINES - 1, last)
+        end = min(first + CHUNK_SIZE - 1, last)
         if end < last:
             blank = next((n for n in range(end, first + 20, -1) if not lines[n - 1].strip()), 0)
             end = blank or end

@@ -45,16 +45,21 @@ class Walk:
     skipped: tuple[Skipped, ...]
 
 
-def walk(root: Path, *, max_file_bytes: int, use_git: bool = True) -> Walk:
+def walk(
+    root: Path, *, max_file_bytes: int, use_git: bool = True, own: Iterable[Path] = ()
+) -> Walk:
     """List the files of `root` that are to be indexed, and those that are not with the reason.
 
     `root` may be a work tree, a folder inside one, or any other folder. What git ignores is
-    normal and not listed. Raises UsageError when `root` is no folder, RepositoryError when
-    it cannot be read.
+    normal and not listed. What CodeQA writes itself, the folders `own`, is left out where it
+    lies below `root`: every run would find it changed. Raises UsageError when `root` is no
+    folder, RepositoryError when it cannot be read.
     """
     top = checked_root(root)
     skipped: list[Skipped] = []
     names = all_names(top, use_git, skipped)
+    for folder in own:
+        names = _without_folder(top, folder, names, skipped)
     kept = _without_own_ignores(top, sorted(names), skipped)
     files = list(_examine(os.fsencode(top), kept, names, max_file_bytes, skipped))
     return Walk(top, tuple(files), tuple(sorted(skipped, key=lambda item: item.path)))
@@ -78,6 +83,18 @@ def checked_root(root: Path) -> Path:
 
 
 # --- what is left out on top ------------------------------------------------------------------
+
+
+def _without_folder(root: Path, folder: Path, names: Names, skipped: list[Skipped]) -> Names:
+    """Drop what lies below `folder`, and list the folder."""
+    real = folder.resolve()
+    if real == root or not real.is_relative_to(root):
+        return names
+    below = os.fsencode(real.relative_to(root).as_posix()) + b"/"
+    kept = {name: status for name, status in names.items() if not name.startswith(below)}
+    if len(kept) < len(names):
+        skipped.append(Skipped(shown(below), "CodeQA's own data"))
+    return kept
 
 
 def _without_own_ignores(root: Path, names: list[bytes], skipped: list[Skipped]) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.retrieval.query import Query, variants
-from codeqa.store import Filter, Tables
+from codeqa.store import UNIT_TABLES, Filter, Tables
 from codeqa.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit
 
@@ -26,7 +26,6 @@ NAMED_LIMIT = 200
 MENTIONED_FILES = 5
 """Files of which all units are read when the question names them."""
 
-UNIT_TABLES = ("methods", "classes")
 OVERVIEW_FILES = ("README*", "readme*", "Readme*", "ARCHITECTURE*", "docs/README*")
 
 Found = tuple[str, Unit, float]
@@ -152,6 +151,9 @@ def symbol_strength(unit: Unit, query: Query, named: frozenset[str]) -> float:
     if any(dotted.endswith("." + name.lower()) for name in query.qualified):
         return QUALIFIED
     key = name_key(unit.name)
+    owners = {name_key(part) for name in query.qualified for part in name.split(".")[:-1]}
+    if key in owners:
+        return WORD  # `Flask` of `Flask.route` says where to look, not what is asked for
     if key in named:
         return NAMED
     if query.symbol_like and key in query.joined:

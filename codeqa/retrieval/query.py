@@ -12,10 +12,9 @@ from codeqa.retrieval.vocabulary import (
     QUESTION_WORDS,
     ROLE_OF_WORD,
 )
-from codeqa.tokens import name_key, search_tokens, split_identifier, words
+from codeqa.tokens import name_key, search_tokens, split_identifier, well_formed, words
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
 
-TAG = "@codebase"
 LONGEST_QUESTION = 4_000
 """Characters of a question that are searched for; more would be a pasted file."""
 MOST_WORDS = 48
@@ -88,6 +87,7 @@ def parse_query(
 
     An unknown `kind:` is searched for as a word rather than refused.
     """
+    question, language, path = map(well_formed, (question, language, path))
     text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))[:LONGEST_QUESTION]
     filters: dict[str, list[str]] = {"lang": [], "kind": [], "path": [], "-path": []}
 

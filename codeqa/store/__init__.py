@@ -13,12 +13,14 @@ from codeqa.store.location import (
     save_location,
 )
 from codeqa.store.meta import EmbeddingRecord, Meta
-from codeqa.store.records import Counts, FileRecord
-from codeqa.store.schema import FORMAT_VERSION
+from codeqa.store.records import INDEXED, Counts, FileRecord
+from codeqa.store.schema import FORMAT_VERSION, UNIT_TABLES
 from codeqa.store.tables import Tables
 
 __all__ = [
     "FORMAT_VERSION",
+    "INDEXED",
+    "UNIT_TABLES",
     "Counts",
     "EmbeddingRecord",
     "FileRecord",

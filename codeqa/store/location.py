@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codeqa.errors import NotFoundError, RepositoryError
+from codeqa.tokens import well_formed
 
 if TYPE_CHECKING:
     from codeqa.settings import Settings
@@ -51,10 +52,15 @@ def locate(settings: Settings, root: Path) -> Location:
 
     Raises RepositoryError when `root` is no folder.
     """
-    real = Path(os.path.realpath(root.expanduser()))
+    # Path.expanduser raises for `~nobody`; this leaves it as it is.
+    real = Path(os.path.realpath(os.path.expanduser(root)))  # noqa: PTH111
     if not real.is_dir():
         raise RepositoryError(
             f"{root} is not a folder.", "Give the path of a folder that holds source code."
+        )
+    if str(real) != well_formed(str(real)):
+        raise RepositoryError(
+            f"The path {str(real)!r} is not in UTF-8.", "Rename the folder that is not."
         )
     return _location(settings, real)
 

@@ -20,6 +20,9 @@ REFINED = "vector_refined"
 UNIT_TABLES = ("methods", "classes")
 TABLES = ("methods", "classes", "edges", "files")
 
+ALL_ROWS = 2**31
+"""Limit of a query that wants every row; LanceDB stops at 10 without one."""
+
 VECTOR_DIMENSION = 512
 """Width of the `vector` column while no fast embedding says otherwise."""
 
@@ -61,34 +64,31 @@ def unit_schema(table: str, dimension: int = VECTOR_DIMENSION) -> pa.Schema:
     """Schema of `methods` or `classes`, `vector` being `dimension` wide."""
     import pyarrow as pa
 
-    def text(name: str) -> pa.Field:
-        return pa.field(name, pa.string(), nullable=False)
-
     fields = [
-        text("id"),
-        text("path"),
-        text("language"),
-        text("kind"),
-        text("name"),
-        text("qualified_name"),
-        text("class_name"),
-        text("name_key"),
-        text("signature"),
-        text("doc_comment"),
-        text("source_code"),
+        _text("id"),
+        _text("path"),
+        _text("language"),
+        _text("kind"),
+        _text("name"),
+        _text("qualified_name"),
+        _text("class_name"),
+        _text("name_key"),
+        _text("signature"),
+        _text("doc_comment"),
+        _text("source_code"),
         pa.field("start_line", pa.int32(), nullable=False),
         pa.field("end_line", pa.int32(), nullable=False),
         pa.field("head_end_line", pa.int32(), nullable=False),
-        text("role"),
-        text("code"),
-        text("search_text"),
-        text("file_hash"),
-        text("llm_comment"),
+        _text("role"),
+        _text("code"),
+        _text("search_text"),
+        _text("file_hash"),
+        _text("llm_comment"),
         pa.field("vector", vector_type(dimension)),
     ]
     if table == "classes":
         fields[-1:-1] = [
-            text("constructor_declaration"),
+            _text("constructor_declaration"),
             pa.field("method_declarations", pa.list_(pa.string()), nullable=False),
         ]
     return pa.schema(fields)
@@ -119,51 +119,44 @@ def vector_array(vectors: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 
 def edge_schema() -> pa.Schema:
+    """Schema of `edges`."""
     import pyarrow as pa
-
-    def text(name: str) -> pa.Field:
-        return pa.field(name, pa.string(), nullable=False)
 
     return pa.schema(
         [
-            pa.field("id", pa.int64(), nullable=False),
-            text("path"),
+            _integer("id"),
+            _text("path"),
             pa.field("line", pa.int32(), nullable=False),
             pa.field("column", pa.int32(), nullable=False),
-            text("name"),
-            text("kind"),
-            text("unit_id"),
-            text("receiver"),
-            text("module"),
-            text("target"),
+            _text("name"),
+            _text("kind"),
+            _text("unit_id"),
+            _text("receiver"),
+            _text("module"),
+            _text("target"),
             pa.field("confidence", pa.float32(), nullable=False),
         ]
     )
 
 
 def file_schema() -> pa.Schema:
+    """Schema of `files`, the manifest."""
     import pyarrow as pa
-
-    def text(name: str) -> pa.Field:
-        return pa.field(name, pa.string(), nullable=False)
-
-    def number(name: str) -> pa.Field:
-        return pa.field(name, pa.int64(), nullable=False)
 
     return pa.schema(
         [
-            text("path"),
-            text("hash"),
-            number("size"),
-            number("mtime_ns"),
-            text("language"),
-            text("role"),
-            text("tier"),
-            text("status"),
-            text("reason"),
-            number("units"),
-            number("references"),
-            number("replaced"),
+            _text("path"),
+            _text("hash"),
+            _integer("size"),
+            _integer("mtime_ns"),
+            _text("language"),
+            _text("role"),
+            _text("tier"),
+            _text("status"),
+            _text("reason"),
+            _integer("units"),
+            _integer("references"),
+            _integer("replaced"),
             pa.field("broken", pa.bool_(), nullable=False),
             pa.field("indexed_at", pa.float64(), nullable=False),
         ]
@@ -185,7 +178,19 @@ def meta_schema() -> pa.Schema:
 
     return pa.schema(
         [
-            pa.field("key", pa.string(), nullable=False),
-            pa.field("value", pa.string(), nullable=False),
+            _text("key"),
+            _text("value"),
         ]
     )
+
+
+def _text(name: str) -> pa.Field:
+    import pyarrow as pa
+
+    return pa.field(name, pa.string(), nullable=False)
+
+
+def _integer(name: str) -> pa.Field:
+    import pyarrow as pa
+
+    return pa.field(name, pa.int64(), nullable=False)

@@ -1,30 +1,21 @@
-"""The reading side of the tables.
+"""The reading side of the tables: units, references, files and numbers by what is asked.
 
-A `Tables` may be kept open as long as one likes and shared by threads: it sees new
-commits within READ_INTERVAL, and the tables of a rebuild once that is complete.
+A `Tables` may be kept open as long as one likes and shared by threads (see `reader`).
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import IndexFormatError, IndexMissingError
+from codeqa.errors import IndexFormatError
 from codeqa.store.filters import Filter, both, one_of, quote
 from codeqa.store.location import Location
-from codeqa.store.meta import (
-    REBUILD_HINT,
-    EmbeddingRecord,
-    Meta,
-    read_meta,
-    record_of,
-    table_name,
-)
-from codeqa.store.records import Counts, FileRecord, reference_of, unit_of
+from codeqa.store.meta import REBUILD_HINT, EmbeddingRecord, Meta, record_of
+from codeqa.store.reader import Reader
+from codeqa.store.records import INDEXED, Counts, FileRecord, reference_of, unit_of
 from codeqa.store.schema import (
+    ALL_ROWS,
     CLASS_COLUMNS,
     REFERENCE_COLUMNS,
     REFINED,
@@ -38,18 +29,10 @@ if TYPE_CHECKING:
     import numpy as np
     from lancedb.table import Table
 
-READ_INTERVAL = 1.0
-"""Seconds after which a reader looks for new commits; finding none costs under 1 ms."""
-
-LIST_LIMIT = 1_000_000
-"""Rows of a listing that has no limit of its own; LanceDB would stop at 10."""
-
 NPROBES = 50
 """Partitions searched of a vector index: recall@10 of 1.00 with REFINE on 100,000 rows."""
 REFINE = 2
 """Candidates re-scored exactly, as a multiple of the limit."""
-
-T = TypeVar("T")
 
 
 class Tables:
@@ -57,18 +40,8 @@ class Tables:
 
     def __init__(self, location: Location, expected: EmbeddingRecord | None = None) -> None:
         self.location = location
-        self._expected = expected
-        self._lock = threading.Lock()
-        self._checked = 0.0
-        self._handles: dict[str, Table] = {}
+        self._reader = Reader(location, expected)
         self._counts: tuple[tuple[int, ...], Counts] | None = None
-        import lancedb
-
-        self._database = lancedb.connect(
-            location.tables, read_consistency_interval=timedelta(seconds=READ_INTERVAL)
-        )
-        self._meta = self._read_meta()
-        self._open_handles()
 
     @classmethod
     def open(cls, location: Location, *, expected: EmbeddingRecord | None = None) -> Tables:
@@ -80,77 +53,9 @@ class Tables:
         """
         return cls(location, expected)
 
-    def _read_meta(self) -> Meta:
-        meta = read_meta(self._database)
-        if meta is None:
-            raise self._missing()
-        if self._expected is not None and meta.vector != self._expected:
-            raise IndexFormatError(
-                f"The index holds vectors of {meta.vector or 'no embedding'}, "
-                f"but {self._expected} is in use.",
-                REBUILD_HINT,
-            )
-        self._checked = time.monotonic()
-        return meta
-
-    def _missing(self) -> IndexMissingError:
-        return IndexMissingError(
-            f"{self.location.root} has not been indexed yet.",
-            f"Run `codeqa index {self.location.root}`.",
-        )
-
-    def _open_handles(self) -> None:
-        try:
-            self._handles = {
-                table: self._database.open_table(table_name(table, self._meta.generation))
-                for table in TABLES
-            }
-        except Exception as error:
-            if not self._meta.complete:  # its first run died before it made the tables
-                raise self._missing() from None
-            raise IndexFormatError(f"The index cannot be read: {error}.", REBUILD_HINT) from error
-        record = self._meta.vector
-        for table in UNIT_TABLES:
-            column = self._handles[table].schema.field("vector").type
-            if record is not None and column.list_size != record.dimension:
-                raise IndexFormatError(
-                    f"The index says that vectors have {record.dimension} dimensions, "
-                    f"its table {table} holds {column.list_size}.",
-                    REBUILD_HINT,
-                )
-
     def meta(self) -> Meta:
-        """The database's account of itself, at most READ_INTERVAL old."""
-        with self._lock:
-            if time.monotonic() - self._checked >= READ_INTERVAL:
-                meta = self._read_meta()
-                switched = meta.generation != self._meta.generation
-                self._meta = meta
-                if switched:
-                    self._open_handles()
-            return self._meta
-
-    def _read(self, table: str, action: Callable[[Table], T]) -> T:
-        """Run `action` on the current table; once more when a rebuild dropped it meanwhile."""
-        self.meta()
-        handle = self._handles[table]
-        try:
-            return action(handle)
-        except Exception:
-            with self._lock:
-                self._meta = self._read_meta()
-                self._open_handles()
-                handle = self._handles[table]
-            return action(handle)
-
-    def _rows(
-        self, table: str, columns: Sequence[str], where: str, limit: int = LIST_LIMIT
-    ) -> list[dict[str, Any]]:
-        def action(handle: Table) -> list[dict[str, Any]]:
-            query = handle.search().select(list(columns)).limit(limit)
-            return list((query.where(where) if where else query).to_arrow().to_pylist())
-
-        return self._read(table, action)
+        """The database's account of itself, at most `reader.READ_INTERVAL` old."""
+        return self._reader.meta()
 
     # Units
 
@@ -174,7 +79,7 @@ class Tables:
                 search = search.where(condition, prefilter=True)
             return list(search.to_arrow().to_pylist())
 
-        rows = self._read(table, action)
+        rows = self._reader.read(table, action)
         return _ordered((unit_of(row), float(row["_score"])) for row in rows)
 
     def nearest(
@@ -209,9 +114,10 @@ class Tables:
             return list(search.where(condition, prefilter=True).to_arrow().to_pylist())
 
         try:
-            rows = [row for row in self._read(table, action) if row["_distance"] is not None]
+            rows = [row for row in self._reader.read(table, action) if row["_distance"] is not None]
         except Exception:
-            if (self._meta.vector, self._meta.refined) == (meta.vector, meta.refined):
+            now = self.meta()
+            if (now.vector, now.refined) == (meta.vector, meta.refined):
                 raise
             return []  # the column was emptied for another embedding meanwhile
         return _ordered((unit_of(row), 1.0 - float(row["_distance"])) for row in rows)
@@ -238,11 +144,11 @@ class Tables:
         """All units that `where` lets through, by path and line; holds them all in memory."""
         return self._units(where.sql() if where else "")
 
-    def _units(self, condition: str, limit: int = LIST_LIMIT) -> list[Unit]:
+    def _units(self, condition: str, limit: int = ALL_ROWS) -> list[Unit]:
         units = [
             unit_of(row)
             for table in UNIT_TABLES
-            for row in self._rows(table, _columns(table), condition, limit)
+            for row in self._reader.rows(table, _columns(table), condition, limit)
         ]
         units.sort(key=lambda unit: (unit.path, unit.start_line, -unit.end_line, unit.id))
         return units[:limit]
@@ -255,14 +161,16 @@ class Tables:
 
     def count_references(self, name: str) -> int:
         """How many such places there are in all."""
-        return self._read("edges", lambda edges: int(edges.count_rows(f"name = {quote(name)}")))
+        return self._reader.read(
+            "edges", lambda edges: int(edges.count_rows(f"name = {quote(name)}"))
+        )
 
     def references_in(self, path: str) -> list[Reference]:
         """References that stand in one file, by line."""
-        return self._references(f"path = {quote(path)}", LIST_LIMIT)
+        return self._references(f"path = {quote(path)}", ALL_ROWS)
 
     def _references(self, condition: str, limit: int) -> list[Reference]:
-        rows = self._rows("edges", REFERENCE_COLUMNS, condition, limit)
+        rows = self._reader.rows("edges", REFERENCE_COLUMNS, condition, limit)
         rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
         return [reference_of(row) for row in rows]
 
@@ -270,32 +178,34 @@ class Tables:
 
     def files(self) -> list[FileRecord]:
         """The manifest by path: indexed and skipped files."""
-        rows = self._rows("files", FileRecord.__slots__, "")
+        rows = self._reader.rows("files", FileRecord.__slots__, "")
         return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
 
     def file(self, path: str) -> FileRecord | None:
         """The manifest's row of `path`; None when it is unknown."""
-        rows = self._rows("files", FileRecord.__slots__, f"path = {quote(path)}", 1)
+        rows = self._reader.rows("files", FileRecord.__slots__, f"path = {quote(path)}", 1)
         return FileRecord(**rows[0]) if rows else None
 
     def files_at(self, paths: Sequence[str]) -> dict[str, FileRecord]:
         """The manifest's rows of several files by path; unknown ones are left out."""
         if not paths:
             return {}
-        rows = self._rows("files", FileRecord.__slots__, one_of("path", paths))
+        rows = self._reader.rows("files", FileRecord.__slots__, one_of("path", paths))
         return {row["path"]: FileRecord(**row) for row in rows}
 
     def counts(self) -> Counts:
         """What the index holds; remembered until a table changes."""
         meta = self.meta()
-        versions = tuple(self._read(name, lambda table: int(table.version)) for name in TABLES)
+        versions = tuple(
+            self._reader.read(name, lambda table: int(table.version)) for name in TABLES
+        )
         if self._counts and self._counts[0] == versions:
             return self._counts[1]
         text = one_of("kind", sorted(TEXT_KINDS))
         classes = self._count("classes")
         documents = self._count("classes", text)
         counts = Counts(
-            files=self._count("files", "status = 'indexed'"),
+            files=self._count("files", f"status = {quote(INDEXED)}"),
             methods=self._count("methods"),
             classes=classes - documents,
             documents=documents,
@@ -307,7 +217,7 @@ class Tables:
         return counts
 
     def _count(self, table: str, condition: str | None = None) -> int:
-        return self._read(table, lambda handle: int(handle.count_rows(condition)))
+        return self._reader.read(table, lambda handle: int(handle.count_rows(condition)))
 
     def _vectors(self, column: str) -> int:
         return sum(self._count(table, f"{column} IS NOT NULL") for table in UNIT_TABLES)

@@ -16,62 +16,27 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import IndexFormatError
 from codeqa.store.filters import one_of
+from codeqa.store.generations import (
+    choose_generation,
+    drop_other_generations,
+    open_generation,
+    open_unit_tables,
+)
+from codeqa.store.indices import build_indices, merge_fragments
 from codeqa.store.location import Location
-from codeqa.store.meta import (
-    META_TABLE,
-    EmbeddingRecord,
-    Meta,
-    generation_tables,
-    read_meta,
-    table_name,
-    table_names,
-    write_meta,
-)
-from codeqa.store.records import Batch, Columns, FileRecord
-from codeqa.store.schema import (
-    REFINED,
-    UNIT_TABLES,
-    VECTOR_DIMENSION,
-    refined_field,
-    table_schema,
-    vector_array,
-)
+from codeqa.store.meta import META_TABLE, EmbeddingRecord, Meta, write_meta
+from codeqa.store.records import INDEXED, Batch, Columns, FileRecord
+from codeqa.store.refined import carried_vectors
+from codeqa.store.schema import ALL_ROWS, REFINED, vector_array
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from lancedb.table import Table
-
-UNINDEXED_SHARE = 0.02
-"""Share of a table outside its full-text index from which on that is built anew: a search
-reads those rows one by one, about 10 µs each, and scores them by the words of the others.
-Building takes 0.3 s for 10,000 rows, 2 s for 60,000."""
-
-UNINDEXED_ROWS = 50
-"""As many rows may always wait for the next build."""
-
-FRAGMENTS = 100
-"""Fragments of a table from which on they are merged."""
-
-OLD_VERSIONS = 50
-"""Versions nobody reads any more from which on their files are removed."""
-
-KEEP_VERSIONS = timedelta(hours=1)
-"""Younger versions stay, so that no open reader loses the one it is reading."""
-
-VECTOR_INDEX_ROWS = 50_000
-"""Rows from which on brute force is too slow (44 ms at 50,000) and IVF_SQ is built."""
-
-MAX_TOKEN = 64
-"""Longest token in the full-text index; longer ones are data, not names."""
-
-ALL_ROWS = 2**31
-"""Limit of a query that wants every row; LanceDB stops at 10 without one."""
 
 PATHS_PER_DELETE = 1_000
 """Paths named in one condition; longer SQL slows its parser."""
@@ -91,7 +56,6 @@ class Writer:
     """These tables were created by this writer and hold nothing that it did not write."""
     known: set[str] = field(default_factory=set)
     """Paths that have rows."""
-    began: bool = False
 
     @classmethod
     def open(
@@ -111,30 +75,12 @@ class Writer:
         import lancedb
 
         database = lancedb.connect(location.tables, read_consistency_interval=timedelta(0))
-        try:
-            meta = read_meta(database)
-        except IndexFormatError:
-            meta = _start_again(database, parser, vector)
-        wanted = f"{parser} {vector}"
-        if meta is None:
-            database.drop_all_tables()
-            meta = write_meta(database, None, Meta(parser=parser, vector=vector, dirty=True))
-        else:
-            stale = (meta.parser, meta.vector) != (parser, vector)
-            other = bool(meta.building) and meta.building_key != wanted
-            if rebuild or other or (stale and not meta.building):
-                number = max(meta.generation, meta.building) + 1 if rebuild or stale else 0
-                new = replace(meta, building=number, building_key=wanted, dirty=True)
-                meta = write_meta(database, meta, new)
+        meta = choose_generation(database, parser, vector, rebuild)
         generation = meta.building or meta.generation
-        _drop_others(database, {meta.generation, generation})
-        previous = {}
-        if generation != meta.generation:
-            have = set(table_names(database))  # a run may have died before it made them
-            for table in UNIT_TABLES:
-                if (name := table_name(table, meta.generation)) in have:
-                    previous[table] = database.open_table(name)
-        tables, fresh = _open_tables(database, generation, vector, meta.refined)
+        drop_other_generations(database, {meta.generation, generation})
+        rebuilding = generation != meta.generation
+        previous = open_unit_tables(database, meta.generation) if rebuilding else {}
+        tables, fresh = open_generation(database, generation, vector, meta.refined)
         return cls(database, meta, generation, tables, previous, fresh)
 
     @property
@@ -149,15 +95,14 @@ class Writer:
 
     def begin(self, manifest: Mapping[str, FileRecord]) -> None:
         """Prepare for writing; after a run that did not end, remove rows without a file."""
-        self.known = {path for path, record in manifest.items() if record.status == "indexed"}
+        self.known = {path for path, record in manifest.items() if record.status == INDEXED}
         if self.meta.dirty and not self.fresh:
             for table in ("methods", "classes", "edges"):
                 column = self.tables[table].search().select(["path"]).limit(ALL_ROWS).to_arrow()
                 orphans = set(column["path"].unique().to_pylist()) - self.known
                 self._delete(table, sorted(orphans))
         if not self.meta.dirty:
-            self._write_meta(dirty=True)
-        self.began = True
+            self.update_meta(dirty=True)
 
     def write(self, batch: Batch, vectors: dict[str, np.ndarray] | None = None) -> None:
         """Commit one batch; rows of its files that are gone are deleted with it.
@@ -191,7 +136,7 @@ class Writer:
         if REFINED in handle.schema.names:
             source = self.previous.get(table) or (handle if replaced else None)
             if source is not None and REFINED in source.schema.names:
-                given[REFINED] = _carried(source, columns)
+                given[REFINED] = carried_vectors(source, columns)
         data = _arrow(handle.schema, columns, given)
         if not replaced:
             handle.add(data)
@@ -233,29 +178,15 @@ class Writer:
             self.tables[table].delete(one_of("path", part))
 
     def tidy(self) -> None:
-        """Build the indices, or build them anew, and merge fragments, where that pays.
-
-        Building an index anew costs no more than updating it would, and leaves the data
-        where it is.
-        """
-        _merge_fragments(self.database.open_table(META_TABLE))
-        for name, handle in self.tables.items():
-            _merge_fragments(handle)
-            unindexed = {
-                index.columns[0]: int(index.num_unindexed_rows or 0)
-                for index in handle.list_indices()
-            }
-            share = int(handle.count_rows() * UNINDEXED_SHARE)
-            limit = -1 if self.first_build else max(UNINDEXED_ROWS, share)
-            wanted = {column: _index_config(column) for column in _indexed_columns(name)}
-            wanted.update(_vector_indices(handle))
-            for column, config in wanted.items():
-                if unindexed.get(column, limit + 1) > limit:
-                    handle.create_index(column, config=config, replace=True)
+        """Build the indices, or build them anew, and merge fragments, where that pays."""
+        merge_fragments(self.database.open_table(META_TABLE))
+        for handle in self.tables.values():
+            merge_fragments(handle)
+        build_indices(self.tables, every=self.first_build)
 
     def finish(self, checked_ns: int, parser: str, vector: EmbeddingRecord | None) -> None:
         """Note that a pass over the repository is complete; a rebuild becomes current."""
-        self._write_meta(
+        self.update_meta(
             generation=self.generation,
             building=0,
             building_key="",
@@ -268,102 +199,16 @@ class Writer:
         )
         # A reader in the middle of a query on tables that go here asks again (Tables).
         self.previous.clear()
-        _drop_others(self.database, {self.generation})
+        drop_other_generations(self.database, {self.generation})
 
     @property
     def checked_ns(self) -> int:
         """Start of the last completed pass over these tables; 0 when there was none."""
         return 0 if self.first_build else self.meta.checked_ns
 
-    # Refining
-
-    def prepare_refined(self, record: EmbeddingRecord) -> dict[str, list[str]]:
-        """Make the column ready for `record`; returns ids of units without a vector by table.
-
-        Vectors of another embedding are dropped; the rows themselves stay as they are.
-        """
-        if self.meta.refined != record:
-            self._write_meta(refined=None)
-            for table in UNIT_TABLES:
-                handle = self.tables[table]
-                if REFINED in handle.schema.names:
-                    handle.drop_columns([REFINED])
-                handle.add_columns(refined_field(record.dimension))
-            self.tables["files"].update(where="tier = 'refined'", values={"tier": "fast"})
-            self._write_meta(refined=record)
-        lacking = {}
-        for table in UNIT_TABLES:
-            query = self.tables[table].search().where(f"{REFINED} IS NULL")
-            rows = query.select(["id", "role"]).limit(ALL_ROWS).to_arrow().to_pylist()
-            rows.sort(key=lambda row: (row["role"] != "source", row["id"]))
-            lacking[table] = [row["id"] for row in rows]
-        return lacking
-
-    def texts(self, table: str, ids: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Ids and texts to embed of the units `ids` of `table`."""
-        query = self.tables[table].search().where(one_of("id", ids)).select(["id", "code"])
-        rows = query.limit(len(ids)).to_arrow()
-        return rows["id"].to_pylist(), rows["code"].to_pylist()
-
-    def write_refined(self, table: str, ids: Sequence[str], parts: Sequence[np.ndarray]) -> None:
-        """Commit the vectors of the units `ids`."""
-        import numpy as np
-        import pyarrow as pa
-
-        handle = self.tables[table]
-        kind = handle.schema.field(REFINED).type
-        vectors = vector_array(np.concatenate(parts), kind)
-        rows = pa.table([pa.array(ids), vectors], names=["id", REFINED])
-        handle.merge_insert("id").when_matched_update_all().execute(rows)
-
-    def finish_refined(self) -> None:
-        """Note in the manifest that every unit has its vector, and tidy up."""
-        where = "status = 'indexed' AND tier = 'fast'"
-        self.tables["files"].update(where=where, values={"tier": "refined"})
-        self.tidy()
-
-    def _write_meta(self, **changes: Any) -> None:
+    def update_meta(self, **changes: Any) -> None:
+        """Commit changed fields of `meta`."""
         self.meta = write_meta(self.database, self.meta, replace(self.meta, **changes))
-
-
-def _start_again(database: Any, parser: str, vector: EmbeddingRecord | None) -> Meta:
-    """Meta for a database that this version cannot read: tables of another number."""
-    numbers = [int(name.rpartition("_")[2]) for name in table_names(database) if "s_" in name]
-    database.drop_table(META_TABLE, ignore_missing=True)
-    generation = max([1, *numbers]) + 1
-    meta = Meta(generation=generation, parser=parser, vector=vector, dirty=True)
-    return write_meta(database, None, meta)
-
-
-def _drop_others(database: Any, wanted: set[int]) -> None:
-    keep = {name for number in wanted for name in generation_tables(number).values()}
-    for name in table_names(database):
-        if name != META_TABLE and name not in keep:
-            database.drop_table(name, ignore_missing=True)
-
-
-def _open_tables(
-    database: Any,
-    generation: int,
-    vector: EmbeddingRecord | None,
-    refined: EmbeddingRecord | None,
-) -> tuple[dict[str, Table], bool]:
-    """The tables of `generation`, and whether all of them were made just now."""
-    have = set(table_names(database))
-    dimension = vector.dimension if vector else VECTOR_DIMENSION
-    tables: dict[str, Table] = {}
-    for table, name in generation_tables(generation).items():
-        if name in have:
-            handle = database.open_table(name)
-        else:
-            handle = database.create_table(name, schema=table_schema(table, dimension))
-        if table in UNIT_TABLES:
-            if refined and REFINED not in handle.schema.names:
-                handle.add_columns(refined_field(refined.dimension))
-            if not handle.list_indices():
-                handle.create_index("search_text", config=_index_config("search_text"))
-        tables[table] = handle
-    return tables, not have.intersection(generation_tables(generation).values())
 
 
 def _arrow(schema: pa.Schema, columns: Columns, given: dict[str, pa.Array]) -> pa.Table:
@@ -380,71 +225,6 @@ def _arrow(schema: pa.Schema, columns: Columns, given: dict[str, pa.Array]) -> p
         else:
             arrays.append(pa.nulls(rows, column.type))
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _carried(source: Table, columns: Columns) -> pa.Array:
-    """Refined vectors that `source` holds for the same id and the same text, else null.
-
-    An edit then costs the provider only the units whose text it changed.
-    """
-    import pyarrow as pa
-
-    condition = one_of("path", sorted(set(columns["path"])))
-    query = source.search().where(f"({condition}) AND {REFINED} IS NOT NULL")
-    old = query.select(["id", "code", REFINED]).limit(ALL_ROWS).to_arrow().combine_chunks()
-    place = {
-        pair: row
-        for row, pair in enumerate(zip(old["id"].to_pylist(), old["code"].to_pylist(), strict=True))
-    }
-    rows = [place.get(pair) for pair in zip(columns["id"], columns["code"], strict=True)]
-    kind = source.schema.field(REFINED).type
-    if not place:
-        return pa.nulls(len(rows), kind)
-    vectors = old[REFINED].combine_chunks()
-    return vectors.take(pa.array(rows, pa.int64()))
-
-
-def _indexed_columns(table: str) -> tuple[str, ...]:
-    if table == "files":
-        return ()
-    if table == "edges":
-        return ("id", "name", "path")
-    return ("search_text", "id", "path", "name_key", "language", "kind", "role")
-
-
-def _index_config(column: str) -> Any:
-    from lancedb.index import FTS, Bitmap, BTree
-
-    if column == "search_text":
-        return FTS(
-            base_tokenizer="whitespace",
-            stem=False,
-            remove_stop_words=False,
-            max_token_length=MAX_TOKEN,
-        )
-    return Bitmap() if column in ("language", "kind", "role") else BTree()
-
-
-def _vector_indices(handle: Table) -> dict[str, Any]:
-    """Vector columns that hold too many vectors for brute force, with their index."""
-    from lancedb.index import IvfSq
-
-    columns = [column for column in ("vector", REFINED) if column in handle.schema.names]
-    return {
-        column: IvfSq(distance_type="cosine")
-        for column in columns
-        if handle.count_rows() >= VECTOR_INDEX_ROWS
-        and handle.count_rows(f"{column} IS NOT NULL") >= VECTOR_INDEX_ROWS
-    }
-
-
-def _merge_fragments(handle: Table) -> None:
-    """Merge many small fragments, and drop old versions, once there are enough of either."""
-    stats: Any = handle.stats()
-    oldest_kept = datetime.now() - KEEP_VERSIONS
-    old = sum(version["timestamp"] < oldest_kept for version in handle.list_versions())
-    if int(stats["fragment_stats"]["num_fragments"]) > FRAGMENTS or old > OLD_VERSIONS:
-        handle.optimize(cleanup_older_than=KEEP_VERSIONS)
 
 
 def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:

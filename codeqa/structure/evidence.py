@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from codeqa.languages import detect
+from codeqa.parsing.references import CLASS_MARK
 from codeqa.structure.modules import NONE, import_evidence
 from codeqa.tokens import name_key
 from codeqa.types import METHOD_KINDS, Reference, Unit
@@ -113,7 +114,7 @@ def _evidence(unit: Unit, place: Reference, around: Surroundings) -> tuple[float
         if place.target in around.siblings:
             return min(place.confidence, OVERLOADED), "one of several definitions in its file"
         return NONE, ""
-    module, mark, known_class = place.module.rpartition("#")
+    module, mark, known_class = place.module.rpartition(CLASS_MARK)
     if mark and known_class.isidentifier():
         return _of_class(unit, place, module, known_class, around)
     if place.module:

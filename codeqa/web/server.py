@@ -39,6 +39,8 @@ def run_page(
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
     )
+    # At its start waitress counts every thread as busy and warns of a queue that there is not.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     check_settings(settings)
     listener = open_port(settings)
     with listener:
@@ -65,6 +67,8 @@ def prepare(space: Workspace, repository: Path) -> None:
         with ProgressDisplay() as show:
             summary = engine.index.run(progress=show, refine=False)
         print_summary(summary, sys.stderr)
+        if not summary.files:
+            print(f"Nothing to read was found in {repository}.", file=sys.stderr)
     engine.index.start_background()
 
 
@@ -136,7 +140,7 @@ def open_port(settings: Settings) -> socket.socket:
         if input().strip().lower() in ("", "y", "yes"):
             return listener
     listener.close()
-    raise CodeQAError(f"{taken}.", f"The next free one is {port}: use --port {port}.")
+    raise CodeQAError(f"{taken}.", f"The next free one: PORT={port} with make, else --port {port}.")
 
 
 def bind(host: str, port: int) -> socket.socket:

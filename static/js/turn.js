@@ -77,7 +77,10 @@ export class Turn {
       const cited = (outcome.citations ?? []).length;
       announce(`The answer is complete, with ${plural(cited, "citation")}${wrong ? `, ${wrong} not verified` : ""}`);
     }
-    if (outcome.coverage) this.#foot.append(element("p", { class: "coverage" }, outcome.coverage));
+    const { coverage } = outcome;
+    if (coverage && !this.#text.includes(coverage)) {
+      this.#foot.append(element("p", { class: "coverage" }, `Searched: ${coverage}`));
+    }
     this.#foot.append(this.#actions(outcome, retry));
   }
 

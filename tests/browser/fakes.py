@@ -138,7 +138,7 @@ class FakeChat:
                 "query_tags": ["codebase"],
                 "turn": "turn-1",
                 "citations": [verified, *([unverified] if "unverified" in question else [])],
-                "coverage": "All 4 files were searched.",
+                "coverage": "4 of 4 files, text and symbols; no vectors",
             },
         )
 

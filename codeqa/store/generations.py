@@ -1,0 +1,112 @@
+"""Generations of the tables: which one a run writes, and opening, making, dropping them.
+
+Readers use one generation while a rebuild writes the next beside it (`meta` says which).
+Every step may be the last one of a killed run, and each leaves what the next run can open.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from codeqa.errors import IndexFormatError
+from codeqa.store.indices import index_config
+from codeqa.store.meta import (
+    META_TABLE,
+    EmbeddingRecord,
+    Meta,
+    generation_tables,
+    read_meta,
+    table_name,
+    table_names,
+    write_meta,
+)
+from codeqa.store.schema import (
+    REFINED,
+    TABLES,
+    UNIT_TABLES,
+    VECTOR_DIMENSION,
+    refined_field,
+    table_schema,
+)
+
+if TYPE_CHECKING:
+    from lancedb.table import Table
+
+_NUMBERED = re.compile(rf"(?:{'|'.join(TABLES)})_(\d+)")
+
+
+def choose_generation(
+    database: Any, parser: str, vector: EmbeddingRecord | None, rebuild: bool
+) -> Meta:
+    """Commit and return the meta that says which generation this run writes.
+
+    The current one while `parser` and `vector` are what its rows were made with, else the
+    next; a rebuild for the same two that a dead run left is continued.
+    """
+    try:
+        meta = read_meta(database)
+    except IndexFormatError:
+        return _beside_unreadable(database, parser, vector)
+    if meta is None:
+        database.drop_all_tables()
+        return write_meta(database, None, Meta(parser=parser, vector=vector, dirty=True))
+    wanted = f"{parser} {vector}"
+    stale = (meta.parser, meta.vector) != (parser, vector)
+    other = bool(meta.building) and meta.building_key != wanted
+    if rebuild or other or (stale and not meta.building):
+        number = max(meta.generation, meta.building) + 1 if rebuild or stale else 0
+        new = replace(meta, building=number, building_key=wanted, dirty=True)
+        meta = write_meta(database, meta, new)
+    return meta
+
+
+def _beside_unreadable(database: Any, parser: str, vector: EmbeddingRecord | None) -> Meta:
+    """Meta for a database that this version cannot read: tables of a number not in use."""
+    numbers = [
+        int(found[1]) for name in table_names(database) if (found := _NUMBERED.fullmatch(name))
+    ]
+    database.drop_table(META_TABLE, ignore_missing=True)
+    generation = max([1, *numbers]) + 1
+    meta = Meta(generation=generation, parser=parser, vector=vector, dirty=True)
+    return write_meta(database, None, meta)
+
+
+def drop_other_generations(database: Any, wanted: set[int]) -> None:
+    """Drop every table but `meta` and those of the generations `wanted`."""
+    keep = {name for number in wanted for name in generation_tables(number).values()}
+    for name in table_names(database):
+        if name != META_TABLE and name not in keep:
+            database.drop_table(name, ignore_missing=True)
+
+
+def open_generation(
+    database: Any,
+    generation: int,
+    vector: EmbeddingRecord | None,
+    refined: EmbeddingRecord | None,
+) -> tuple[dict[str, Table], bool]:
+    """The tables of `generation`, made where missing, and whether all were made just now."""
+    have = set(table_names(database))
+    dimension = vector.dimension if vector else VECTOR_DIMENSION
+    tables: dict[str, Table] = {}
+    for table, name in generation_tables(generation).items():
+        if name in have:
+            handle = database.open_table(name)
+        else:
+            handle = database.create_table(name, schema=table_schema(table, dimension))
+        if table in UNIT_TABLES:
+            if refined and REFINED not in handle.schema.names:
+                handle.add_columns(refined_field(refined.dimension))
+            if not handle.list_indices():
+                handle.create_index("search_text", config=index_config("search_text"))
+        tables[table] = handle
+    return tables, not have.intersection(generation_tables(generation).values())
+
+
+def open_unit_tables(database: Any, generation: int) -> dict[str, Table]:
+    """The unit tables of `generation` that are there: a run may have died before making them."""
+    have = set(table_names(database))
+    names = {table: table_name(table, generation) for table in UNIT_TABLES}
+    return {table: database.open_table(name) for table, name in names.items() if name in have}
