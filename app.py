@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codeqa.console import front_door, run_main
 from codeqa.errors import IndexMissingError, UsageError
-from codeqa.settings import load_settings
+from codeqa.settings import load_settings, with_home
 from codeqa.web.app import create_app
 
 __all__ = ["create_app", "generate_context", "main"]
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument("--no-open", dest="open", action="store_false", help="do not (default)")
     given = parser.parse_args(arguments)
-    repository = Path(given.repo).expanduser() if given.repo else None
+    repository = with_home(Path(given.repo)) if given.repo else None
     if repository is not None and not repository.is_dir():
         raise UsageError(
             f"{given.repo} is not a folder.", "Give the folder that holds the source code."

@@ -57,7 +57,7 @@ def open_engine(
 ) -> Engine:
     """Join the parts for `repository`; nothing is read or indexed yet.
 
-    Raises RepositoryError when it is no folder.
+    Raises UsageError when it is no folder.
     """
     location = locate(settings, repository)
     state = State(settings.data_dir)

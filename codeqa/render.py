@@ -8,7 +8,8 @@ classes (`stylesheet` gives the rules), because the page allows no inline style.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from functools import cache
 from html import escape
 from typing import Any
@@ -33,6 +34,8 @@ HIGHLIGHT_CHARACTERS = 600_000
 """Longer texts stay uncoloured: 0.3 s of one core, and no indexed file is much longer."""
 LINE_CHARACTERS = 5_000
 """A text with a longer line stays uncoloured: it is data, and lexers backtrack on it."""
+COLOUR_SECONDS = 1.0
+"""After this a text stays uncoloured: some lexers are quadratic on `a a a …`."""
 MARKDOWN_CHARACTERS = 400_000
 """What is longer is shown as plain text: parsing stays under a second."""
 
@@ -148,9 +151,11 @@ def highlight_lines(text: str, language: str) -> list[str]:
     count = text.count("\n") + (not text.endswith("\n")) if text else 0
     lexer = _lexer(language) if _worth_colouring(text) else None
     if lexer is None:
-        lines = [escape(line, quote=False) for line in text.split("\n")]
-        return lines[:count]
-    return _coloured(lexer, text).split("\n")[:count]
+        return [escape(line, quote=False) for line in text.split("\n")][:count]
+    try:
+        return _coloured(lexer, text).split("\n")[:count]
+    except _TooSlowError:
+        return [escape(line, quote=False) for line in text.split("\n")][:count]
 
 
 def sanitise(html: str) -> str:
@@ -395,10 +400,14 @@ def _lexer(language: str) -> Lexer | None:
         return None
 
 
+class _TooSlowError(Exception):
+    """Colouring a text takes longer than it is worth."""
+
+
 def _coloured(lexer: Lexer, text: str) -> str:
-    """`text` with spans that never cross a line end."""
+    """`text` with spans that never cross a line end. Raises _TooSlowError."""
     parts: list[str] = []
-    for css, piece in _merged(lexer.get_tokens(text)):
+    for css, piece in _merged(_in_time(lexer.get_tokens(text))):
         safe = escape(piece, quote=False)
         if not css:
             parts.append(safe)
@@ -409,6 +418,15 @@ def _coloured(lexer: Lexer, text: str) -> str:
             )
         )
     return "".join(parts)
+
+
+def _in_time(tokens: Iterable[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
+    """The tokens, as long as they come within COLOUR_SECONDS."""
+    end = time.monotonic() + COLOUR_SECONDS
+    for token in tokens:
+        if time.monotonic() > end:
+            raise _TooSlowError
+        yield token
 
 
 def _merged(tokens: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[str, str]]:

@@ -93,7 +93,7 @@ class Settings(BaseSettings):
     def data_dir(self) -> Path:
         """Folder of the local state, created on first use by whoever writes."""
         chosen = self.data or Path(platformdirs.user_data_dir("codeqa", appauthor=False))
-        return chosen.expanduser().absolute()
+        return with_home(chosen).absolute()
 
     @cached_property
     def config_dir(self) -> Path:

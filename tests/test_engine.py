@@ -11,7 +11,7 @@ from codeqa.engine import (
     recent_repositories,
     remove_repository,
 )
-from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
+from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.settings import Settings
 
 
@@ -58,7 +58,7 @@ def test_a_file_is_shown_with_its_secrets_masked_as_they_are_indexed(
 
 
 def test_opening_what_is_no_folder_says_so(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(RepositoryError, match="not a folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         open_engine(settings, tmp_path / "nowhere")
 
 

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codeqa.render import (
+    COLOUR_SECONDS,
     SYNTAX,
     highlight_lines,
     render_markdown,
@@ -365,3 +366,11 @@ def test_markup_enters_the_page_in_one_place() -> None:
         pattern = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment"
         found += [f"{path.name}:{match[0]}" for match in re.finditer(pattern, text)]
     assert found == ["dom.js:innerHTML"]
+
+
+def test_a_text_that_its_lexer_is_slow_on_stays_uncoloured() -> None:
+    text = "\n".join(["a " * 2_400] * 9)  # quadratic in Pygments' Java: minutes
+    started = time.monotonic()
+    lines = highlight_lines(text, "java")
+    assert time.monotonic() - started < 10 * COLOUR_SECONDS
+    assert lines == text.split("\n")

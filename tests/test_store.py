@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError, RepositoryError
+from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError, UsageError
 from codeqa.settings import Settings, load_settings
 from codeqa.store import (
     EmbeddingRecord,
@@ -482,7 +482,7 @@ def test_locations_are_readable_distinct_and_outside_the_repository(
     assert list_locations(settings) == [two]
     with pytest.raises(NotFoundError):
         remove(settings, one)
-    with pytest.raises(RepositoryError, match="not a folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         locate(settings, tmp_path / "absent")
 
 

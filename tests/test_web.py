@@ -14,9 +14,10 @@ from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
 
 from codeqa.errors import SettingsError
+from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Event
-from codeqa.web import security
+from codeqa.web import protocol, security
 from codeqa.web.app import create_app
 from codeqa.web.protocol import encode, line
 from codeqa.web.requests import is_true
@@ -124,6 +125,25 @@ def test_closing_the_stream_closes_the_events() -> None:
     next(lines)
     lines.close()  # type: ignore[attr-defined]
     assert closed
+
+
+@pytest.mark.parametrize("row", ["- item {}\n", "| {} | b |\n", "> quoted {}\n"])
+def test_a_block_is_not_parsed_again_for_each_of_its_lines(
+    row: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[int] = []
+
+    def counting(text: str) -> tuple[list[str], str]:
+        parsed.append(len(text))
+        return split_blocks(text)
+
+    monkeypatch.setattr(protocol, "split_blocks", counting)
+    text = "| a | b |\n| - | - |\n" * row.startswith("|") + "".join(map(row.format, range(1_500)))
+    renderer = protocol.BlockRenderer(lambda path, start, end: None)
+    blocks = [block for line in text.splitlines(True) for block in renderer.feed(line)]
+    blocks += renderer.finish()
+    assert sum(block["block"]["length"] for block in blocks) == len(text)
+    assert sum(parsed) < 20 * len(text)
 
 
 def test_any_text_fits_on_one_line() -> None:
@@ -271,7 +291,11 @@ def test_without_a_repository_the_first_page_is_the_picker(settings: Settings) -
     assert error_of(client.get("/api/status"), 409)["code"] == "index_missing"
 
 
-@pytest.mark.parametrize("path", ["relative/path", "/nowhere/at/all", "~nobody/x", "\x00"])
+@pytest.mark.parametrize(
+    "path",
+    ["relative/path", "/nowhere/at/all", "~nobody/x", "~nobody", "\x00", "/\x00", "/" + "x" * 300,
+     "/", "//", "/tmp/.."],
+)  # fmt: skip
 def test_a_path_that_is_no_folder_is_explained(settings: Settings, path: str) -> None:
     error_of(create_app(settings).test_client().post("/api/repos", json={"path": path}), 400)
 
@@ -295,6 +319,11 @@ def test_a_payload_is_never_markup_in_a_page(
 def test_a_bad_question_is_explained(client: FlaskClient, body: str) -> None:
     headers = {"Content-Type": "application/json"}
     assert error_of(client.post("/chat/stream", data=body, headers=headers), 400)["hint"]
+
+
+def test_brackets_within_brackets_are_a_bad_question(client: FlaskClient) -> None:
+    body = "[" * 100_000
+    error_of(client.post("/chat/stream", data=body, content_type="application/json"), 400)
 
 
 def test_a_question_of_a_novels_length_is_refused(client: FlaskClient) -> None:
@@ -339,7 +368,7 @@ def test_every_name_of_this_machine_is_answered(client: FlaskClient, host: str) 
 @pytest.mark.parametrize(
     "headers",
     [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
-     {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://localhost:9999"}],
+     {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://localhost:9999"}, {"Origin": "http://["}],
 )  # fmt: skip
 def test_a_question_from_another_page_is_refused(
     client: FlaskClient, engine: FakeEngine, headers: dict[str, str]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codeqa.errors import NotFoundError, RepositoryError
+from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.tokens import well_formed
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class Location:
 def locate(settings: Settings, root: Path) -> Location:
     """Give the location for the repository at `root`; nothing is created.
 
-    Raises RepositoryError when `root` is no folder.
+    Raises UsageError when `root` is no folder, RepositoryError when its name cannot be stored.
     """
     # Path.expanduser raises for `~nobody`; this leaves it as it is.
     real = Path(os.path.realpath(os.path.expanduser(root)))  # noqa: PTH111
     if not real.is_dir():
-        raise RepositoryError(
+        raise UsageError(
             f"{root} is not a folder.", "Give the path of a folder that holds source code."
         )
     if str(real) != well_formed(str(real)):

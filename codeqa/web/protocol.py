@@ -27,6 +27,12 @@ HEADERS = {
 FINAL_FIELDS = ("intent", "confidence", "retrieval_info", "query_tags")
 PAGE_FIELDS = ("turn", "citations", "coverage")
 
+LONG_BLOCK = 1_000
+"""Characters from which on an unfinished block is no longer parsed at each of its lines."""
+GROWTH = 0.125
+"""Part by which such a block grows before it is parsed again: the parsing of a list or table
+of n characters then costs a few times n instead of n²."""
+
 log = logging.getLogger(__name__)
 
 
@@ -45,14 +51,17 @@ class BlockRenderer:
     def __init__(self, cite: Cite) -> None:
         self._cite = cite
         self._rest = ""
+        self._tried = 0
+        """Length of the rest when it was last looked at in vain."""
         self._index = 0
 
     def feed(self, text: str) -> list[dict[str, Any]]:
         """Blocks that `text` completes."""
         self._rest += text
-        if "\n" not in text:
+        if "\n" not in text or len(self._rest) < self._tried * (1 + GROWTH):
             return []
         blocks, self._rest = split_blocks(self._rest)
+        self._tried = len(self._rest) if len(self._rest) > LONG_BLOCK else 0
         return [self._annotation(block) for block in blocks]
 
     def finish(self) -> list[dict[str, Any]]:

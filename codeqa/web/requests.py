@@ -51,7 +51,10 @@ def json_body() -> Mapping[str, Any]:
     if not request.is_json:
         # A form on another page can be sent without asking, JSON cannot.
         raise RequestRefusedError(415)
-    body = request.get_json(silent=True)
+    try:
+        body = request.get_json(silent=True)
+    except RecursionError:  # brackets within brackets, thousands deep
+        body = None
     if not isinstance(body, dict):
         raise UsageError("The request's body is not a JSON object.", "Send {…} in UTF-8.")
     return body

@@ -191,8 +191,16 @@ def _check_origin() -> None:
     if site is not None and site not in ("same-origin", "none"):
         raise RequestRefusedError(403)
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
+    if origin is not None and _netloc(origin) != request.host.lower():
         raise RequestRefusedError(403)
+
+
+def _netloc(address: str) -> str | None:
+    """Host and port of an address, None when it is none."""
+    try:
+        return urlsplit(address).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _check_token(gate: Gate) -> BaseResponse | None:

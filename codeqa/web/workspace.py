@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
-from codeqa.settings import Settings
+from codeqa.settings import Settings, with_home
 from codeqa.types import IndexStatus
 
 if TYPE_CHECKING:
@@ -63,18 +63,11 @@ class Workspace:
     def open(self, path: Path, *, update: bool = True) -> Engine:
         """Open the repository at `path`; `update` brings its index up to date behind.
 
-        Raises RepositoryError when it is no folder.
+        Raises RepositoryError when it is no folder, or all folders there are.
         """
         from codeqa.engine import open_engine
 
-        folder = path.expanduser()
-        if not folder.is_absolute():
-            raise RepositoryError(f"{path} is not a full path.", "Begin it with / or ~.")
-        if not folder.is_dir():
-            raise RepositoryError(
-                f"{path} is not a folder on this machine.",
-                "Give the full path of a folder that holds source code.",
-            )
+        folder = _folder(path)
         with self._lock:
             engine = open_engine(self.settings, folder)
             engine = self._engines.setdefault(engine.location.id, engine)
@@ -126,3 +119,25 @@ class Workspace:
         from codeqa.engine import recent_repositories
 
         return next(iter(recent_repositories(self.settings)), None)
+
+
+def _folder(path: Path) -> Path:
+    """`path` with the home folder filled in. Raises RepositoryError when it cannot be opened."""
+    folder = with_home(path)
+    if not folder.is_absolute():
+        raise RepositoryError(f"{path} is not a full path.", "Begin it with / or ~.")
+    try:
+        real = folder.resolve(strict=True)
+        found = real.is_dir()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
+        found = False
+    if not found:
+        raise RepositoryError(
+            f"{path} is not a folder on this machine.",
+            "Give the full path of a folder that holds source code.",
+        )
+    if real == Path(real.anchor):
+        raise RepositoryError(
+            f"{path} is the whole disk.", "Give the folder of one repository instead."
+        )
+    return folder
