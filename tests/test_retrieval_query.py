@@ -4,10 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeqa.retrieval.channels import filter_of
+from codeqa.retrieval.channels import (
+    NAMED,
+    QUALIFIED,
+    RESPELLED,
+    WORD,
+    filter_of,
+    symbol_strength,
+)
 from codeqa.retrieval.fusion import fuse, ranks, z_scores
 from codeqa.retrieval.query import has_tag, parse_query, strip_tag, variants
 from codeqa.retrieval.rerank import closeness, parse_rerank
+from codeqa.types import Unit
 
 
 @pytest.mark.parametrize("value", [True, "true", "True", "1", 1])
@@ -224,3 +232,20 @@ def test_how_close_together_words_stand() -> None:
     assert closeness(far, ["cookie", "session"]) == 0.5
     assert closeness("routes", ["route"]) == 1.0
     assert closeness("", ["x"]) == closeness("x", []) == 0.0
+
+
+def test_the_owner_of_a_dotted_name_is_not_what_is_asked_for() -> None:
+    query = parse_query("QuerySet.bulk_create")
+    named = frozenset({"queryset", "bulkcreate"})
+    method = Unit("a.py", "python", "method", "bulk_create", "QuerySet.bulk_create", "", 1, 1)
+    owner = Unit("a.py", "python", "class", "QuerySet", "QuerySet", "", 1, 1)
+    assert symbol_strength(method, query, named) == QUALIFIED
+    assert symbol_strength(owner, query, named) == WORD
+
+
+def test_a_name_in_the_letters_of_the_question_comes_before_the_same_in_others() -> None:
+    query = parse_query("What calls NewAPI?")
+    asked = Unit("a.go", "go", "function", "NewAPI", "NewAPI", "", 1, 1)
+    other = Unit("b.go", "go", "function", "newAPI", "newAPI", "", 1, 1)
+    assert symbol_strength(asked, query, frozenset({"newapi"})) == NAMED
+    assert symbol_strength(other, query, frozenset({"newapi"})) == RESPELLED

@@ -98,7 +98,7 @@ def gather_evidence(tables: Tables, result: SearchResult) -> Evidence:
     """Choose from `result` what is shown in full, and look up where it is used."""
     asks_uses = _ASKS_USES.search(result.query.text) is not None
     overview = overview_of(tables) if result.query.overview else None
-    main = _main(result.units)
+    main = _main(_asked_for(result))
     findings = []
     for number, hit in enumerate(main):
         if hit.unit.kind in TEXT_KINDS:
@@ -165,6 +165,14 @@ def _call_sites(tables: Tables, unit: Unit) -> list[Chunk]:
     around = {inside.id: inside for inside in tables.by_ids([r.unit_id for r in sure])}
     sites = [call_site_chunk(r, around[r.unit_id]) for r in sure if r.unit_id in around]
     return [site for site in sites if site is not None]
+
+
+def _asked_for(result: SearchResult) -> Sequence[Hit]:
+    """All hits; of a question that is a name, when it is defined, those of that name."""
+    hits = result.units
+    if result.query.symbol_like and hits and "symbol" in hits[0].channels:
+        return [hit for hit in hits if "symbol" in hit.channels]
+    return hits
 
 
 def _main(hits: Sequence[Hit]) -> list[Hit]:

@@ -184,17 +184,20 @@ def _windows(lines: Sequence[str], kinds: Sequence[int], limit: int) -> list[tup
         if kind != BODY or _continues(lines, start):
             continue
         margin = indent(lines[start])
-        end = last = whole_end = start
+        end = last = code_end = whole_end = start
         while end < len(kinds) and end - start < limit and end - last <= 2 and kinds[end] != WALL:
             if kinds[end] == BODY:
                 if indent(lines[end]) < margin:
                     break
                 last = end
+                code_end = code_end if _COMMENT.match(lines[end]) else end
                 if _ends_statement(lines, kinds, end, margin):
                     whole_end = end
             end += 1
         # At least half of a full window; less would be a line without what belongs to it.
-        windows.append((start, (whole_end if whole_end - start >= limit // 2 else last) + 1))
+        # A comment at the end speaks about what is no longer shown.
+        stop = whole_end if whole_end - start >= limit // 2 else code_end
+        windows.append((start, (stop if stop > start else last) + 1))
     return windows
 
 

@@ -167,4 +167,7 @@ def one_line(hit: Hit) -> str:
     if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
         told = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
     about = f": {told}" if told else ""
-    return f"- {_title(unit)} {cite(unit.path, unit.start_line, unit.end_line)}{about}"
+    place = cite(unit.path, unit.start_line, unit.end_line)
+    title = _title(unit)
+    # The head of a file is called as its file, which the citation says.
+    return f"- {place}{about}" if title == code_span(unit.path) else f"- {title} {place}{about}"

@@ -76,8 +76,8 @@ def code_block(code: str, language: str = "") -> str:
 
 
 def cite(path: str, start: int, end: int) -> str:
-    """A citation as the page and the verifier read it."""
-    return f"[{clean(path)}:{start}-{end}]"
+    """A citation as the page and the verifier read it; of a single line without its end."""
+    return f"[{clean(path)}:{start}-{end}]" if end > start else f"[{clean(path)}:{start}]"
 
 
 def quote(markdown: str) -> str:

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
-from codeqa.errors import CodeQAError, EmbeddingError, IndexMissingError, StorageError
+from codeqa.errors import (
+    CodeQAError,
+    EmbeddingError,
+    IndexFormatError,
+    IndexMissingError,
+    StorageError,
+)
 from codeqa.indexing.build import CancelledError, Outcome, build
 from codeqa.indexing.fingerprint import parser_fingerprint
 from codeqa.indexing.lock import Holder, hold
@@ -22,7 +28,7 @@ from codeqa.indexing.refine import refine
 from codeqa.indexing.status import INTERRUPTED, count_reasons, read_status
 from codeqa.parsing.walk import walk
 from codeqa.settings import Settings
-from codeqa.store.location import Location, local_bytes, save_location
+from codeqa.store.location import Location, discard_tables, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED, FileRecord
 from codeqa.store.tables import Tables
@@ -30,6 +36,7 @@ from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
 Listener = Callable[[Progress], None]
+Pass = tuple[Writer, Outcome, Plan, dict[str, FileRecord]]
 
 
 class Indexer:
@@ -78,14 +85,35 @@ class Indexer:
             with _recorded(recorder):
                 fast = fast_embedding()
                 chosen = chosen_embedding(self.settings) if refine else None
-                writer, outcome, plan, manifest = self._first_pass(
-                    fast, full, started_ns, step, stop
+                writer, outcome, plan, manifest = self._mending(
+                    lambda: self._first_pass(fast, full, started_ns, step, stop), step
                 )
                 if chosen is not None:
                     recorder.state("refining")
                     _refine(writer, chosen, self.settings, step, stop)
         meter()
         return self._summary(outcome, plan, manifest, time.monotonic() - started, meter())
+
+    def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
+        """One pass; where the tables turn out to be damaged, one more on new ones."""
+        try:
+            done = first_pass()
+            Tables.open(self.location).verify()
+            return done
+        except Exception:
+            if not self._damaged() or not discard_tables(self.location):
+                raise
+        progress(Progress("replacing the damaged index", 0, 0))
+        return first_pass()
+
+    def _damaged(self) -> bool:
+        try:
+            Tables.open(self.location).verify()
+        except IndexMissingError:
+            return False
+        except IndexFormatError:
+            return True
+        return False
 
     def _first_pass(
         self,
@@ -94,7 +122,7 @@ class Indexer:
         started_ns: int,
         progress: Listener,
         cancelled: Callable[[], bool],
-    ) -> tuple[Writer, Outcome, Plan, dict[str, FileRecord]]:
+    ) -> Pass:
         progress(Progress("looking at files", 0, 0))
         own = [self.settings.data_dir]
         if self.location.tables_are_local:

@@ -12,7 +12,7 @@ from typing import Any
 
 from codeqa.parsing.crew import Crew
 from codeqa.parsing.walk import FileEntry
-from codeqa.parsing.worker import PARSER_FAILED, READY, Outcome, unpack
+from codeqa.parsing.worker import PARSER_FAILED, READY, FileOutcome, unpack
 from codeqa.types import ParsedFile, Skipped
 
 SECONDS_PER_FILE = 30.0
@@ -112,7 +112,7 @@ def _serve(crew: Crew, waiting: deque[FileEntry], known: Mapping[str, str]) -> I
         crew.forgive(time.monotonic() - paused)
 
 
-def _result(outcome: Outcome, packs: bool) -> FileResult:
+def _result(outcome: FileOutcome, packs: bool) -> FileResult:
     fields, packed = outcome[:8], outcome[8]
     if packs or packed is None:
         return FileResult(*fields, packed=packed)

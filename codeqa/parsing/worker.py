@@ -34,7 +34,7 @@ PARSER_FAILED = "the parser failed on it"
 
 _LENGTH = struct.Struct("<Q")
 
-Outcome = tuple[str, int, int, str, str, str, int, bool, Any]
+FileOutcome = tuple[str, int, int, str, str, str, int, bool, Any]
 """path, size, mtime_ns, hash, role, reason, masked, unchanged, packed ParsedFile or None."""
 
 
@@ -49,7 +49,7 @@ def parse_entry(
     max_file_bytes: int,
     known_hash: str = "",
     packer: Callable[[ParsedFile], Any] | None = None,
-) -> Outcome:
+) -> FileOutcome:
     """Read and parse one file; whatever it holds, an outcome comes back.
 
     `packer` makes what is sent of the ParsedFile (anything `marshal` takes), else `pack`.

@@ -20,6 +20,7 @@ from codeqa.store.meta import (
     read_meta,
     table_name,
     table_names,
+    unreadable,
     write_meta,
 )
 from codeqa.store.schema import (
@@ -86,9 +87,16 @@ def open_generation(
     generation: int,
     vector: EmbeddingRecord | None,
     refined: EmbeddingRecord | None,
+    complete: bool = False,
 ) -> tuple[dict[str, Table], bool]:
-    """The tables of `generation`, made where missing, and whether all were made just now."""
+    """The tables of `generation`, made where missing, and whether all were made just now.
+
+    Raises IndexFormatError when one is missing although a run over them was `complete`.
+    """
     have = set(table_names(database))
+    lost = sorted(set(generation_tables(generation).values()) - have)
+    if lost and complete:
+        raise unreadable(f"the table {lost[0]} is gone")
     dimension = vector.dimension if vector else VECTOR_DIMENSION
     tables: dict[str, Table] = {}
     for table, name in generation_tables(generation).items():

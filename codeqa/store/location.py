@@ -122,6 +122,13 @@ def remove(settings: Settings, location: Location) -> None:
     shutil.rmtree(location.folder)
 
 
+def discard_tables(location: Location) -> bool:
+    """Delete damaged tables; False, and nothing done, where they lie on another machine."""
+    if location.tables_are_local:
+        shutil.rmtree(location.tables)
+    return location.tables_are_local
+
+
 def local_bytes(location: Location) -> int:
     """Bytes on this machine's disk: the folder and, where local, the tables."""
     total = folder_bytes(location.folder)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from codeqa.embeddings import Embedding
 
 META_TABLE = "meta"
-REBUILD_HINT = "Index the repository again; the tables are rebuilt beside the old ones."
+REBUILD_HINT = "Run `codeqa index` on the repository: it rebuilds the tables."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,12 @@ def table_name(table: str, generation: int) -> str:
     return table if generation == 1 else f"{table}_{generation}"
 
 
+def unreadable(error: Exception | str) -> IndexFormatError:
+    """The error to raise when the database fails to read what it once wrote."""
+    reason = str(error).split("\n", 1)[0].split(", /", 1)[0][:200]
+    return IndexFormatError(f"The index cannot be read: {reason}.", REBUILD_HINT)
+
+
 def read_meta(database: DBConnection) -> Meta | None:
     """Read the state; None when nothing was ever written here.
 
@@ -83,7 +89,7 @@ def read_meta(database: DBConnection) -> Meta | None:
         rows = database.open_table(META_TABLE).to_arrow().to_pylist()
         values: dict[str, Any] = {row["key"]: json.loads(row["value"]) for row in rows}
     except Exception as error:
-        raise IndexFormatError(f"The index cannot be read: {error}.", REBUILD_HINT) from error
+        raise unreadable(error) from error
     if values.get("format") != FORMAT_VERSION:
         raise IndexFormatError(
             f"The index has format {values.get('format', 'unknown')}, "

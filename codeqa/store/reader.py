@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location
-from codeqa.store.meta import REBUILD_HINT, EmbeddingRecord, Meta, read_meta, table_name
+from codeqa.store.meta import (
+    REBUILD_HINT,
+    EmbeddingRecord,
+    Meta,
+    read_meta,
+    table_name,
+    unreadable,
+)
 from codeqa.store.schema import ALL_ROWS, TABLES, UNIT_TABLES
 
 if TYPE_CHECKING:
@@ -70,7 +77,15 @@ class Reader:
                 self._meta = self._read_meta()
                 self._open_handles()
                 handle = self._handles[table]
-            return action(handle)
+            try:
+                return action(handle)
+            except Exception as error:
+                raise unreadable(error) from error
+
+    def verify(self) -> None:
+        """Read one row of each table. Raises IndexFormatError when that fails."""
+        for table in TABLES:
+            self.read(table, lambda handle: handle.search().limit(1).to_arrow())
 
     def rows(
         self, table: str, columns: Sequence[str], where: str, limit: int = ALL_ROWS
@@ -111,7 +126,7 @@ class Reader:
         except Exception as error:
             if not self._meta.complete:  # its first run died before it made the tables
                 raise self._missing() from None
-            raise IndexFormatError(f"The index cannot be read: {error}.", REBUILD_HINT) from error
+            raise unreadable(error) from error
         record = self._meta.vector
         for table in UNIT_TABLES:
             column = self._handles[table].schema.field("vector").type

@@ -1,7 +1,7 @@
 """The column of refined vectors: those of the embedding that the user chose.
 
-It exists only once an embedding is chosen, is filled after the first pass, and is carried
-over wherever a unit's text stays the same, so that nothing is paid for twice.
+It exists only once an embedding is chosen and is filled after the first pass; the writer
+carries a vector over wherever a unit's text stays the same, so that none is paid for twice.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING
 
 from codeqa.store.filters import one_of
 from codeqa.store.meta import EmbeddingRecord
-from codeqa.store.records import Columns
 from codeqa.store.schema import ALL_ROWS, REFINED, UNIT_TABLES, refined_field, vector_array
+from codeqa.store.writer import Writer
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
-    from lancedb.table import Table
-
-    from codeqa.store.writer import Writer
 
 
 def prepare_refined(writer: Writer, record: EmbeddingRecord) -> dict[str, list[str]]:
@@ -71,25 +67,3 @@ def finish_refined(writer: Writer) -> None:
     where = "status = 'indexed' AND tier = 'fast'"
     writer.tables["files"].update(where=where, values={"tier": "refined"})
     writer.tidy()
-
-
-def carried_vectors(source: Table, columns: Columns) -> pa.Array:
-    """Refined vectors that `source` holds for the same id and the same text, else null.
-
-    An edit then costs the provider only the units whose text it changed.
-    """
-    import pyarrow as pa
-
-    condition = one_of("path", sorted(set(columns["path"])))
-    query = source.search().where(f"({condition}) AND {REFINED} IS NOT NULL")
-    old = query.select(["id", "code", REFINED]).limit(ALL_ROWS).to_arrow().combine_chunks()
-    place = {
-        pair: row
-        for row, pair in enumerate(zip(old["id"].to_pylist(), old["code"].to_pylist(), strict=True))
-    }
-    rows = [place.get(pair) for pair in zip(columns["id"], columns["code"], strict=True)]
-    kind = source.schema.field(REFINED).type
-    if not place:
-        return pa.nulls(len(rows), kind)
-    vectors = old[REFINED].combine_chunks()
-    return vectors.take(pa.array(rows, pa.int64()))

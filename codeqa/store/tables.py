@@ -57,6 +57,10 @@ class Tables:
         """The database's account of itself, at most `reader.READ_INTERVAL` old."""
         return self._reader.meta()
 
+    def verify(self) -> None:
+        """Read a row of each table. Raises IndexFormatError when that fails."""
+        self._reader.verify()
+
     # Units
 
     def full_text(

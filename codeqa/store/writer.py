@@ -30,7 +30,6 @@ from codeqa.store.indices import build_indices, merge_fragments
 from codeqa.store.location import Location
 from codeqa.store.meta import META_TABLE, EmbeddingRecord, Meta, write_meta
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord
-from codeqa.store.refined import carried_vectors
 from codeqa.store.schema import ALL_ROWS, REFINED, vector_array
 
 if TYPE_CHECKING:
@@ -80,7 +79,9 @@ class Writer:
         drop_other_generations(database, {meta.generation, generation})
         rebuilding = generation != meta.generation
         previous = open_unit_tables(database, meta.generation) if rebuilding else {}
-        tables, fresh = open_generation(database, generation, vector, meta.refined)
+        tables, fresh = open_generation(
+            database, generation, vector, meta.refined, meta.complete and not rebuilding
+        )
         return cls(database, meta, generation, tables, previous, fresh)
 
     @property
@@ -136,7 +137,7 @@ class Writer:
         if REFINED in handle.schema.names:
             source = self.previous.get(table) or (handle if replaced else None)
             if source is not None and REFINED in source.schema.names:
-                given[REFINED] = carried_vectors(source, columns)
+                given[REFINED] = _carried(source, columns)
         data = _arrow(handle.schema, columns, given)
         if not replaced:
             handle.add(data)
@@ -225,6 +226,28 @@ def _arrow(schema: pa.Schema, columns: Columns, given: dict[str, pa.Array]) -> p
         else:
             arrays.append(pa.nulls(rows, column.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _carried(source: Table, columns: Columns) -> pa.Array:
+    """Refined vectors that `source` holds for the same id and the same text, else null.
+
+    An edit then costs the provider only the units whose text it changed.
+    """
+    import pyarrow as pa
+
+    condition = one_of("path", sorted(set(columns["path"])))
+    query = source.search().where(f"({condition}) AND {REFINED} IS NOT NULL")
+    old = query.select(["id", "code", REFINED]).limit(ALL_ROWS).to_arrow().combine_chunks()
+    place = {
+        pair: row
+        for row, pair in enumerate(zip(old["id"].to_pylist(), old["code"].to_pylist(), strict=True))
+    }
+    rows = [place.get(pair) for pair in zip(columns["id"], columns["code"], strict=True)]
+    kind = source.schema.field(REFINED).type
+    if not place:
+        return pa.nulls(len(rows), kind)
+    vectors = old[REFINED].combine_chunks()
+    return vectors.take(pa.array(rows, pa.int64()))
 
 
 def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:

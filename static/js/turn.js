@@ -108,6 +108,7 @@ export class Turn {
       stage.remove();
       return;
     }
+    stage.classList.toggle("failed", symbol === "alert");
     stage.replaceChildren(icon(symbol), element("span", {}, words));
     const passed = milliseconds - this.#since;
     if (passed >= 1) stage.append(element("span", { class: "time" }, duration(passed)));
