@@ -23,6 +23,7 @@ from codeqa.console import (
     BAD_USAGE,
     DONE,
     FAILED,
+    PlainText,
     ProgressDisplay,
     format_table,
     human_bytes,
@@ -382,12 +383,14 @@ def _indexed_root(settings: Settings, repo: str) -> Path:
 def _print_answer(events: Iterator[Event]) -> int:
     """Print the answer as it comes; notes go to stderr, so that a pipe gets the answer only."""
     text = ""
+    plain = PlainText() if sys.stdout.isatty() else None
     for event in events:
         if event.kind == "token":
             # Blank lines wait for what follows them: the last ones separate nothing.
             shown = len(text.rstrip("\n"))
             text += event.data["text"]
-            click.echo(text[shown : len(text.rstrip("\n"))], nl=False)
+            new = text[shown : len(text.rstrip("\n"))]
+            click.echo(plain.feed(new) if plain else new, nl=False)
             sys.stdout.flush()
         elif event.kind == "error":
             click.echo()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import textwrap
 import time
@@ -17,6 +18,9 @@ from codeqa.types import IndexSummary, Progress
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 """The only exit statuses of every command."""
+
+_FENCE = re.compile(r"[> ]*(`{3,})")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 SECONDS_BETWEEN_LINES = 3.0
 """Pause between two plain progress lines of one phase, so that a log stays readable."""
@@ -152,6 +156,37 @@ class ProgressDisplay:
         seconds = time.monotonic() - self._started
         print(describe_progress(progress, seconds), file=self._stream, flush=True)
         self._last_line, self._printed = time.monotonic(), progress
+
+
+class PlainText:
+    """Takes the backslashes out of Markdown that a person reads on a terminal.
+
+    Text may come in pieces. Fenced code stays as it is.
+    """
+
+    def __init__(self) -> None:
+        self._fence = ""
+        self._at_line_start = True
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """What to show of `text`; a backslash at its end waits for what it belongs to."""
+        text, self._held = self._held + text, ""
+        if not self._fence and len(text) - len(text.rstrip("\\")) & 1:
+            text, self._held = text[:-1], "\\"
+        return "".join(map(self._line, text.splitlines(keepends=True)))
+
+    def _line(self, line: str) -> str:
+        if self._at_line_start and (marks := _FENCE.match(line)):
+            run = marks[1]
+            if not self._fence:
+                self._fence = run
+            elif run.startswith(self._fence):
+                self._fence = ""
+        elif not self._fence:
+            line = _ESCAPE.sub(r"\1", line)
+        self._at_line_start = line.endswith("\n")
+        return line
 
 
 def describe_progress(progress: Progress, seconds: float) -> str:

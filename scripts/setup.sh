@@ -87,6 +87,13 @@ if ! install -q >/dev/null 2>&1; then
     say "Installing the packages into .venv"
     install || { say "setup: the packages could not be installed; the reason stands above."; exit 1; }
 fi
+# The command `codeqa`, for any folder: the environment finds the package in this checkout.
+.venv/bin/python -c "import pathlib, sysconfig
+folder = pathlib.Path(sysconfig.get_path('purelib'))
+(folder / 'codeqa-checkout.pth').write_text(str(pathlib.Path.cwd()) + '\n', encoding='utf-8')"
+printf '%s\n' '#!/bin/sh' 'exec "$(dirname "$0")/python" -P -m codeqa "$@"' > .venv/bin/codeqa
+chmod +x .venv/bin/codeqa
+
 checksum > "$stamp"
 # The development list holds the other one.
 [ "$kind" = run ] || { lists=requirements.txt; checksum > .venv/.set-up-run; }

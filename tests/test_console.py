@@ -160,3 +160,27 @@ def test_a_front_door_shows_its_examples(capsys: pytest.CaptureFixture[str]) -> 
         parser.parse_args(["--help"])
     shown = capsys.readouterr().out
     assert "examples:\n  python x.py a   does a" in shown and "--debug" in shown
+
+
+@pytest.mark.parametrize("lines_at_once", [1, 3, 1000])
+def test_escapes_of_markdown_are_not_shown_on_a_terminal(lines_at_once: int) -> None:
+    text = r"""
+a \*b\* \_\_init\_\_ \\n [x.py:3]
+````c
+"\*" \_
+```
+\#
+````
+\# end
+"""
+    lines = text.splitlines(keepends=True)
+    starts = range(0, len(lines), lines_at_once)
+    plain = console.PlainText()
+    shown = "".join(plain.feed("".join(lines[at : at + lines_at_once])) for at in starts)
+    expected = text.replace(r"\*b\*", "*b*").replace(r"\_\_init\_\_", "__init__")
+    assert shown == expected.replace(r"\\n", r"\n").replace(r"\# end", "# end")
+
+
+def test_an_escape_that_is_cut_in_two_is_still_one() -> None:
+    plain = console.PlainText()
+    assert plain.feed("a\\") + plain.feed("*b") == "a*b"

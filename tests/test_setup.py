@@ -13,7 +13,7 @@ from conftest import ROOT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="make and sh are POSIX tools")
 
-TOOLS = ("sh", "cat", "cksum", "dirname", "mkdir", "rm")
+TOOLS = ("sh", "cat", "chmod", "cksum", "dirname", "mkdir", "rm")
 FILES = ("requirements.txt", "requirements-dev.txt", "constraints.txt", "scripts/setup.sh")
 
 # Stands in for an interpreter: answers the questions of setup.sh and notes every call.
@@ -91,6 +91,15 @@ def test_what_is_stamped_is_not_done_again(checkout: Path) -> None:
     # The development packages hold the others.
     assert set_up(checkout, "run").returncode == 0
     assert log.read_text().count("pip install") == 1
+
+
+def test_the_command_of_the_checkout_works_from_any_folder(checkout: Path) -> None:
+    log = checkout.parent / "log"
+    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
+    assert set_up(checkout).returncode == 0
+    command = checkout / ".venv" / "bin" / "codeqa"
+    subprocess.run([command, "search", "two words"], cwd=checkout.parent, check=True)
+    assert log.read_text().splitlines()[-1].endswith("-P -m codeqa search two words")
 
 
 def test_a_changed_list_is_installed_again(checkout: Path) -> None:
