@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -31,10 +32,9 @@ def engine() -> FakeEngine:
     return FakeEngine()
 
 
-@pytest.fixture
-def port(data_dir: Path, engine: FakeEngine) -> Iterator[int]:
-    """A waitress server over the written-down engine."""
-    settings = load_settings(data=data_dir, threads=24)
+@contextlib.contextmanager
+def serving(settings: Settings, engine: FakeEngine) -> Iterator[int]:
+    """The port of a waitress server over the written-down engine."""
     listener = bind("127.0.0.1", 0)
     app = create_app(settings, engine=engine)  # type: ignore[arg-type]
     server = make_server(app, settings, listener)
@@ -45,6 +45,13 @@ def port(data_dir: Path, engine: FakeEngine) -> Iterator[int]:
     server.task_dispatcher.shutdown(timeout=5)
     server.trigger.pull_trigger(server.close)
     thread.join(5)
+
+
+@pytest.fixture
+def port(data_dir: Path, engine: FakeEngine) -> Iterator[int]:
+    """A server with few threads."""
+    with serving(load_settings(data=data_dir, threads=24), engine) as port:
+        yield port
 
 
 def post(port: int, question: str) -> http.client.HTTPResponse:
@@ -80,6 +87,19 @@ def test_twenty_readers_are_served_at_once(port: int) -> None:
     assert all(b"classified" in response.readline() for response in responses)
     for response in responses:
         response.close()
+
+
+@pytest.mark.slow
+def test_two_hundred_readers_are_served_at_once_by_the_settings_as_shipped(
+    data_dir: Path, engine: FakeEngine
+) -> None:
+    with serving(load_settings(data=data_dir), engine) as port:
+        responses = [post(port, "slow") for _ in range(200)]
+        assert all(b"classified" in response.readline() for response in responses)
+        texts = [response.readline() for response in responses]
+        assert all(texts)
+        for response in responses:
+            response.close()
 
 
 def test_a_body_that_is_too_long_is_explained_over_http(port: int) -> None:
