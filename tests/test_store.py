@@ -355,6 +355,28 @@ def test_a_run_that_died_before_it_made_the_tables_is_completed_by_the_next(
     assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
 
 
+def test_a_run_that_died_while_it_made_the_first_table_is_completed_by_the_next(
+    location: Location, write: Callable[..., Writer]
+) -> None:
+    save_location(location)
+    (Path(location.tables) / "meta.lance" / "_versions").mkdir(parents=True)
+    write(batch_of(("src/app.py", [unit("new")], [])))
+    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+
+
+@pytest.mark.parametrize("left", ["methods.lance", "methods.lance/_versions", "files.lance/data"])
+def test_a_run_that_died_while_it_made_a_table_is_completed_by_the_next(
+    left: str, location: Location, write: Callable[..., Writer]
+) -> None:
+    save_location(location)
+    writer = Writer.open(location, "parser")
+    for table in writer.tables.values():
+        writer.database.drop_table(table.name)
+    (Path(location.tables) / left).mkdir(parents=True)
+    write(batch_of(("src/app.py", [unit("new")], [])))
+    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+
+
 def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
     location: Location, write: Callable[..., Writer]
 ) -> None:

@@ -100,9 +100,8 @@ def open_generation(
     dimension = vector.dimension if vector else VECTOR_DIMENSION
     tables: dict[str, Table] = {}
     for table, name in generation_tables(generation).items():
-        if name in have:
-            handle = database.open_table(name)
-        else:
+        handle = _open(database, name, complete) if name in have else None
+        if handle is None:
             handle = database.create_table(name, schema=table_schema(table, dimension))
         if table in UNIT_TABLES:
             if refined and REFINED not in handle.schema.names:
@@ -117,4 +116,19 @@ def open_unit_tables(database: Any, generation: int) -> dict[str, Table]:
     """The unit tables of `generation` that are there: a run may have died before making them."""
     have = set(table_names(database))
     names = {table: table_name(table, generation) for table in UNIT_TABLES}
-    return {table: database.open_table(name) for table, name in names.items() if name in have}
+    opened = {table: _open(database, name) for table, name in names.items() if name in have}
+    return {table: handle for table, handle in opened.items() if handle is not None}
+
+
+def _open(database: Any, name: str, complete: bool = False) -> Table | None:
+    """The table, or None, and nothing left of it, when a run died while it made the table.
+
+    Raises IndexFormatError when it cannot be opened although it was `complete`.
+    """
+    try:
+        return database.open_table(name)  # type: ignore[no-any-return]
+    except Exception as error:
+        if complete:
+            raise unreadable(error) from error
+    database.drop_table(name, ignore_missing=True)
+    return None

@@ -1,0 +1,140 @@
+; What JavaScript and TypeScript share.
+
+; --- functions -------------------------------------------------------------------------
+(function_declaration name: (identifier) @name body: (_) @body) @definition.function
+(generator_function_declaration name: (identifier) @name body: (_) @body) @definition.function
+(method_definition name: (_) @name body: (_) @body) @definition.function
+
+; function expressions bound to a name or a property
+(variable_declarator
+  name: (identifier) @name
+  value: [
+    (arrow_function body: (_) @body)
+    (function_expression body: (_) @body)
+    (generator_function body: (_) @body)
+  ]) @definition.lambda
+(pair
+  key: [(property_identifier) (string) (computed_property_name)] @name
+  value: [
+    (arrow_function body: (_) @body)
+    (function_expression body: (_) @body)
+    (generator_function body: (_) @body)
+  ]) @definition.lambda
+(assignment_expression
+  left: (identifier) @name
+  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.lambda
+(assignment_expression
+  left: (member_expression
+    object: (member_expression object: (identifier) @owner property: (property_identifier) @_prototype)
+    property: (property_identifier) @name)
+  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]
+  (#eq? @_prototype "prototype")) @definition.method
+(assignment_expression
+  left: (member_expression property: [(property_identifier) (private_property_identifier)] @name)
+  right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.lambda
+(export_statement "default" @name
+  value: [(arrow_function body: (_) @body) (function_expression !name body: (_) @body)]) @definition.function
+; memo(…), useCallback(…): the wrapper is not the function, its argument is
+(variable_declarator
+  name: (identifier) @name
+  value: (call_expression
+    function: [(identifier) @_wrap (member_expression property: (property_identifier) @_wrap)]
+    arguments: (arguments . [
+      (arrow_function body: (_) @body)
+      (function_expression body: (_) @body)
+    ]))
+  (#any-of? @_wrap "memo" "forwardRef" "useCallback" "debounce" "throttle" "observer" "promisify"
+    "lazy" "once" "createAsyncThunk" "defineComponent" "asyncHandler" "withErrorHandler")) @definition.lambda
+
+; a component in whatever wrapper
+(variable_declarator
+  name: (identifier) @name
+  value: (call_expression
+    arguments: (arguments . [
+      (arrow_function body: (_) @body)
+      (function_expression body: (_) @body)
+    ]))
+  (#match? @name "^[A-Z][a-z]")) @definition.lambda
+
+; an object literal bound to a name owns its functions
+(variable_declarator name: (identifier) @name value: (object)) @scope
+(assignment_expression
+  left: (member_expression property: (property_identifier) @name)
+  right: (object)
+  (#not-eq? @name "exports")) @scope
+(pair key: (property_identifier) @name value: (object)) @scope
+
+; --- imports ---------------------------------------------------------------------------
+(import_statement (import_clause (identifier) @import.alias) source: (string) @import.module)
+(import_statement
+  (import_clause (named_imports (import_specifier name: (_) @import.name !alias)))
+  source: (string) @import.module)
+(import_statement
+  (import_clause (named_imports (import_specifier name: (_) @import.name alias: (_) @import.alias)))
+  source: (string) @import.module)
+(import_statement
+  (import_clause (namespace_import (identifier) @import.alias)) source: (string) @import.module)
+(import_statement . source: (string) @import.module)
+(export_statement
+  (export_clause (export_specifier name: (_) @import.name)) source: (string) @import.module)
+(export_statement "*" @import.wildcard source: (string) @import.module)
+(variable_declarator
+  name: (identifier) @import.alias
+  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require"))
+(variable_declarator
+  name: (identifier) @import.alias
+  value: (member_expression
+    object: (call_expression
+      function: (identifier) @_require arguments: (arguments . (string) @import.module))
+    property: (property_identifier) @import.name)
+  (#eq? @_require "require"))
+(variable_declarator
+  name: (object_pattern (shorthand_property_identifier_pattern) @import.name)
+  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require"))
+(variable_declarator
+  name: (object_pattern (pair_pattern key: (_) @import.name value: (identifier) @import.alias))
+  value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @import.module))
+  (#eq? @_require "require"))
+(call_expression function: (import) arguments: (arguments . (string) @import.module))
+
+; --- references ------------------------------------------------------------------------
+(call_expression function: (identifier) @reference.call)
+(call_expression function: (member_expression
+  object: (_) @receiver property: [(property_identifier) (private_property_identifier)] @reference.call))
+(new_expression constructor: (identifier) @reference.call)
+(new_expression constructor: (member_expression object: (_) @receiver property: (_) @reference.call))
+(call_expression function: (await_expression (identifier) @reference.call))
+
+(decorator (identifier) @reference.use)
+(decorator (member_expression object: (_) @receiver property: (_) @reference.use))
+(binary_expression operator: "instanceof" right: (identifier) @reference.use)
+
+; mere mentions
+(arguments (identifier) @reference.value)
+(arguments (member_expression
+  object: [(this) (identifier)] @receiver
+  property: [(property_identifier) (private_property_identifier)] @reference.value))
+(array (identifier) @reference.value)
+(pair value: (identifier) @reference.value)
+(pair value: (member_expression object: [(this) (identifier)] @receiver property: (_) @reference.value))
+(shorthand_property_identifier) @reference.value
+(return_statement (identifier) @reference.value)
+(variable_declarator value: (identifier) @reference.value)
+(variable_declarator value: (member_expression
+  object: [(this) (identifier)] @receiver property: (_) @reference.value))
+(assignment_expression right: (identifier) @reference.value)
+(assignment_expression right: (member_expression
+  object: [(this) (identifier)] @receiver property: (_) @reference.value))
+(spread_element (identifier) @reference.value)
+(export_statement value: (identifier) @reference.value)
+(export_specifier name: (identifier) @reference.value)
+
+; --- what a variable holds -------------------------------------------------------------
+(variable_declarator name: (identifier) @variable
+  value: (new_expression constructor: [(identifier) (member_expression)] @variable.type))
+(assignment_expression
+  left: (member_expression object: (this)
+    property: [(property_identifier) (private_property_identifier)] @variable.member)
+  right: (new_expression constructor: [(identifier) (member_expression)] @variable.type))
