@@ -14,14 +14,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codeqa.render import (
-    COLOUR_SECONDS,
-    SYNTAX,
     highlight_lines,
     render_markdown,
     sanitise,
     split_blocks,
     stylesheet,
 )
+from codeqa.render.code import COLOUR_SECONDS, SYNTAX
 
 ROOT = Path(__file__).resolve().parent.parent
 SAFE_TAGS = {

@@ -1,0 +1,18 @@
+"""Markdown and code as HTML, the only place where text becomes markup.
+
+What comes out is safe to insert into a page whatever went in: raw HTML is text, every
+tag, attribute and class is on a list, nothing loads from anywhere. Code is coloured by
+classes (`stylesheet` gives the rules), because the page allows no inline style.
+"""
+
+from codeqa.render.code import highlight_lines, stylesheet
+from codeqa.render.markdown import Cite, render_markdown, sanitise, split_blocks
+
+__all__ = [
+    "Cite",
+    "highlight_lines",
+    "render_markdown",
+    "sanitise",
+    "split_blocks",
+    "stylesheet",
+]
