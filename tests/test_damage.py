@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from codeqa.engine import open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings
+from codeqa.store.damage import is_damaged
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 FILES = {
@@ -67,3 +70,40 @@ def test_a_damaged_index_is_said_and_the_next_run_mends_it(
     hits = engine.search.search("find user").units
     assert {hit.unit.path for hit in hits} == {"a.py", "b.md"}
     assert engine.index.status().state == "ready"
+
+
+@pytest.mark.parametrize("spare", [0, 1, 2, 3, 4, 6, 8, 12])
+def test_running_out_of_open_files_is_no_damage(
+    spare: int, settings: Settings, write_files: WriteFiles, tmp_path: Path
+) -> None:
+    engine = open_engine(settings, write_files(tmp_path / "repo", FILES))
+    engine.index.run()
+    marker = Path(engine.location.tables) / "kept"
+    marker.touch()  # goes when the tables are thrown away
+    with few_open_files(spare):
+        with contextlib.suppress(Exception):
+            engine.index.run()
+        assert not is_damaged(engine.location)
+    assert marker.exists()
+    assert engine.index.run().files == len(FILES)
+    assert marker.exists()
+
+
+@contextlib.contextmanager
+def few_open_files(spare: int) -> Iterator[None]:
+    """The process can open `spare` more files, and no others."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    taken = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for _ in range(spare):
+            os.close(taken.pop())
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -14,7 +14,6 @@ from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import (
     CodeQAError,
     EmbeddingError,
-    IndexFormatError,
     IndexMissingError,
     StorageError,
 )
@@ -28,6 +27,7 @@ from codeqa.indexing.refine import refine
 from codeqa.indexing.status import INTERRUPTED, count_reasons, read_status
 from codeqa.parsing.walk import walk
 from codeqa.settings import Settings
+from codeqa.store.damage import is_damaged
 from codeqa.store.location import Location, discard_tables, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED, FileRecord
@@ -101,19 +101,10 @@ class Indexer:
             Tables.open(self.location).verify()
             return done
         except Exception:
-            if not self._damaged() or not discard_tables(self.location):
+            if not is_damaged(self.location) or not discard_tables(self.location):
                 raise
         progress(Progress("replacing the damaged index", 0, 0))
         return first_pass()
-
-    def _damaged(self) -> bool:
-        try:
-            Tables.open(self.location).verify()
-        except IndexMissingError:
-            return False
-        except IndexFormatError:
-            return True
-        return False
 
     def _first_pass(
         self,

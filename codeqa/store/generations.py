@@ -94,14 +94,14 @@ def open_generation(
     Raises IndexFormatError when one is missing although a run over them was `complete`.
     """
     have = set(table_names(database))
-    lost = sorted(set(generation_tables(generation).values()) - have)
-    if lost and complete:
-        raise unreadable(f"the table {lost[0]} is gone")
     dimension = vector.dimension if vector else VECTOR_DIMENSION
     tables: dict[str, Table] = {}
     for table, name in generation_tables(generation).items():
-        handle = _open(database, name, complete) if name in have else None
+        handle = _open(database, name) if name in have else None
         if handle is None:
+            if complete:
+                raise unreadable(f"the table {name} is gone")
+            database.drop_table(name, ignore_missing=True)
             handle = database.create_table(name, schema=table_schema(table, dimension))
         if table in UNIT_TABLES:
             if refined and REFINED not in handle.schema.names:
@@ -120,15 +120,11 @@ def open_unit_tables(database: Any, generation: int) -> dict[str, Table]:
     return {table: handle for table, handle in opened.items() if handle is not None}
 
 
-def _open(database: Any, name: str, complete: bool = False) -> Table | None:
-    """The table, or None, and nothing left of it, when a run died while it made the table.
-
-    Raises IndexFormatError when it cannot be opened although it was `complete`.
-    """
+def _open(database: Any, name: str) -> Table | None:
+    """The table, or None when a run died while it made it: its folder is there, no version."""
     try:
         return database.open_table(name)  # type: ignore[no-any-return]
-    except Exception as error:
-        if complete:
-            raise unreadable(error) from error
-    database.drop_table(name, ignore_missing=True)
+    except ValueError as error:
+        if "not found" not in str(error):
+            raise
     return None
