@@ -19,6 +19,9 @@ from codeqa.errors import StorageError
 
 FILE_NAME = "state.sqlite"
 BUSY_SECONDS = 10.0
+RETRY_SECONDS = 0.005
+PRIMARY_CODE = 0xFF
+"""The part of SQLite's error code that names the kind; the rest says where it came from."""
 TURNS_KEPT = 2_000
 RECENT_KEPT = 20
 
@@ -142,13 +145,7 @@ class State:
         """A transaction. Raises StorageError when the file cannot be opened, read or written."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with contextlib.closing(
-                sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("PRAGMA synchronous=NORMAL")
-                _migrate(connection)
-                connection.execute("BEGIN IMMEDIATE")
+            with contextlib.closing(self._begin()) as connection:
                 try:
                     yield connection
                     connection.execute("COMMIT")
@@ -161,6 +158,28 @@ class State:
                 f"The local state {self.path} cannot be used: {error}.",
                 "See that its folder is writable and has room; a damaged file may be deleted.",
             ) from error
+
+    def _begin(self) -> sqlite3.Connection:
+        """A connection with a transaction begun.
+
+        SQLite's own waiting does not cover the switch to WAL, nor the recovery and the removal
+        of its log while another connection comes or goes: those are tried again here.
+        """
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+                _migrate(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                return connection
+            except BaseException as error:
+                connection.close()
+                code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+                if code != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_SECONDS)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

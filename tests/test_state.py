@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,6 +93,41 @@ def test_many_threads_open_a_fresh_state_at_once(state: State) -> None:
         thread.join()
     assert failures == []
     assert all(state.get(f"{n}-{s}") == "v" for n in range(8) for s in range(10))
+
+
+def test_a_switch_to_wal_that_others_hold_up_is_tried_again(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy: list[str] = []
+
+    class Busy(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            if "journal_mode" in sql and len(busy) < 3:
+                busy.append(sql)
+                error = sqlite3.OperationalError("database is locked")
+                error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise error
+            return super().execute(sql, *parameters)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Busy, **k))
+    state.set("k", "v")
+    assert state.get("k") == "v"
+    assert len(busy) == 3
+
+
+def test_a_state_that_stays_busy_is_an_error_after_a_while(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.set("k", "v")
+    monkeypatch.setattr(state_module, "BUSY_SECONDS", 0.1)
+    other = sqlite3.connect(state.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match="database is locked"):
+        state.set("k", "w")
+    other.execute("COMMIT")
+    other.close()
+    assert state.get("k") == "v"
 
 
 def test_a_failed_write_changes_nothing(state: State) -> None:
