@@ -26,6 +26,11 @@ def _field(default: Any, help: str, alias: str = "", **limits: Any) -> Any:
     return Field(default, description=help, validation_alias=choices, **limits)
 
 
+def _provider_key(name: str) -> Any:
+    help = f"Key for {name}, used only once {name} is chosen."
+    return _field(SecretStr(""), help, alias=f"{name.upper()}_API_KEY")
+
+
 class Settings(BaseSettings):
     """All settings; the README's table is generated from these fields."""
 
@@ -73,12 +78,36 @@ class Settings(BaseSettings):
         12_000, "Budget of the chat's context block.", ge=500, le=200_000
     )
 
+    model: str = _field(
+        "", "Language model as `provider/name`, as in `ollama/qwen3`; empty: as picked on the page."
+    )
+    model_url: str = _field("", "Address of the model's API instead of the provider's own.")
+    model_key: SecretStr = _field(SecretStr(""), "Key for the address in `CODEQA_MODEL_URL`.")
+    model_timeout: int = _field(
+        120, "Seconds that a model may stay silent before it counts as lost.", ge=1, le=3_600
+    )
+    reranker: str = _field(
+        "auto",
+        "`built-in`, or a ColBERT checkpoint by name or folder; `auto` takes "
+        "`answerdotai/answerai-colbert-small-v1` when it is installed and on this machine.",
+    )
+    redis_url: str = _field(
+        "", "Redis server for cached contexts; empty keeps them in the local state.",
+        alias="REDIS_URL",
+    )  # fmt: skip
+
     openai_api_key: SecretStr = _field(
         SecretStr(""), "Key for OpenAI, used only once OpenAI is chosen.", alias="OPENAI_API_KEY"
     )
     openai_base_url: str = _field(
         "", "Another endpoint that speaks OpenAI's API.", alias="OPENAI_BASE_URL"
     )
+    anthropic_api_key: SecretStr = _provider_key("Anthropic")
+    cerebras_api_key: SecretStr = _provider_key("Cerebras")
+    groq_api_key: SecretStr = _provider_key("Groq")
+    gemini_api_key: SecretStr = _provider_key("Gemini")
+    mistral_api_key: SecretStr = _provider_key("Mistral")
+    openrouter_api_key: SecretStr = _provider_key("OpenRouter")
     jina_api_key: SecretStr = _field(
         SecretStr(""), "Key for Jina, used only once Jina is chosen.", alias="JINA_API_KEY"
     )
@@ -99,6 +128,11 @@ class Settings(BaseSettings):
     def config_dir(self) -> Path:
         """Folder of the user's own configuration (prompt overrides)."""
         return Path(platformdirs.user_config_dir("codeqa", appauthor=False))
+
+    def provider_key(self, variable: str) -> str:
+        """The key that the environment holds under `variable` (`GROQ_API_KEY`), '' for none."""
+        value = getattr(self, variable.lower(), None) if variable else None
+        return value.get_secret_value() if isinstance(value, SecretStr) else ""
 
     @property
     def worker_count(self) -> int:

@@ -14,7 +14,7 @@ FRONT_DOORS = ("app", "create_tables", "preprocessing", "prompts", "llm_comments
 
 LAYERS = (
     {"errors", "types", "settings", "tokens", "unit_text", "__init__"},
-    {"languages", "embeddings", "llm", "prompts", "render", "state"},
+    {"languages", "embeddings", "llm", "prompts", "render", "state", "cache"},
     {"parsing", "store"},
     {"indexing", "retrieval", "context", "structure"},
     {"search"},

@@ -1,16 +1,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT, Run
+from hypothesis import given
+from hypothesis import strategies as st
 
-from codeqa import state as state_module
-from codeqa.errors import StorageError
-from codeqa.state import State, Turn
+from codeqa.errors import NotFoundError, StorageError
+from codeqa.retrieval import has_tag
+from codeqa.state import Conversation, State, Turn, database, schema, title_of
+from codeqa.state import state as state_module
 
 
 @pytest.fixture
@@ -61,11 +69,226 @@ def test_a_turn_comes_back_as_it_was_saved(state: State) -> None:
     assert state.turn("t2") is None
 
 
-def test_only_the_newest_turns_are_kept(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_belongs_to_its_user(state: State) -> None:
+    state.save_turn(Turn("t1", "c", "q", "a", "", {}, user="ann"))
+    assert state.turn("t1", "ann") is not None
+    assert state.turn("t1") is None
+
+
+def test_details_that_cannot_be_read_do_not_hide_the_turn(state: State) -> None:
+    state.save_turn(ask("t1"))
+    with state._database.writing() as connection:
+        connection.execute("UPDATE turn SET details = '[1'")
+    assert [turn.details for turn in state.turns("c")] == [{}]
+
+
+# Conversations
+
+
+def ask(
+    turn_id: str,
+    conversation: str = "c",
+    question: str = "who?",
+    created: float = 0.0,
+    user: str = "local",
+    repository: str = "shop",
+) -> Turn:
+    return Turn(turn_id, conversation, question, "him", "", {}, created, user, repository)
+
+
+def ids(turns: list[Turn]) -> list[str]:
+    return [turn.id for turn in turns]
+
+
+def test_the_first_question_opens_and_names_a_conversation(state: State) -> None:
+    state.save_turn(ask("t1", "c1", "@codebase  who\npays?", 10.0))
+    state.save_turn(ask("t2", "c1", "and when?", 20.0))
+    expected = Conversation("c1", "local", "shop", "who pays?", 10.0, 20.0, 2)
+    assert state.conversation("c1") == expected
+    assert state.conversations("shop") == [expected]
+    assert ids(state.turns("c1")) == ["t1", "t2"]
+
+
+def test_turns_come_oldest_first_whenever_they_were_saved(state: State) -> None:
+    for number in (3.0, 1.0, 2.0, 2.0):
+        state.save_turn(ask(f"{number}-{len(state.turns('c'))}", created=number))
+    assert ids(state.turns("c")) == ["1.0-1", "2.0-2", "2.0-3", "3.0-0"]
+    assert [one.updated for one in state.conversations("shop")] == [3.0]
+
+
+def test_conversations_come_latest_first_and_limited(state: State) -> None:
+    for number, name in enumerate(("a", "b", "c", "a"), start=1):
+        state.save_turn(ask(f"t{number}", name, created=float(number)))
+    assert [one.id for one in state.conversations("shop")] == ["a", "c", "b"]
+    assert [one.id for one in state.conversations("shop", limit=2)] == ["a", "c"]
+
+
+def test_turns_without_a_conversation_are_kept_but_listed_nowhere(state: State) -> None:
+    state.save_turn(ask("t1", ""))
+    assert state.turn("t1") is not None
+    assert state.conversations("shop") == []
+    assert state.conversation("") is None
+    assert state.turns("") == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"user": "ann"}, {"user": "ben"}),
+        ({"user": "ann"}, {"user": "Ann"}),
+        ({"repository": "shop"}, {"repository": "site"}),
+    ],
+    ids=["users", "users in another case", "repositories"],
+)
+def test_the_same_id_elsewhere_is_another_conversation(
+    state: State, one: dict[str, str], other: dict[str, str]
+) -> None:
+    one, other = ({"user": "ann", "repository": "shop"} | place for place in (one, other))
+    state.save_turn(ask("t1", question="mine", created=1.0, **one))
+    state.save_turn(ask("t2", question="theirs", created=2.0, **other))
+    assert ids(state.turns("c", **one)) == ["t1"]
+    assert ids(state.turns("c", **other)) == ["t2"]
+    for place, title in ((one, "mine"), (other, "theirs")):
+        assert [item.title for item in state.conversations(place["repository"], place["user"])] == [
+            title
+        ]
+    state.rename_conversation("c", "renamed", **other)
+    state.delete_conversation("c", **other)
+    found = state.conversation("c", **one)
+    assert found is not None and (found.title, found.turns) == ("mine", 1)
+    assert ids(state.turns("c", **one)) == ["t1"]
+    assert state.conversation("c", **other) is None
+
+
+def test_without_a_repository_the_one_last_continued_in_is_meant(state: State) -> None:
+    state.save_turn(ask("t1", created=1.0, repository="shop"))
+    state.save_turn(ask("t2", created=2.0, repository="site"))
+    assert ids(state.turns("c")) == ["t2"]
+    state.save_turn(ask("t3", created=3.0, repository="shop"))
+    assert ids(state.turns("c")) == ["t1", "t3"]
+    state.rename_conversation("c", "of the shop")
+    assert [one.title for one in state.conversations("site")] == ["who?"]
+    state.delete_conversation("c")
+    assert ids(state.turns("c")) == ["t2"]
+
+
+def test_a_renamed_conversation_keeps_its_title_and_place(state: State) -> None:
+    state.save_turn(ask("t1", "c1", created=1.0))
+    state.save_turn(ask("t2", "c2", created=2.0))
+    state.rename_conversation("c1", " Who\n@codebase pays \ud800")
+    state.save_turn(ask("t3", "c1", "later", created=1.5))
+    assert [(one.id, one.title) for one in state.conversations("shop")] == [
+        ("c2", "who?"),
+        ("c1", "Who pays ?"),
+    ]
+
+
+def test_only_a_conversation_that_exists_is_renamed(state: State) -> None:
+    state.save_turn(ask("t1", user="ann"))
+    with pytest.raises(NotFoundError, match="There is no such conversation"):
+        state.rename_conversation("c", "mine now")
+    assert [one.title for one in state.conversations("shop", "ann")] == ["who?"]
+
+
+def test_a_deleted_conversation_takes_its_turns_along(state: State) -> None:
+    state.save_turn(ask("t1", "c1"))
+    state.save_turn(ask("t2", "c2"))
+    state.delete_conversation("c1")
+    state.delete_conversation("c1")
+    assert state.turn("t1") is None
+    assert state.turns("c1") == []
+    assert [one.id for one in state.conversations("shop")] == ["c2"]
+    assert state.turn("t2") is not None
+
+
+def test_a_turn_replaces_one_of_its_own_conversation(state: State) -> None:
+    for number in (1, 2):
+        state.save_turn(ask(f"t{number}", created=float(number)))
+    state.save_turn(ask("t3", created=3.0), replaces="t2")
+    assert ids(state.turns("c")) == ["t1", "t3"]
+    assert state.turn("t2") is None
+
+
+@pytest.mark.parametrize(
+    "place", [{"conversation": "d"}, {"user": "ann"}, {"repository": "site"}], ids=str
+)
+def test_a_turn_replaces_none_of_another_conversation(state: State, place: dict[str, str]) -> None:
+    state.save_turn(ask("t1"))
+    state.save_turn(ask("t2", **place), replaces="t1")
+    assert state.turn("t1") is not None
+
+
+def test_a_replacement_that_fails_leaves_the_turn_as_it_was(state: State) -> None:
+    state.save_turn(ask("t1"))
+    with pytest.raises(TypeError):
+        state.save_turn(Turn("t2", "c", "q", "a", "", {"x": object()}), replaces="t1")
+    assert ids(state.turns("c")) == ["t1"]
+
+
+def test_beyond_the_limit_whole_conversations_go_the_longest_untouched_first(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_module, "TURNS_KEPT", 5)
+    for number, name in enumerate(("old", "long", "old", "", "long"), start=1):
+        state.save_turn(ask(f"t{number}", name, created=float(number)))
+    state.save_turn(ask("t6", "new", created=6.0, user="ann", repository="site"))
+    assert [one.id for one in state.conversations("shop")] == ["long"]
+    assert state.turns("old") == []
+    assert ids(state.turns("long")) == ["t2", "t5"]
+    assert state.turn("t4") is not None
+    state.save_turn(ask("t7", "new", created=7.0))
+    state.save_turn(ask("t8", "new", created=8.0))
+    assert state.turn("t4") is None
+    assert ids(state.turns("long")) == ["t2", "t5"]
+
+
+def test_a_conversation_longer_than_the_limit_loses_its_oldest_turns(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_module, "TURNS_KEPT", 3)
+    state.save_turn(ask("t0", "other", created=99.0))
+    for number in range(1, 6):
+        state.save_turn(ask(f"t{number}", created=float(number)))
+    assert ids(state.turns("c")) == ["t3", "t4", "t5"]
+    assert [one.id for one in state.conversations("shop")] == ["c"]
+
+
+def test_lone_turns_have_the_same_limit(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_module, "TURNS_KEPT", 3)
     for number in range(5):
-        state.save_turn(Turn(str(number), "c", "q", "a", "", {}, float(number + 1)))
-    assert [number for number in range(5) if state.turn(str(number))] == [2, 3, 4]
+        state.save_turn(ask(f"t{number}", "", created=float(number + 1)))
+    assert [number for number in range(5) if state.turn(f"t{number}")] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("@codebase where is it?", "where is it?"),
+        ("where @CodeBase, is it?", "where , is it?"),
+        ("mail me@codebase.org", "mail me@codebase.org"),
+        ("one\r\n\ttwo\u2028three\x00\x1b[31m", "one two three [31m"),
+        ("a\u202eb\u2066c", "a b c"),
+        ("\ud800 lone", "? lone"),
+        ("@codebase", "Untitled"),
+        (" \n", "Untitled"),
+        ("x" * 80, "x" * 80),
+        ("x" * 81, "x" * 79 + "…"),
+        ("word " * 20, ("word " * 15).strip() + "…"),
+        ("a " + "x" * 100, "a " + "x" * 77 + "…"),
+    ],
+)
+def test_a_title_is_one_short_line_without_the_tag(text: str, title: str) -> None:
+    assert title_of(text) == title
+
+
+@given(st.text(st.sampled_from("@codebaseCB _-.x\n"), max_size=40), st.text(max_size=100))
+def test_every_title_can_be_shown_and_holds_no_tag(start: str, rest: str) -> None:
+    title = title_of(f"{start}@codebase{rest}")
+    assert 0 < len(title) <= 80
+    assert title.splitlines() == [title]
+    assert title.encode() and title == title.strip()
+    # The cut may fall behind the letters of a tag in a longer word.
+    assert not has_tag(title) or title.endswith("@codebase…")
 
 
 def test_recent_repositories_come_latest_first_and_once_each(state: State) -> None:
@@ -120,7 +343,7 @@ def test_a_state_that_stays_busy_is_an_error_after_a_while(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state.set("k", "v")
-    monkeypatch.setattr(state_module, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     other = sqlite3.connect(state.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageError, match="database is locked"):
@@ -132,7 +355,7 @@ def test_a_state_that_stays_busy_is_an_error_after_a_while(
 
 def test_a_failed_write_changes_nothing(state: State) -> None:
     state.set("k", "v")
-    with pytest.raises(RuntimeError), state._connect() as connection:
+    with pytest.raises(RuntimeError), state._database.writing() as connection:
         connection.execute("DELETE FROM value")
         raise RuntimeError
     assert state.get("k") == "v"
@@ -147,3 +370,187 @@ def test_a_state_that_cannot_be_opened_is_said_in_a_sentence(state: State, damag
         state.path.write_bytes(b"not a database" * 1000)
     with pytest.raises(StorageError, match=r"state\.sqlite cannot be used: .*\. See that"):
         state.get("k")
+
+
+@pytest.mark.parametrize("damage", ["file in the way", "read-only"])
+def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    if damage == "file in the way":
+        (tmp_path / "file").write_text("")
+    else:
+        (tmp_path / "file").mkdir()
+
+        def refuse(*arguments: Any, **options: Any) -> int:
+            raise PermissionError(13, "Permission denied")
+
+        # Whoever runs the tests may be allowed everything, so that no mode would stop them.
+        monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StorageError, match=r"state\.sqlite cannot be used: .*\. See that"):
+        State(tmp_path / "file").set("k", "v")
+
+
+def test_who_reads_does_not_wait_for_who_writes(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.set("k", "before")
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+    with contextlib.closing(sqlite3.connect(state.path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE value SET value = 'after'")
+        assert state.get("k") == "before"
+        writer.execute("COMMIT")
+    assert state.get("k") == "after"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_the_files_are_the_owners_alone_from_the_first_byte_on(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        state = State(tmp_path / "state")
+        with state._database.writing() as connection:
+            connection.execute("DELETE FROM value")
+            modes = {path.name: path.stat().st_mode & 0o777 for path in state.path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("state.sqlite", "state.sqlite-wal", "state.sqlite-shm"), 384)
+    assert state.path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_a_file_that_others_could_read_becomes_private(state: State) -> None:
+    with state._database.writing():
+        for path in state.path.parent.iterdir():
+            path.chmod(0o644)
+        assert state.get("k") is None
+        assert {path.stat().st_mode & 0o777 for path in state.path.parent.iterdir()} == {0o600}
+
+
+# Over restarts and versions
+
+
+def test_conversations_survive_a_process_that_is_killed(state: State, run_python: Run) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path; from codeqa.state import State, Turn\n"
+        "state = State(Path(sys.argv[1]))\n"
+        "for number in range(3):\n"
+        "    state.save_turn(Turn(f't{number}', 'c', 'who?', 'him', '', {}, repository='shop'))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert run_python("-c", code, state.path.parent).returncode != 0
+    assert ids(state.turns("c")) == ["t0", "t1", "t2"]
+    assert [(one.title, one.turns) for one in state.conversations("shop")] == [("who?", 3)]
+
+
+def test_several_processes_open_and_fill_a_fresh_state_at_once(state: State) -> None:
+    code = (
+        "import sys; from pathlib import Path; from codeqa.state import State, Turn\n"
+        "state = State(Path(sys.argv[1])); name = sys.argv[2]\n"
+        "for number in range(10):\n"
+        "    state.save_turn(Turn(f'{name}{number}', 'c', name, '', '', {}, repository='shop'))\n"
+    )
+    command = [sys.executable, "-c", code, str(state.path.parent)]
+    workers = [
+        subprocess.Popen([*command, name], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        for name in "abc"
+    ]
+    assert [worker.communicate(timeout=60)[1] for worker in workers] == ["", "", ""]
+    assert len(state.turns("c")) == 30
+    (conversation,) = state.conversations("shop")
+    assert conversation.turns == 30
+
+
+OLD = """
+    CREATE TABLE value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
+    CREATE TABLE turn (
+        id TEXT PRIMARY KEY, conversation TEXT NOT NULL, created REAL NOT NULL,
+        question TEXT NOT NULL, answer TEXT NOT NULL, context TEXT NOT NULL,
+        details TEXT NOT NULL
+    );
+    CREATE INDEX turn_conversation ON turn (conversation, created);
+    CREATE TABLE recent (path TEXT PRIMARY KEY, opened REAL NOT NULL);
+    INSERT INTO value VALUES ('k', 'v', NULL), ('late', 'v', 99999999999.0);
+    INSERT INTO turn VALUES
+        ('t2', 'c1', 20.0, 'and when?', 'then', '', '{"repository": "shop", "finished": true}'),
+        ('t1', 'c1', 10.0, '@codebase who pays?', 'him', 'ctx', '{"repository": "shop"}'),
+        ('t3', 'c1', 30.0, 'elsewhere?', 'no', '', '{"repository": "site"}'),
+        ('t4', '', 40.0, 'lone?', 'yes', '', '{"repository": "shop"}'),
+        ('t5', 'c2', 50.0, 'damaged?', 'yes', '', '[1');
+    INSERT INTO recent VALUES ('/a', 1.0);
+    PRAGMA user_version = 1;
+"""
+"""A state file as version 1 wrote it."""
+
+
+@pytest.fixture
+def old_state(state: State) -> State:
+    state.path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(state.path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.executescript(OLD)
+    return state
+
+
+def dump(path: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return [*connection.iterdump(), str(schema.version(connection))]
+
+
+def test_a_state_of_the_first_version_is_taken_over_whole(old_state: State) -> None:
+    assert old_state.get("k") == old_state.get("late") == "v"
+    assert old_state.recent_repositories() == [Path("/a")]
+    assert old_state.conversations("shop") == [
+        Conversation("c1", "local", "shop", "who pays?", 10.0, 20.0, 2)
+    ]
+    assert [one.title for one in old_state.conversations("site")] == ["elsewhere?"]
+    assert [one.title for one in old_state.conversations("")] == ["damaged?"]
+    assert ids(old_state.turns("c1", repository="shop")) == ["t1", "t2"]
+    details = {"repository": "shop"}
+    expected = Turn("t1", "c1", "@codebase who pays?", "him", "ctx", details, 10.0, "local", "shop")
+    assert old_state.turn("t1") == expected
+    assert all(old_state.turn(f"t{number}") for number in range(1, 6))
+    old_state.save_turn(ask("t6", "c1"))
+    assert ids(old_state.turns("c1", repository="shop")) == ["t1", "t2", "t6"]
+
+
+def test_a_taken_over_state_has_the_tables_of_a_new_one(old_state: State, tmp_path: Path) -> None:
+    new = State(tmp_path / "new")
+    new.get("k")
+    old_state.get("k")
+    schemas = []
+    for path in (old_state.path, new.path):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            rows = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name")
+            schemas.append(rows.fetchall())
+    assert schemas[0] == schemas[1]
+
+
+def test_a_step_that_fails_leaves_the_old_version_as_it_was(
+    old_state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = dump(old_state.path)
+
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM turn")
+        connection.execute("DROP TABLE missing")
+
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, fail))
+    with pytest.raises(StorageError, match="no such table: missing"):
+        old_state.get("k")
+    assert dump(old_state.path) == before
+
+
+def test_many_threads_take_over_an_old_state_at_once(old_state: State) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: ids(old_state.turns("c1", repository="shop")), range(8)))
+    assert found == [["t1", "t2"]] * 8
+
+
+def test_a_state_of_a_newer_version_is_left_alone(state: State) -> None:
+    state.set("k", "v")
+    with contextlib.closing(sqlite3.connect(state.path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = dump(state.path)
+    with pytest.raises(StorageError, match="written by a newer version of CodeQA"):
+        state.get("k")
+    assert dump(state.path) == before

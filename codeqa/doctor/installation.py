@@ -1,0 +1,120 @@
+"""Checks of what every run needs: interpreter, git, settings, disk, grammars, tables, port."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from codeqa.doctor.check import Result
+from codeqa.languages import languages
+from codeqa.settings import Settings
+from codeqa.store.location import folder_bytes
+
+OLDEST_PYTHON = (3, 11)
+LITTLE_SPACE = 500_000_000
+"""Bytes: an index of a million lines takes up to about this much."""
+SECONDS_FOR_GIT = 10
+SPELLED = {"openai": "OpenAI", "openrouter": "OpenRouter"}
+"""Providers whose names are not written as a word with a capital."""
+
+
+def python() -> Result:
+    """The interpreter's version."""
+    found = f"{platform.python_version()} ({sys.executable})"
+    return sys.version_info >= OLDEST_PYTHON, found, "Install Python 3.11 or newer."
+
+
+def git() -> Result:
+    """Git, which lists the files of a repository."""
+    path = shutil.which("git")
+    if path is None:
+        # Without git the ignore files are read by CodeQA itself.
+        return True, "not found; ignore files are read without it", ""
+    done = subprocess.run(
+        [path, "--version"], capture_output=True, text=True, timeout=SECONDS_FOR_GIT
+    )
+    hint = "Run 'git --version' to see why it fails."
+    return done.returncode == 0, (done.stdout or done.stderr).strip(), hint
+
+
+def chosen(settings: Settings) -> Result:
+    """What decides who may connect and what leaves the machine; a key shows as set only."""
+    parts = [f"page on {settings.host}:{settings.port}"]
+    parts.append("token set" if settings.token.get_secret_value() else "no token")
+    parts.append(f"embedding {settings.embedding}" if settings.embedding else "no embedding chosen")
+    for name in type(settings).model_fields:
+        provider = name.removesuffix("_api_key")
+        if provider != name and settings.provider_key(name):
+            parts.append(f"{SPELLED.get(provider, provider.capitalize())} key set")
+    open_host = settings.host not in ("127.0.0.1", "localhost", "::1")
+    ok = not open_host or bool(settings.token.get_secret_value())
+    return ok, ", ".join(parts), "Set CODEQA_TOKEN: any address but this machine's own needs one."
+
+
+def data(settings: Settings) -> Result:
+    """Whether the data folder can be written and has room."""
+    folder = settings.data_dir
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    free = shutil.disk_usage(existing).free
+    used = folder_bytes(folder) if folder.exists() else 0
+    detail = f"{folder}, {used / 1e6:,.1f} MB used, {free / 1e9:,.1f} GB free"
+    if not existing.is_dir() or not _writable(existing):
+        return False, f"{detail}, not writable", "Set CODEQA_DATA to a folder you may write to."
+    return free >= LITTLE_SPACE, detail, "Free some space, or set CODEQA_DATA to another disk."
+
+
+def _writable(folder: Path) -> bool:
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def grammars() -> Result:
+    """Whether every grammar loads."""
+    from codeqa.parsing.grammar import grammar
+
+    keys = [language.key for language in languages().values() if language.grammar]
+    broken = []
+    for key in keys:
+        try:
+            grammar(key)
+        except Exception as error:
+            # A grammar of another version fails in its own ways; all mean the same here.
+            broken.append(f"{key} ({error})")
+    if broken:
+        detail = f"{len(broken)} of {len(keys)} grammars fail: {'; '.join(broken)}"
+        return False, detail, "Install the versions that requirements.txt names."
+    return True, f"{len(keys)} grammars load, {len(languages())} languages known", ""
+
+
+def tables() -> Result:
+    """Whether LanceDB writes and reads a table."""
+    import tempfile
+
+    import lancedb
+
+    with tempfile.TemporaryDirectory() as folder:
+        table = lancedb.connect(folder).create_table("check", [{"text": "a"}])
+        found = table.count_rows()
+    return found == 1, f"{lancedb.__version__} writes and reads", "Install it again."
+
+
+def port(settings: Settings) -> Result:
+    """Whether the page's port is free."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            detail = f"{settings.port} on {settings.host}: {error.strerror}"
+            return False, detail, "Stop what uses it, or set CODEQA_PORT to another one."
+    return True, f"{settings.port} on {settings.host} is free", ""

@@ -1,0 +1,108 @@
+"""One SQLite file (WAL) and the transactions on it.
+
+A connection is opened per transaction: SQLite connections do not cross threads, opening
+costs well under a millisecond, and nothing is left open when a process is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from codeqa.errors import StorageError
+from codeqa.state.schema import migrate, version
+
+BUSY_SECONDS = 10.0
+RETRY_SECONDS = 0.005
+PRIMARY_CODE = 0xFF
+"""The part of SQLite's error code that names the kind; the rest says where it came from."""
+PRIVATE = 0o600
+"""Questions, answers and code are for the file's owner alone."""
+BESIDE = ("", "-wal", "-shm")
+"""Endings of the files that SQLite keeps: it gives the later two the first one's mode."""
+
+
+class Database:
+    """The file at `path`, made on first use; safe to share between threads and processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def reading(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+        """A transaction that sees one moment and waits for no writer.
+
+        Raises StorageError when the file cannot be opened or read.
+        """
+        return self._transaction("BEGIN")
+
+    def writing(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+        """A transaction that is kept as a whole, or not at all when its block raises.
+
+        Raises StorageError when the file cannot be opened or written.
+        """
+        return self._transaction("BEGIN IMMEDIATE")
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        try:
+            self._make_private()
+            with contextlib.closing(self._begin(begin)) as connection:
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(str(error)) from error
+
+    def _make_private(self) -> None:
+        """Make the file with a mode of `PRIVATE`, before SQLite would make it with another."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            mode = self.path.stat().st_mode if self.path.exists() else None
+            if mode is None:
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, PRIVATE))
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from error
+        if mode is not None and stat.S_ISREG(mode) and mode & ~PRIVATE & 0o777:
+            for ending in BESIDE:
+                # Where modes mean nothing, or the file is another user's, it stays as it is.
+                with contextlib.suppress(OSError):
+                    os.chmod(f"{self.path}{ending}", PRIVATE)  # noqa: PTH101
+
+    def _begin(self, begin: str) -> sqlite3.Connection:
+        """A connection with a transaction begun.
+
+        SQLite's own waiting does not cover the switch to WAL, nor the recovery and the removal
+        of its log while another connection comes or goes: those are tried again here.
+        """
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+                migrate(connection)
+                connection.execute(begin)
+                # The first read opens the log, which must be done while it can be tried again.
+                version(connection)
+                return connection
+            except BaseException as error:
+                connection.close()
+                code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+                if code != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_SECONDS)
+
+    def _unusable(self, reason: str) -> StorageError:
+        return StorageError(
+            f"The local state {self.path} cannot be used: {reason}.",
+            "See that its folder is writable and has room; a damaged file may be deleted.",
+        )

@@ -1,0 +1,99 @@
+"""The tables of the state file, as steps from each version to the next."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from codeqa.errors import StorageError
+from codeqa.state.records import LOCAL_USER, parse_details, title_of
+
+Step = Callable[[sqlite3.Connection], None]
+
+_FIRST = """
+    CREATE TABLE value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
+    CREATE TABLE turn (
+        id TEXT PRIMARY KEY, conversation TEXT NOT NULL, created REAL NOT NULL,
+        question TEXT NOT NULL, answer TEXT NOT NULL, context TEXT NOT NULL,
+        details TEXT NOT NULL
+    );
+    CREATE INDEX turn_conversation ON turn (conversation, created);
+    CREATE TABLE recent (path TEXT PRIMARY KEY, opened REAL NOT NULL);
+"""
+
+# The index of turns holds every column that lists and limits of turns need: the rows
+# themselves carry whole contexts. That of values keeps the sweep from reading each value.
+_CONVERSATIONS = f"""
+    ALTER TABLE turn ADD COLUMN user TEXT NOT NULL DEFAULT '{LOCAL_USER}';
+    ALTER TABLE turn ADD COLUMN repository TEXT NOT NULL DEFAULT '';
+    DROP INDEX turn_conversation;
+    CREATE INDEX turn_order ON turn (user, repository, conversation, created);
+    CREATE TABLE conversation (
+        user TEXT NOT NULL, repository TEXT NOT NULL, id TEXT NOT NULL,
+        title TEXT NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,
+        PRIMARY KEY (user, repository, id)
+    );
+    CREATE INDEX conversation_order ON conversation (user, repository, updated);
+    CREATE INDEX value_expires ON value (expires) WHERE expires IS NOT NULL;
+"""
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    _run(connection, _FIRST)
+
+
+def _conversations(connection: sqlite3.Connection) -> None:
+    """Turns gain user and repository, and the conversations that they form are listed."""
+    _run(connection, _CONVERSATIONS)
+    for turn, details in connection.execute("SELECT id, details FROM turn").fetchall():
+        repository = str(parse_details(details).get("repository", ""))
+        connection.execute("UPDATE turn SET repository = ? WHERE id = ?", (repository, turn))
+    rows = connection.execute(
+        "SELECT user, repository, conversation, min(created), max(created) FROM turn "
+        "WHERE conversation != '' GROUP BY user, repository, conversation"
+    ).fetchall()
+    for user, repository, conversation, created, updated in rows:
+        (question,) = connection.execute(
+            "SELECT question FROM turn WHERE user = ? AND repository = ? AND conversation = ? "
+            "ORDER BY created, rowid LIMIT 1",
+            (user, repository, conversation),
+        ).fetchone()
+        connection.execute(
+            "INSERT INTO conversation VALUES (?, ?, ?, ?, ?, ?)",
+            (user, repository, conversation, title_of(question), created, updated),
+        )
+
+
+STEPS: tuple[Step, ...] = (_first, _conversations)
+"""`PRAGMA user_version` counts those that a file has been through."""
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file to the newest version, all of it or nothing.
+
+    Raises StorageError when a newer CodeQA wrote it.
+    """
+    if version(connection) == len(STEPS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    # Asked again: another process may have been faster.
+    if version(connection) > len(STEPS):
+        raise StorageError(
+            "The local state was written by a newer version of CodeQA.",
+            "Use that version, or another folder by CODEQA_DATA.",
+        )
+    for step in STEPS[version(connection) :]:
+        step(connection)
+    connection.execute(f"PRAGMA user_version = {len(STEPS)}")
+    connection.execute("COMMIT")
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """How many of the steps the file has been through."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _run(connection: sqlite3.Connection, statements: str) -> None:
+    # Not executescript: it commits first, and a step must be whole or not at all.
+    for statement in statements.split(";"):
+        connection.execute(statement)

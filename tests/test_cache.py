@@ -1,0 +1,549 @@
+"""The cache: both backends alike, and what a Redis server that fails may cost."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis_server import RedisServer, free_port, redis_server, server_binaries
+
+from codeqa import cache as cache_module
+from codeqa.cache import CALL_SECONDS, Cache, RedisCache, check_url, open_cache
+from codeqa.errors import SettingsError
+from codeqa.settings import load_settings
+from codeqa.state import State
+
+KEY = "user:local:conversation:c1:chat_context"
+AT_ONCE = 0.1
+"""Seconds; a call that asks no server takes microseconds."""
+SLACK = 0.5
+"""Seconds that a busy machine may add to a time limit."""
+
+needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server of the test's own, which may be killed."""
+    with redis_server(tmp_path / "redis") as running:
+        yield running
+
+
+@pytest.fixture
+def short_pause(monkeypatch: pytest.MonkeyPatch) -> float:
+    monkeypatch.setattr(cache_module, "PAUSE_SECONDS", 0.05)
+    return 0.06
+
+
+@pytest.fixture(
+    params=[
+        "state",
+        pytest.param("redis", marks=needs_server),
+        pytest.param("redis over a socket", marks=needs_server),
+    ]
+)
+def open_again(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Cache]:
+    """Opens a cache of one kind, on the same empty store each time."""
+    if request.param == "state":
+        return lambda: State(tmp_path / "state")
+    running: RedisServer = request.getfixturevalue("shared_server")
+    running.command("FLUSHALL")
+    url = running.url if request.param == "redis" else running.socket_url
+    return lambda: RedisCache(url)
+
+
+@pytest.fixture
+def cache(open_again: Callable[[], Cache]) -> Cache:
+    return open_again()
+
+
+@contextmanager
+def listener(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[float]]]:
+    """A server that does `serve` with each connection: its URL, and when it was called."""
+    calls: list[float] = []
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            calls.append(time.monotonic())
+            threading.Thread(target=attend, args=(connection,), daemon=True).start()
+
+    def attend(connection: socket.socket) -> None:
+        with connection:
+            try:
+                serve(connection)
+            except OSError:
+                return
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield f"redis://127.0.0.1:{listening.getsockname()[1]}", calls
+    finally:
+        # The shutdown wakes up the thread that waits in accept().
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    start = time.monotonic()
+    work()
+    return time.monotonic() - start
+
+
+# Both backends alike
+
+
+def test_a_value_is_kept_replaced_and_forgotten(cache: Cache) -> None:
+    assert cache.get(KEY) is None
+    cache.set(KEY, "one", 60)
+    cache.set(KEY, "two", 60)
+    assert cache.get(KEY) == "two"
+    cache.delete(KEY)
+    cache.delete(KEY)
+    assert cache.get(KEY) is None
+
+
+def test_a_value_is_gone_after_its_lifetime(cache: Cache) -> None:
+    cache.set(KEY, "short", 0.05)
+    cache.set("other", "long", 60)
+    time.sleep(0.06)
+    assert cache.get(KEY) is None
+    assert cache.get("other") == "long"
+
+
+def test_a_new_value_begins_a_new_lifetime(cache: Cache) -> None:
+    cache.set(KEY, "short", 0.05)
+    cache.set(KEY, "long", 60)
+    time.sleep(0.06)
+    assert cache.get(KEY) == "long"
+
+
+@pytest.mark.parametrize("lifetime", [0, -1, 0.0001])
+def test_a_lifetime_of_nothing_is_over_at_once(cache: Cache, lifetime: float) -> None:
+    cache.set(KEY, "old", 60)
+    cache.set(KEY, "new", lifetime)
+    time.sleep(0.001)
+    assert cache.get(KEY) is None
+
+
+def test_users_and_conversations_do_not_meet(cache: Cache) -> None:
+    keys = [
+        "user:local:chat_context",
+        "user:local:conversation:a:chat_context",
+        "user:local:conversation:b:chat_context",
+        "user:token-0a1b2c3d:conversation:a:chat_context",
+        "user:LOCAL:conversation:a:chat_context",
+        "user:local:conversation:a :chat_context",
+    ]
+    for key in keys:
+        cache.set(key, f"of {key}", 60)
+    assert [cache.get(key) for key in keys] == [f"of {key}" for key in keys]
+    cache.delete(keys[1])
+    assert [cache.get(key) is None for key in keys] == [False, True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "é€𝄞 \u202e abc", "a\0b", "one\r\ntwo\n\tthree", "$3\r\nabc\r\n", "x" * 300_000],
+    ids=["empty", "scripts", "null byte", "line ends", "the protocol's own words", "long"],
+)
+def test_any_text_comes_back_as_it_was(cache: Cache, text: str) -> None:
+    cache.set(KEY, text, 60)
+    cache.set(f"key {text[:50]}", "v", 60)
+    assert cache.get(KEY) == text
+    assert cache.get(f"key {text[:50]}") == "v"
+
+
+def test_values_outlive_who_wrote_them(open_again: Callable[[], Cache]) -> None:
+    open_again().set(KEY, "v", 60)
+    assert open_again().get(KEY) == "v"
+
+
+def test_many_threads_share_one_cache(cache: Cache) -> None:
+    def work(number: int) -> list[str | None]:
+        found = []
+        for step in range(5):
+            cache.set(f"{number}-{step}", f"v{number}-{step}", 60)
+            found.append(cache.get(f"{number}-{step}"))
+        return found
+
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(work, range(16)))
+    assert results == [[f"v{number}-{step}" for step in range(5)] for number in range(16)]
+
+
+# Which one
+
+
+@needs_server
+def test_the_setting_chooses_the_cache(shared_server: RedisServer, data_dir: Path) -> None:
+    state = State(data_dir)
+    assert open_cache(load_settings(), state) is state
+    chosen = open_cache(load_settings(redis_url=shared_server.url), state)
+    chosen.set("chosen", "v", 60)
+    assert "v" in shared_server.command("GET", "chosen")
+    assert state.get("chosen") is None
+
+
+@needs_server
+def test_keys_and_lifetimes_are_those_of_the_caller(shared_server: RedisServer) -> None:
+    shared_server.command("FLUSHALL")
+    RedisCache(shared_server.url).set(KEY, "v", 24 * 3600.0)
+    assert shared_server.command("KEYS", "*").splitlines()[-1] == KEY
+    left = int(shared_server.command("PTTL", KEY)[1:])
+    assert 24 * 3600_000 - 5_000 < left <= 24 * 3600_000
+
+
+@needs_server
+def test_the_database_of_the_address_is_used(shared_server: RedisServer) -> None:
+    RedisCache(shared_server.url.replace("/0", "/3")).set("third", "v", 60)
+    assert RedisCache(shared_server.url).get("third") is None
+    assert RedisCache(shared_server.url.replace("/0", "/3")).get("third") == "v"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:6379",
+        "http://localhost:6379",
+        "redis://localhost:port",
+        "redis://localhost:99999",
+        "redis://localhost/first",
+        "redis://:secret#word@localhost",
+        "redis://:secret/word@localhost",
+        "redis://:secret@localhost?socket_timeout=secret",
+        "redis://:secret@localhost?nonsense=secret",
+        "unix://",
+    ],
+)
+def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"^REDIS_URL is no address .* Write it as") as caught:
+        check_url(url)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    with pytest.raises(SettingsError):
+        open_cache(load_settings(redis_url=url), State(Path("unused")))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://", "localhost:6379"),
+        ("redis://name:pass%2Fword@example.org/2?socket_timeout=60", "example.org:6379/2"),
+        ("rediss://:password@[::1]:7000/", "[::1]:7000"),
+        ("unix://name:password@/run/redis.sock?db=1", "/run/redis.sock"),
+    ],
+)
+def test_the_address_is_shown_without_name_and_password(url: str, shown: str) -> None:
+    check_url(url)
+    assert RedisCache(url).address == shown
+
+
+def test_nothing_of_redis_is_loaded_until_a_server_is_set(run_python: Any) -> None:
+    code = (
+        "import sys; from pathlib import Path; from codeqa.cache import open_cache;"
+        "from codeqa.settings import load_settings; from codeqa.state import State;"
+        "open_cache(load_settings(), State(Path('unused'))); print('redis' in sys.modules)"
+    )
+    assert run_python("-c", code).stdout == "False\n"
+
+
+# Outages: real servers that are killed, freeze, or misbehave
+
+
+@needs_server
+@pytest.mark.parametrize("binary", server_binaries(), ids=lambda path: Path(path).name)
+def test_a_server_that_is_killed_costs_the_cache_and_comes_back_by_itself(
+    tmp_path: Path, binary: str, short_pause: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with redis_server(tmp_path / "redis", binary=binary) as server:
+        cache = RedisCache(server.url)
+        cache.set(KEY, "v", 60)
+        assert cache.get(KEY) == "v"
+        assert cache.problem() == ""
+        server.kill()
+        for _ in range(3):
+            assert cache.get(KEY) is None
+            cache.set(KEY, "w", 60)
+            cache.delete("other")
+            time.sleep(short_pause)
+        assert cache.problem() == (
+            f"The Redis server at {cache.address} cannot be reached (Connection refused)."
+        )
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        server.start()
+        time.sleep(short_pause)
+        assert cache.problem() == ""
+        cache.set(KEY, "again", 60)
+        assert cache.get(KEY) == "again"
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+@needs_server
+def test_each_outage_is_logged_once_and_never_with_a_key_or_a_value(
+    server: RedisServer, short_pause: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = RedisCache(server.url)
+    for _ in range(2):
+        server.kill()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: cache.set(KEY, "def secret(): ...", 60), range(8)))
+        server.start()
+        time.sleep(short_pause)
+        assert cache.problem() == ""
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 2
+    assert all("Contexts are not cached until it works again." in line for line in warnings)
+    assert not any("secret" in line or "c1" in line for line in warnings)
+
+
+@needs_server
+def test_a_server_restarted_between_two_calls_is_not_even_noticed(
+    server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = RedisCache(server.url)
+    cache.set(KEY, "v", 60)
+    server.kill()
+    server.start()
+    cache.set(KEY, "w", 60)
+    assert cache.get(KEY) == "w"
+    assert caplog.records == []
+
+
+@needs_server
+def test_a_server_that_went_silent_holds_up_one_call_and_no_other(server: RedisServer) -> None:
+    cache = RedisCache(server.url)
+    cache.set(KEY, "v", 60)
+    server.freeze()
+    assert seconds(lambda: cache.get(KEY)) < CALL_SECONDS + SLACK
+    assert cache.problem() == f"The Redis server at {cache.address} does not answer."
+    assert seconds(lambda: [cache.get(KEY) for _ in range(100)]) < AT_ONCE
+    assert seconds(lambda: [cache.set(KEY, "w", 60) for _ in range(100)]) < AT_ONCE
+    assert seconds(lambda: [cache.delete(KEY) for _ in range(100)]) < AT_ONCE
+    server.thaw()
+
+
+def test_a_failed_server_is_left_alone_for_its_pause_and_then_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pause = 0.4
+    monkeypatch.setattr(cache_module, "PAUSE_SECONDS", pause)
+    with listener(lambda connection: connection.close()) as (url, calls):
+        cache = RedisCache(url)
+        end = time.monotonic() + 3 * pause
+        while time.monotonic() < end:
+            assert cache.get(KEY) is None
+            cache.problem()
+            time.sleep(0.01)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(calls)]
+    assert 2 <= len(calls) <= 3
+    assert all(gap >= pause for gap in gaps)
+
+
+def drip(connection: socket.socket) -> None:
+    """Answers, a byte at a time, so that no wait for the next one is long."""
+    connection.recv(1000)
+    for _ in range(30):
+        connection.sendall(b"+")
+        time.sleep(0.2)
+
+
+def answer_in_http(connection: socket.socket) -> None:
+    connection.recv(1000)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+def be_silent(connection: socket.socket) -> None:
+    while connection.recv(1000):
+        pass
+
+
+def hang_up(connection: socket.socket) -> None:
+    connection.recv(1000)
+
+
+def test_a_server_of_another_protocol_is_recognised() -> None:
+    with listener(answer_in_http) as (url, _):
+        cache = RedisCache(url)
+        assert cache.get(KEY) is None
+        assert cache.problem() == (
+            f"The Redis server at {cache.address} answers, but not as a Redis server does."
+        )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse what is too many")
+def test_a_server_that_takes_no_more_connections_is_given_up_on() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        address = full.getsockname()
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(address)
+        cache = RedisCache(f"redis://127.0.0.1:{address[1]}")
+        assert seconds(lambda: cache.get(KEY)) < CALL_SECONDS + SLACK
+        assert cache.problem().endswith("does not answer.")
+        for one in waiting:
+            one.close()
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
+@pytest.mark.parametrize("serve", [drip, answer_in_http, be_silent, hang_up])
+def test_no_server_however_odd_costs_more_than_its_time(
+    serve: Callable[[socket.socket], None], scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with listener(serve) as (url, calls):
+        cache = RedisCache(url.replace("redis", scheme, 1))
+        assert seconds(lambda: cache.set(KEY, "v", 60)) < CALL_SECONDS + SLACK
+        assert cache.get(KEY) is None
+        assert cache.problem().startswith(f"The Redis server at {cache.address} ")
+    assert len(calls) == len(caplog.records) == 1
+
+
+@contextmanager
+def names_unresolved(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Looking up a name takes until the end of the block, which waits for who looked one up."""
+    released = threading.Event()
+    resolve = socket.getaddrinfo
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        released.wait(10)
+        return resolve(*arguments, **options)
+
+    before = set(threading.enumerate())
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    yield
+    released.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_name_that_nobody_resolves_in_time_does_not_hold_up_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache = RedisCache(f"redis://localhost:{free_port()}")
+    with names_unresolved(monkeypatch):
+        assert seconds(lambda: cache.get(KEY)) < CALL_SECONDS + SLACK
+        assert cache.problem().endswith("does not answer.")
+
+
+@needs_server
+def test_a_value_given_up_on_is_not_written_later(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with names_unresolved(monkeypatch):
+        RedisCache(server.url).set(KEY, "late", 60)
+    assert server.command("GET", KEY) == "$-1\r\n"
+
+
+@needs_server
+@pytest.mark.parametrize("change", ["set", "delete"])
+def test_a_value_that_could_not_be_changed_does_not_come_up_again(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(cache_module, "PAUSE_SECONDS", 0.3)
+    cache = RedisCache(server.url)
+    cache.set(KEY, "the context of an earlier question", 60)
+    cache.set("other", "untouched", 60)
+    server.freeze()
+    assert cache.get("other") is None
+    # The server is being left alone now, so that the change is not even sent.
+    if change == "set":
+        cache.set(KEY, "the context of the latest question", 60)
+    else:
+        cache.delete(KEY)
+    server.thaw()
+    assert "earlier" in server.command("GET", KEY)
+    time.sleep(0.35)
+    assert cache.get("other") == "untouched"
+    assert cache.get(KEY) is None
+    cache.set(KEY, "a new context", 60)
+    assert cache.get(KEY) == "a new context"
+
+
+@needs_server
+def test_what_a_silent_server_still_does_later_leaves_no_old_value(
+    server: RedisServer, short_pause: float
+) -> None:
+    cache = RedisCache(server.url)
+    server.freeze()
+    # Sent into the system's buffers, given up on, and carried out after the thaw.
+    cache.set(KEY, "first", 60)
+    time.sleep(short_pause)
+    server.thaw()
+    assert cache.get(KEY) is None
+
+
+@needs_server
+def test_what_is_remembered_of_an_outage_is_limited(
+    server: RedisServer, short_pause: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_module, "LOST_KEYS", 10)
+    cache = RedisCache(server.url)
+    server.kill()
+    for number in range(100):
+        cache.set(str(number), "v", 60)
+    assert list(cache._lost) == [str(number) for number in range(90, 100)]
+    server.start()
+    time.sleep(short_pause)
+    assert cache.get("99") is None
+    assert not cache._lost
+
+
+@needs_server
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--requirepass", "right"], "does not accept the name and password"),
+        (["--maxmemory", "1", "--maxmemory-policy", "noeviction"], "has no memory left for values"),
+        (["--replicaof", "127.0.0.1", "1"], "is a replica that takes no changes"),
+        (["--user", "default", "on", "nopass", "~*", "-@all"], "does not permit"),
+    ],
+    ids=["password", "memory", "replica", "permissions"],
+)
+def test_a_server_that_refuses_is_said_in_words(
+    tmp_path: Path, options: list[str], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with redis_server(tmp_path / "redis", *options) as server:
+        cache = RedisCache(server.url.replace("//", "//:wrong@"))
+        if "--requirepass" not in options:
+            cache = RedisCache(server.url)
+        cache.set(KEY, "v", 60)
+        assert cache.get(KEY) is None
+        assert reason in cache.problem()
+    assert len(caplog.records) == 1
+    assert "wrong" not in caplog.text and "right" not in caplog.text
+
+
+@needs_server
+def test_a_server_with_a_password_is_used_with_it(tmp_path: Path) -> None:
+    with redis_server(tmp_path / "redis", "--requirepass", "p/s@ s") as server:
+        cache = RedisCache(server.url.replace("//", "//:p%2Fs%40%20s@"))
+        cache.set(KEY, "v", 60)
+        assert (cache.get(KEY), cache.problem()) == ("v", "")
+        unnamed = RedisCache(server.url)
+        assert unnamed.get(KEY) is None
+        assert unnamed.problem().endswith("does not accept the name and password.")

@@ -1,0 +1,152 @@
+"""The checks of what is optional: model, reranker and Redis. The rest is in test_cli.py."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis_server import free_port, redis_server, server_binaries
+
+from codeqa.cache import CALL_SECONDS
+from codeqa.doctor import Check, examine
+from codeqa.llm import Choice, Models
+from codeqa.settings import Settings, load_settings
+
+PASSWORD = "the-password"
+KEY = "sk-the-key"
+
+
+def check(name: str, settings: Settings) -> Check:
+    (found,) = [one for one in examine(settings) if one.name == name]
+    assert PASSWORD not in f"{found.detail} {found.hint}"
+    assert KEY not in f"{found.detail} {found.hint}"
+    return found
+
+
+# Redis
+
+
+def test_redis_is_checked_only_where_it_is_set(settings: Settings) -> None:
+    assert "Redis" not in [one.name for one in examine(settings)]
+
+
+@pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
+def test_a_redis_server_that_works_is_named_and_left_as_it_was(tmp_path: Path) -> None:
+    with redis_server(tmp_path / "redis", "--requirepass", PASSWORD) as server:
+        url = server.url.replace("//", f"//:{PASSWORD}@")
+        found = check("Redis", load_settings(redis_url=url))
+        assert found.ok
+        assert found.detail.startswith(f"127.0.0.1:{server.port}/0 writes and reads in ")
+        wrong = check("Redis", load_settings(redis_url=server.url))
+        assert not wrong.ok and "does not accept the name and password" in wrong.detail
+    with redis_server(tmp_path / "open") as server:
+        assert check("Redis", load_settings(redis_url=server.url)).ok
+        assert server.command("DBSIZE") == ":0\r\n"
+
+
+def test_a_redis_server_that_is_not_there_is_said(tmp_path: Path) -> None:
+    url = f"redis://:{PASSWORD}@127.0.0.1:{free_port()}"
+    found = check("Redis", load_settings(redis_url=url))
+    assert not found.ok
+    assert found.detail.endswith("cannot be reached (Connection refused)")
+    assert found.hint.startswith("Start it, or correct REDIS_URL; until then follow-ups")
+
+
+def test_a_redis_server_that_is_silent_does_not_hold_up_the_doctor(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"redis://127.0.0.1:{listening.getsockname()[1]}"
+        start = time.monotonic()
+        found = check("Redis", load_settings(data=settings.data_dir, redis_url=url))
+        assert time.monotonic() - start < CALL_SECONDS + 3
+    assert not found.ok and found.detail.endswith("does not answer")
+
+
+def test_an_address_that_is_none_is_said(settings: Settings) -> None:
+    found = check("Redis", load_settings(redis_url=f"http://:{PASSWORD}@localhost"))
+    assert (found.ok, found.detail) == (False, "REDIS_URL is no address of a Redis server.")
+
+
+# Model
+
+
+def test_no_model_is_no_fault(settings: Settings) -> None:
+    found = check("model", settings)
+    assert found.ok and found.detail.startswith("none chosen; answers are put together")
+
+
+def test_the_model_of_the_setting_is_named_with_host_and_source_of_its_key() -> None:
+    found = check("model", load_settings(model="openai/gpt-4o", openai_api_key=KEY))
+    assert found.ok
+    assert found.detail == (
+        "openai/gpt-4o at api.openai.com, with the key that is exported, set by CODEQA_MODEL"
+    )
+
+
+def test_a_picked_model_is_named_with_the_key_that_was_entered(settings: Settings) -> None:
+    Models(settings).choose(Choice("groq", "some-model"), KEY)
+    found = check("model", settings)
+    assert found.ok
+    assert found.detail == (
+        "groq/some-model at api.groq.com, with the key that was entered, picked by the user"
+    )
+
+
+def test_a_missing_key_and_an_unknown_provider_are_said() -> None:
+    found = check("model", load_settings(model="openai/gpt-4o"))
+    assert not found.ok and "There is no key for OpenAI" in found.detail
+    assert "OPENAI_API_KEY" in found.hint
+    found = check("model", load_settings(model="nobody/nothing"))
+    assert not found.ok and found.hint
+
+
+def test_a_damaged_file_of_keys_is_said(settings: Settings, data_dir: Path) -> None:
+    Models(settings).choose(Choice("groq", "some-model"), KEY)
+    (path,) = data_dir.glob("models.json")
+    path.write_text("{")
+    found = check("model", settings)
+    assert not found.ok
+    assert found.hint == "Pick the model and enter its key again."
+
+
+def test_a_model_is_looked_at_without_asking_its_server() -> None:
+    calls: list[Any] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.2)
+
+        def accept() -> None:
+            while True:
+                try:
+                    calls.append(listening.accept())
+                except OSError:
+                    return
+
+        waiting = threading.Thread(target=accept)
+        waiting.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        found = check("model", load_settings(model="ollama", model_url=url))
+        waiting.join()
+    assert found.ok
+    assert found.detail == (
+        "ollama, the first of its models, at 127.0.0.1, without a key, set by CODEQA_MODEL"
+    )
+    assert calls == []
+
+
+# Reranker
+
+
+def test_the_reranker_that_would_be_used_is_named() -> None:
+    assert check("reranker", load_settings(reranker="built-in")) == Check(
+        "reranker", True, "built-in", ""
+    )
+    assert check("reranker", load_settings()).ok
+
+
+def test_a_reranker_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    found = check("reranker", load_settings(reranker=str(tmp_path / "no-checkpoint")))
+    assert not found.ok
+    assert found.detail and found.hint
