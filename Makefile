@@ -13,12 +13,13 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow lint format types docs wheel clean
+.PHONY: help setup setup-dev browser run test test-slow test-rerank lint format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
 	@echo 'make test              run the tests, with headless Chromium (BROWSER=no: without)'
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging'
+	@echo 'make test-rerank       the tests of the ColBERT reranker, with torch in .venv-rerank'
 	@echo 'make lint              ruff: rules and format'
 	@echo 'make format            let ruff correct what it can'
 	@echo 'make types             mypy --strict'
@@ -51,6 +52,12 @@ test: browser
 test-slow: browser
 	@$(PY) -m pytest -q -m "slow$(WITHOUT_BROWSER)" $(ARGS)
 
+# In an environment of its own, so that all other tests run without the model's frameworks.
+test-rerank: setup-dev
+	@sh scripts/setup_rerank.sh
+	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" \
+		tests/test_rerank.py tests/test_rerank_colbert.py $(ARGS)
+
 lint: setup-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
@@ -69,5 +76,5 @@ wheel: setup-dev
 	@$(PY) -m build --no-isolation
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-rerank build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

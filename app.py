@@ -14,12 +14,13 @@ from codeqa.web.app import create_app
 __all__ = ["create_app", "generate_context", "main"]
 
 
-def generate_context(query: str, rerank: bool = False) -> str:
+def generate_context(query: str, rerank: bool | str = False) -> str:
     """The context block for `query` from the repository used last.
 
-    Raises IndexMissingError when none has been indexed.
+    `rerank` may also be the text `true`, `True` or `1`, as forms send it. Raises
+    IndexMissingError when none has been indexed.
     """
-    from codeqa.engine import open_engine, recent_repositories
+    from codeqa.engine import open_engine, parse_rerank, recent_repositories
 
     settings = load_settings()
     recent = recent_repositories(settings)
@@ -27,7 +28,8 @@ def generate_context(query: str, rerank: bool = False) -> str:
         raise IndexMissingError(
             "No repository has been indexed.", "Run `python create_tables.py REPO` first."
         )
-    return open_engine(settings, recent[0]).chat.build_context(query, rerank).text
+    engine = open_engine(settings, recent[0])
+    return engine.chat.build_context(query, parse_rerank(rerank)).text
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -39,12 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [
             "python app.py ~/src/flask",
             "python app.py ~/src/flask --port 8080 --open",
+            "python app.py ~/src/flask --model ollama/qwen3",
             "python app.py                the repository used last",
         ],
     )
     parser.add_argument("repo", nargs="?", help="folder of the repository")
     parser.add_argument("--host", help="address to serve on; any but this machine's needs a token")
     parser.add_argument("--port", type=int, help="port to serve on; default 5001")
+    parser.add_argument(
+        "--model", default="", help="language model as provider/name; see 'codeqa models'"
+    )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument("--no-open", dest="open", action="store_false", help="do not (default)")
     given = parser.parse_args(arguments)
@@ -56,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from codeqa.web.server import run_page
 
     settings = load_settings(repository, host=given.host, port=given.port)
-    run_page(settings, repository, open_browser=given.open)
+    run_page(settings, repository, model=given.model, open_browser=given.open)
 
 
 if __name__ == "__main__":

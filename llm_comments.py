@@ -1,4 +1,4 @@
-"""Describe methods with a language model: `python llm_comments.py <repo> --model NAME`."""
+"""Describe methods with a language model: `python llm_comments.py <repo>`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from pathlib import Path
 
 from codeqa.console import ProgressDisplay, front_door, run_main
 from codeqa.errors import UsageError
-from codeqa.indexing.comments import MAX_TOKENS, add_comments, candidates, describe
-from codeqa.llm import connect, endpoint
-from codeqa.settings import load_settings
+from codeqa.indexing.comments import (
+    MAX_TOKENS,
+    TYPICAL_TOKENS,
+    add_comments,
+    candidates,
+    describe,
+)
+from codeqa.llm import Model, Models, parse_choice
+from codeqa.settings import Settings, load_settings
 from codeqa.store import locate
 from codeqa.tokens import estimate_tokens
 
 __all__ = ["add_comments", "describe", "main"]
 
 EXAMPLES = (
-    "python llm_comments.py ~/src/flask --model gpt-4o-mini",
-    "OPENAI_BASE_URL=http://127.0.0.1:11434/v1 python llm_comments.py ~/src/flask --model qwen3",
+    "python llm_comments.py ~/src/project",
+    "python llm_comments.py ~/src/project --model openai/gpt-4o-mini",
+    "python llm_comments.py ~/src/project --model ollama/qwen3 --limit 200",
 )
 
 
@@ -31,7 +38,11 @@ def main() -> None:
         EXAMPLES,
     )
     parser.add_argument("repo", type=Path, help="folder of an indexed repository")
-    parser.add_argument("--model", required=True, help="name of the model at its host")
+    parser.add_argument(
+        "--model",
+        metavar="PROVIDER/NAME",
+        help="the model to ask; default: the one that is chosen (`codeqa models`)",
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="describe at most N methods")
     parser.add_argument("--yes", action="store_true", help="do not ask before sending")
     arguments = parser.parse_args()
@@ -39,22 +50,38 @@ def main() -> None:
         raise UsageError("--limit must be at least 1.")
 
     settings = load_settings(arguments.repo)
-    target = endpoint(settings, arguments.model)
     location = locate(settings, arguments.repo)
     units = candidates(location)[: arguments.limit]
-    tokens = sum(estimate_tokens(unit.source_code) for unit in units)
-    print(
-        f"{len(units):,} methods, ≈ {tokens:,} tokens to {target.host} at most, "
-        f"≈ {len(units) * MAX_TOKENS:,} back."
-    )
-    if not arguments.yes and not _agreed(f"Send them to {target.host}?"):
-        print("Nothing was sent.")
-        return
-    with ProgressDisplay() as display:
-        changed = add_comments(settings, location, units, connect(target), arguments.model, display)
+    with _model(settings, arguments.model) as model:
+        tokens = sum(estimate_tokens(unit.source_code) for unit in units)
+        print(
+            f"{len(units):,} methods, ≈ {tokens:,} tokens to {model.name} at {model.host} at "
+            f"most, ≈ {len(units) * TYPICAL_TOKENS:,} back (never more than {MAX_TOKENS:,} each)."
+        )
+        if not arguments.yes and not _agreed(f"Send them to {model.host}?"):
+            print("Nothing was sent.")
+            return
+        with ProgressDisplay() as display:
+            changed = add_comments(
+                settings, location, units, model.complete, model.name, display, model.close
+            )
     print(f"{changed:,} descriptions written.")
     if settings.embedding and changed:
         print("Run create_tables.py to embed the described methods again.")
+
+
+def _model(settings: Settings, name: str | None) -> Model:
+    """The model called `name`, else the one that is chosen. Raises UsageError for none."""
+    models = Models(settings)
+    if name:
+        models.prefer(parse_choice(name))
+    model = models.connect()
+    if model is None:
+        raise UsageError(
+            "No language model is chosen.",
+            "Add --model provider/name, as in ollama/qwen3, or set CODEQA_MODEL.",
+        )
+    return model
 
 
 def _agreed(question: str) -> bool:

@@ -7,13 +7,20 @@ from collections.abc import Sequence
 
 from codeqa.console import front_door, run_main
 from codeqa.prompts import (
+    CHANGE_PROMPT,
     CHAT_SYSTEM_PROMPT,
+    EXPLAIN_PROMPT,
     HYDE_SYSTEM_PROMPT,
     HYDE_USER_PROMPT,
     HYDE_V2_SYSTEM_PROMPT,
     HYDE_V2_USER_PROMPT,
     LLM_COMMENT_PROMPT,
+    LOCATE_PROMPT,
+    NO_CONTEXT_PROMPT,
+    NOTHING_FOUND_PROMPT,
+    PLAN_PROMPT,
     PROMPTS,
+    REVIEW_PROMPT,
     override_path,
     prompt_text,
     render_prompt,
@@ -21,12 +28,19 @@ from codeqa.prompts import (
 from codeqa.settings import load_settings
 
 __all__ = [
+    "CHANGE_PROMPT",
     "CHAT_SYSTEM_PROMPT",
+    "EXPLAIN_PROMPT",
     "HYDE_SYSTEM_PROMPT",
     "HYDE_USER_PROMPT",
     "HYDE_V2_SYSTEM_PROMPT",
     "HYDE_V2_USER_PROMPT",
     "LLM_COMMENT_PROMPT",
+    "LOCATE_PROMPT",
+    "NOTHING_FOUND_PROMPT",
+    "NO_CONTEXT_PROMPT",
+    "PLAN_PROMPT",
+    "REVIEW_PROMPT",
     "main",
     "render_prompt",
 ]

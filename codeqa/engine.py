@@ -6,29 +6,51 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.answering import Chat, Generator
+from codeqa.answering import Chat, Generator, Sent, TurnView
+from codeqa.answering.mode import MODES
+from codeqa.cache import open_cache
 from codeqa.embeddings import query_embedding
 from codeqa.errors import NotFoundError
 from codeqa.files import Files, FileText
 from codeqa.indexing import Indexer
-from codeqa.retrieval import QueryEncoder, parse_rerank
+from codeqa.llm import (
+    CUSTOM,
+    PROVIDERS,
+    Choice,
+    Models,
+    Provider,
+    parse_choice,
+    provider_named,
+)
+from codeqa.retrieval import QueryEncoder, choose_reranker, parse_rerank
 from codeqa.search import FileHit, Search, SearchResult
 from codeqa.settings import Settings, with_home
-from codeqa.state import State
+from codeqa.state import Conversation, State
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
 
 __all__ = [
+    "CUSTOM",
+    "MODES",
+    "PROVIDERS",
+    "Choice",
+    "Conversation",
     "Engine",
     "FileHit",
     "FileText",
     "Location",
+    "Models",
+    "Provider",
     "SearchResult",
+    "Sent",
+    "TurnView",
     "find_repositories",
     "find_repository",
     "list_repositories",
     "local_bytes",
     "open_engine",
+    "parse_choice",
     "parse_rerank",
+    "provider_named",
     "recent_repositories",
     "remove_repository",
 ]
@@ -44,12 +66,15 @@ class Engine:
     search: Search
     chat: Chat
     files: Files
+    models: Models
+    """The language models that may be asked, and which one is."""
     tables: Callable[[], Tables]
     """Opens the index on first use. Raises IndexMissingError before there is one."""
 
     def close(self) -> None:
-        """Stop what runs in the background."""
+        """Stop what runs in the background, and let go of connections to models."""
         self.index.stop()
+        self.models.close()
 
 
 def open_engine(
@@ -57,24 +82,30 @@ def open_engine(
 ) -> Engine:
     """Join the parts for `repository`; nothing is read or indexed yet.
 
-    Raises UsageError when it is no folder.
+    Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
     """
     location = locate(settings, repository)
     state = State(settings.data_dir)
+    cache = open_cache(settings, state)
+    models = Models(settings)
     state.remember_repository(location.root)
     tables = opener(location)
     files = Files(tables, settings.max_file_bytes)
-    search = Search(tables, settings, encoder_finder(settings))
+    search = Search(tables, settings, encoder_finder(settings), reranker=choose_reranker(settings))
     chat = Chat(
         search,
         tables,
         state,
+        cache,
         settings,
         repository=location.id,
         line_count=files.line_count,
+        connect=models.connect,
         generator=generator,
     )
-    return Engine(settings, location, Indexer(settings, location), search, chat, files, tables)
+    return Engine(
+        settings, location, Indexer(settings, location), search, chat, files, models, tables
+    )
 
 
 def recent_repositories(settings: Settings) -> list[Path]:

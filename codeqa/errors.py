@@ -12,10 +12,15 @@
     ├── StorageError            the folder of the index or the state cannot be written or read
     ├── NotFoundError           a file, unit or turn that was asked for is not in the index
     ├── EmbeddingError          an embedding provider failed
+    ├── RerankerError           the chosen reranker cannot be loaded or run
     └── ModelError              a language model failed
+        └── ContextLengthError  what was sent is longer than the model can read
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 
 class CodeQAError(Exception):
@@ -35,6 +40,10 @@ class CodeQAError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
+
+    def as_data(self) -> dict[str, str]:
+        """What an `error` event carries."""
+        return {"message": self.message, "hint": self.hint, "code": self.code}
 
 
 class UsageError(CodeQAError):
@@ -102,8 +111,35 @@ class EmbeddingError(CodeQAError):
     http_status = 502
 
 
+class RerankerError(CodeQAError):
+    """The chosen reranker cannot be loaded or run: packages, checkpoint, network or time."""
+
+    code = "reranker"
+    http_status = 502
+
+
 class ModelError(CodeQAError):
     """A language model failed."""
 
     code = "model"
     http_status = 502
+
+
+class ContextLengthError(ModelError):
+    """What was sent is longer than the model can read; less of it may do."""
+
+    code = "context_length"
+
+
+def error_from(data: Mapping[str, Any]) -> CodeQAError:
+    """The error that an `error` event tells of, with the statuses of its kind."""
+    kinds = (kind for kind in _kinds(CodeQAError) if kind.code == data.get("code"))
+    kind = next(kinds, CodeQAError)
+    return kind(str(data["message"]), str(data.get("hint", "")))
+
+
+def _kinds(kind: type[CodeQAError]) -> Iterator[type[CodeQAError]]:
+    for below in kind.__subclasses__():
+        if "code" in vars(below):
+            yield below
+        yield from _kinds(below)

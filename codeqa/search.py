@@ -11,16 +11,17 @@ from pathlib import Path
 from codeqa.errors import EmbeddingError
 from codeqa.retrieval import (
     Asked,
+    BuiltInReranker,
     FileScore,
     Query,
     QueryEncoder,
+    Reranker,
     explain,
     gather,
     parse_query,
     rank,
     rank_files,
 )
-from codeqa.retrieval import rerank as reorder
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Tables
 from codeqa.types import Hit
@@ -52,13 +53,18 @@ class SearchResult:
     """How much of the repository was searched, and by what, as a sentence."""
     changed: Mapping[str, str]
     """Path → how the file differs from what was indexed (`changed`, `deleted`)."""
+    reranker: str = ""
+    """Name of the reranker that ordered the units; '' when they were not reranked."""
+    notice: str = ""
+    """Why another reranker than the wished one did, or that it did not read all, as sentences."""
 
 
 class Search:
     """Answers questions from one index.
 
     `open_tables` gives the index for reading, `encoder` the query side of the embedding
-    with a given name, None when it is not at hand. Both may raise CodeQAError.
+    with a given name, None when it is not at hand. Both may raise CodeQAError. `reranker`
+    orders the units of a search that asks for it; without one the built-in does.
     """
 
     def __init__(
@@ -66,10 +72,13 @@ class Search:
         open_tables: Callable[[], Tables],
         settings: Settings,
         encoder: Callable[[str], QueryEncoder | None] | None = None,
+        *,
+        reranker: Reranker | None = None,
     ) -> None:
         self._open_tables = open_tables
         self._settings = settings
         self._encoder = encoder
+        self._reranker: Reranker = reranker or BuiltInReranker()
 
     def search(
         self,
@@ -97,8 +106,10 @@ class Search:
         asked = Asked.of(query)
         hits = rank(found, asked)
         files = rank_files(hits)[: max(top, FILES)]
+        reranker = notice = ""
         if rerank:
-            hits = reorder(hits, query)
+            reranked = self._reranker.rerank(hits, query)
+            hits, reranker, notice = reranked.hits, reranked.reranker, reranked.notice
         methods = [hit for hit in hits if hit.unit.is_method][:PER_TABLE]
         classes = [hit for hit in hits if not hit.unit.is_method][:PER_TABLE]
         changed = changed_files(tables, [hit.unit.path for hit in hits[:top]])
@@ -117,6 +128,8 @@ class Search:
             channels=tuple(name for name, scores in found.channels.items() if scores),
             coverage=coverage(tables, encoders, trouble),
             changed=changed,
+            reranker=reranker,
+            notice=notice,
         )
 
     def _encoders(self, tables: Tables) -> tuple[dict[str, QueryEncoder], str]:

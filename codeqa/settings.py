@@ -88,8 +88,8 @@ class Settings(BaseSettings):
     )
     reranker: str = _field(
         "auto",
-        "`built-in`, or a ColBERT checkpoint by name or folder; `auto` takes "
-        "`answerdotai/answerai-colbert-small-v1` when it is installed and on this machine.",
+        "What the rerank switch uses: `built-in`, or a ColBERT checkpoint, name or folder; `auto` "
+        "takes `answerdotai/answerai-colbert-small-v1` when the extra and it are on this machine.",
     )
     redis_url: str = _field(
         "", "Redis server for cached contexts; empty keeps them in the local state.",

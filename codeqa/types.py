@@ -143,7 +143,11 @@ class Event:
 
     kind and data: `classified` {intent, confidence} · `retrieved` {num_docs, similar_queries}
     · `generating` {} · `token` {text} · `done` {intent, confidence, retrieval_info,
-    query_tags, …} · `error` {message, hint} · `stopped` {}.
+    query_tags; turn, citations [{path, start, end, name, verified}], coverage, mode,
+    generator (`extractive` or the model's name), model (`provider/name`) and host, '' without
+    a model, reranker ('' when not reranked), notice (sentences), tokens {prompt, completion,
+    estimated}, carries (tokens that a follow-up without `@codebase` sends)} · `error`
+    {message, hint, and turn when something was kept} · `stopped` {turn when something was}.
     """
 
     kind: str

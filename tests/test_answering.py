@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from codeqa.answering import find_citations
-from codeqa.answering.evidence import Evidence, build_context
+from codeqa.answering import Asked, Piece, find_citations
+from codeqa.answering.evidence import build_context
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.settings import load_settings
-from codeqa.types import ContextBlock, Event
+from codeqa.types import Event
 
 SESSION = '''"""Sessions of visitors."""
 
@@ -299,21 +299,23 @@ def test_without_an_index_the_stream_says_what_to_do(
 
 
 def test_another_generator_takes_the_place_of_the_extractive_one(engine: Engine) -> None:
-    seen: list[tuple[Evidence, ContextBlock]] = []
+    seen: list[Asked] = []
 
     class Model:
         name = "model"
+        needs_evidence = False
 
-        def generate(self, evidence: Evidence, block: ContextBlock) -> Iterator[str]:
-            seen.append((evidence, block))
-            chunk = block.chunks[0]
+        def generate(self, asked: Asked) -> Iterator[Piece]:
+            seen.append(asked)
+            chunk = asked.block.chunks[0]
             yield f"See [{chunk.path}:{chunk.start_line}-{chunk.end_line}] "
             yield "and [src/shop/app.py:900-901]."
 
     other = open_engine(engine.settings, engine.location.root, generator=Model())
     events, text = ask(other, "@codebase session cookie")
     assert text.startswith("See [")
-    assert seen[0][1].text.startswith("[CONTEXT]")
+    assert seen[0].block.text.startswith("[CONTEXT]")
+    assert seen[0].searched and seen[0].evidence is None
     assert [c["verified"] for c in events[-1].data["citations"]] == [True, False]
     assert events[-1].data["generator"] == "model"
 

@@ -16,7 +16,7 @@ from codeqa.answering.excerpt import (
     signature_lines,
     whole,
 )
-from codeqa.answering.markdown import code_block, code_span, escape, pieces, prose, quote
+from codeqa.answering.markdown import cite, code_block, code_span, escape, pieces, prose, quote
 from codeqa.types import Unit
 
 NASTY = [
@@ -311,3 +311,29 @@ def test_each_file_is_counted_once() -> None:
     found = verify_all("[a.py:1-2] [a.py:2-3] [b.py:1]", [Span("a.py", 1, 9)], count)
     assert [c.verified for c in found] == [True, True, False]
     assert asked == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    "path", ["a.py", "src/__init__.py", "app/[id]/page.tsx", "a b (copy).py", "x:1.py", "ä-漢.rs"]
+)
+def test_a_citation_of_any_usual_path_reads_back(path: str) -> None:
+    text = f"See {cite(path, 3, 9)} and {cite(path, 4, 4)}."
+    assert find_citations(text) == [Citation(path, 3, 9), Citation(path, 4, 4)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["a`b`.py", "``` [a.py:1-2].py", "[a.py:1-2] x.py", "k [b.py:1", "<img src=x>.js",
+     "[a](mailto:x).py", "]a[.py"],
+)  # fmt: skip
+def test_a_path_that_could_be_read_as_something_else_is_code_and_no_citation(path: str) -> None:
+    text = f"See {cite(path, 3, 9)}."
+    assert find_citations(text) == []
+    assert set(tokens_of(text)) <= {
+        "paragraph_open",
+        "inline",
+        "text",
+        "code_inline",
+        "paragraph_close",
+    }
+    assert path in markdown.parseInline(text)[0].children[1].content

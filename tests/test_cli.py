@@ -1,4 +1,4 @@
-"""The command `codeqa` on a small real repository: answers, messages and exit statuses."""
+"""The command `codeqa` on a small real repository: results, messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -10,92 +10,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import ROOT, Run
 
-from codeqa.cli import main
+if TYPE_CHECKING:
+    from cli_shop import Command
 
-FILES = {
-    "store/basket.py": (
-        '"""Baskets of the shop."""\n\n\n'
-        "class Basket:\n"
-        '    """Holds what a customer buys."""\n\n'
-        "    def add_article(self, name, price):\n"
-        '        """Put one article into the basket."""\n'
-        "        self.articles.append((name, price))\n\n\n"
-        "def total_price(basket):\n"
-        '    """Sum up what the articles of a basket cost."""\n'
-        "    return sum(price for _, price in basket.articles)\n"
-    ),
-    "store/checkout.go": (
-        "package store\n\n"
-        "// PayOrder charges the customer's card.\n"
-        "func PayOrder(card string) error {\n\treturn charge(card)\n}\n"
-    ),
-    "README.md": "# Shop\n\nBaskets hold articles until the customer pays.\n",
-    "logo.png": "\x89PNG\0\0\0",
-}
-
+pytest_plugins = ("cli_shop",)
 
 MANY_FILES = 150
 """Enough work that a run is still in it when Ctrl-C arrives."""
-
-
-@dataclass(frozen=True)
-class Result:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def error(self) -> str:
-        """The error, which must be a single line."""
-        assert self.err.startswith("codeqa: ") and self.err.count("\n") == 1, self.err
-        return self.err.removeprefix("codeqa: ").rstrip("\n")
-
-
-Command = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A small repository in a folder with a space, and its index in `data` beside it."""
-    base = tmp_path_factory.mktemp("cli")
-    root = base / "my shop"
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
-    environment = {**os.environ, "CODEQA_DATA": str(base / "data"), "HOME": str(base)}
-    command = [sys.executable, "-m", "codeqa", "index", str(root)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (base / "summary.txt").write_text(done.stdout)
-    (base / "progress.txt").write_text(done.stderr)
-    yield root
-
-
-@pytest.fixture
-def codeqa(capsys: pytest.CaptureFixture[str]) -> Command:
-    """`codeqa("search", "…")` in this process, with an empty data folder of its own."""
-
-    def call(*arguments: str | Path) -> Result:
-        capsys.readouterr()
-        status = main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return Result(status, shown.out, shown.err)
-
-    return call
-
-
-@pytest.fixture
-def shop_codeqa(codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The same with the shop's index."""
-    monkeypatch.setenv("CODEQA_DATA", str(shop.parent / "data"))
-    return codeqa
 
 
 # index
@@ -224,6 +151,24 @@ def test_search_as_json_is_one_object_with_every_field(shop_codeqa: Command, sho
     assert hit["why"] and hit["channels"] and hit["language"] == "python"
 
 
+def test_search_says_which_reranker_ordered_the_hits(shop_codeqa: Command, shop: Path) -> None:
+    call = ("search", "total price", "--repo", shop)
+    assert "Reranked:" not in shop_codeqa(*call).err
+    assert "Reranked: built-in" in shop_codeqa(*call, "--rerank").err
+    document = json.loads(shop_codeqa(*call, "--rerank", "--json").out)
+    assert (document["reranker"], document["notice"]) == ("built-in", "")
+
+
+def test_indexed_code_cannot_command_the_terminal(codeqa: Command, tmp_path: Path) -> None:
+    root = tmp_path / "hostile"
+    root.mkdir()
+    (root / "a.py").write_text("def alone(mark='\x1b[2J\u202e'):\n    return 1\n")
+    assert codeqa("index", root).status == 0
+    found = codeqa("search", "alone", "--repo", root)
+    assert "mark='\u241b[2J\ufffd'" in found.out
+    assert "\x1b" not in found.out and "\u202e" not in found.out
+
+
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
@@ -327,17 +272,6 @@ def test_a_reader_that_has_seen_enough_is_no_failure(shop: Path) -> None:
         timeout=60,
     )
     assert (done.stdout, done.stderr.count("Traceback")) == ("0\n", 0)
-
-
-# ask
-
-
-def test_ask_answers_with_a_citation(shop_codeqa: Command, shop: Path) -> None:
-    result = shop_codeqa("ask", "how is an article put into the basket?", "--repo", shop)
-    assert result.status == 0, result.err
-    assert "[store/basket.py:" in result.out
-    assert "add_article" in result.out
-    assert result.out.endswith("\n")
 
 
 # repos

@@ -2,22 +2,22 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codeqa import llm
-from codeqa.errors import ModelError
+from codeqa.errors import ContextLengthError, ModelError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import MAX_CHARACTERS, describe, worth_describing
-from codeqa.llm import Message
+from codeqa.llm import Choice, Endpoint, Message, Model, Models
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.store import Tables, locate
 from codeqa.types import Progress, Unit
-from tests.openai_server import Reply, completion, openai_server
+from tests.openai_server import Reply, completion, openai_server, silent
 
 
 def method(name: str, lines: int = 6) -> Unit:
@@ -31,9 +31,8 @@ def test_a_model_over_http_describes_each_method() -> None:
         return completion(f"About  {text.split('def ')[1].split('(')[0]}\nin two lines.")
 
     units = [method(f"f{n}") for n in range(20)]
-    with openai_server(script) as server:
-        complete = llm.connect(llm.Endpoint(server.base_url, "m", "k"))
-        texts = {unit.name: text for unit, text in describe(units, complete, model="m")}
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m", "k")) as model:
+        texts = {unit.name: text for unit, text in describe(units, model.complete, model="m")}
     assert texts == {f"f{n}": f"About f{n} in two lines." for n in range(20)}
     system = server.requests[0][1]["messages"][0]
     assert system["role"] == "system" and "python" in system["content"]
@@ -130,13 +129,13 @@ def test_a_description_is_searched_with_its_method(
         return completion("Counts the zebra stripes." if zebra else "Does something else.")
 
     with openai_server(script) as server:
-        arguments = ("llm_comments.py", repo, "--model", "m", "--yes")
-        environment = {"OPENAI_BASE_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
+        arguments = ("llm_comments.py", repo, "--model", "custom/m", "--yes")
+        environment = {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
         first = run_python(*arguments, env=environment)
         second = run_python(*arguments, env=environment)
     assert first.returncode == 0, first.stderr
     assert "2 descriptions written" in first.stdout
-    assert "127.0.0.1" in first.stdout
+    assert "to custom/m at 127.0.0.1" in first.stdout
     assert "0 descriptions written" in second.stdout
     assert len(server.requests) == 2
 
@@ -157,8 +156,68 @@ def test_without_a_terminal_nothing_is_sent_unasked(
     )
     Indexer(settings, locate(settings, repo)).run()
     with openai_server(lambda path, body: completion("d")) as server:
-        environment = {"OPENAI_BASE_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
-        result = run_python("llm_comments.py", repo, "--model", "m", env=environment)
+        environment = {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
+        result = run_python("llm_comments.py", repo, "--model", "custom/m", env=environment)
     assert result.returncode == 2
     assert "--yes" in result.stderr
     assert server.requests == []
+
+
+def test_the_chosen_model_is_asked_unless_another_is_named(
+    tmp_path: Path,
+    settings: Settings,
+    write_files: Callable[[Path, Mapping[str, str]], Path],
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    body = "def f(x):\n    a = x\n    b = a\n    return b\n"
+    repo = write_files(tmp_path / "repo", {"a.py": body})
+    Indexer(settings, locate(settings, repo)).run()
+    environment = {"CODEQA_DATA": str(settings.data)}
+    arguments = ("llm_comments.py", repo, "--yes")
+    none = run_python(*arguments, env={**environment, "OPENAI_API_KEY": "sk-exported"})
+    assert none.returncode == 2
+    assert "No language model is chosen" in none.stderr
+    with openai_server(lambda path, body: completion(f"From {body['model']}.")) as server:
+        Models(settings).choose(Choice("custom", "picked", server.base_url), "key-of-the-page")
+        picked = run_python(*arguments, env=environment)
+        assert "custom/picked at 127.0.0.1" in picked.stdout, picked.stderr
+        assert server.headers[0]["authorization"] == "Bearer key-of-the-page"
+        unknown = run_python(*arguments, "--model", "gpt-4o", env=environment)
+        assert unknown.returncode == 2 and "no model provider" in unknown.stderr
+    down = run_python(*arguments, "--model", "custom/other", env={
+        **environment, "CODEQA_MODEL_URL": server.base_url})  # fmt: skip
+    assert down.returncode == 1 and "Nothing answers at" in down.stderr
+    assert "Traceback" not in down.stderr
+
+
+def test_a_method_too_long_for_the_model_is_described_by_its_first_half() -> None:
+    sent: list[str] = []
+
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        sent.append(messages[1]["content"])
+        if len(messages[1]["content"]) > 600:
+            raise ContextLengthError("too long.", "Send less.")
+        return "d"
+
+    assert [text for _, text in describe([method("f", 80)], complete, model="m")] == ["d"]
+    assert len(sent) == 2 and sent[0].startswith(sent[1])
+    with pytest.raises(ContextLengthError):
+        list(describe([method("f", 800)], complete, model="m"))
+
+
+def test_a_caller_that_stops_does_not_wait_for_what_is_under_way() -> None:
+    """Ctrl-C: the requests are ended, nothing of them is kept, no thread is left."""
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        return completion("d") if "f0(" in body["messages"][1]["content"] else silent(30)
+
+    before = threading.active_count()
+    units = [method(f"f{n}") for n in range(6)]
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m")) as model:
+        described = describe(units, model.complete, model="m", concurrency=3, stop=model.close)
+        assert next(described)[0].name == "f0"
+        began = time.monotonic()
+        described.close()
+        assert time.monotonic() - began < 5
+        assert server.wait_for_disconnects(2)
+    assert threading.active_count() <= before

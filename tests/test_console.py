@@ -184,3 +184,28 @@ a \*b\* \_\_init\_\_ \\n [x.py:3]
 def test_an_escape_that_is_cut_in_two_is_still_one() -> None:
     plain = console.PlainText()
     assert plain.feed("a\\") + plain.feed("*b") == "a*b"
+
+
+HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\x9b31md\re\x08f\u202eg\u2066h\x00i\x7f"
+
+
+def test_nothing_that_a_terminal_would_obey_is_shown() -> None:
+    shown = console.visible(f"{HOSTILE}\tj\nk \u00e9 \u4e2d \U0001f600")
+    assert not any((ord(c) < 32 and c not in "\t\n") or 0x7F <= ord(c) < 0xA0 for c in shown)
+    assert "\u202e" not in shown and "\u2066" not in shown
+    assert "a\u241b]52;c;ZXZpbA==\u2407b" in shown and shown.endswith(
+        "\tj\nk \u00e9 \u4e2d \U0001f600"
+    )
+
+
+@pytest.mark.parametrize("fence", ["", "```\n"])
+def test_an_answer_cannot_command_the_terminal(fence: str) -> None:
+    plain = console.PlainText()
+    shown = "".join(map(plain.feed, f"{fence}{HOSTILE}\n"))
+    assert shown == f"{fence}{console.visible(HOSTILE)}\n"
+
+
+def test_an_error_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    failing(RepositoryError(HOSTILE))
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1 and "\x1b" not in shown and "\x9b" not in shown

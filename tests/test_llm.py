@@ -1,70 +1,561 @@
+"""A model over real HTTP: streaming, silence, cancellation, and what is left running."""
+
 from __future__ import annotations
 
-import socket
+import gc
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from codeqa import llm
-from codeqa.errors import ModelError, SettingsError
-from codeqa.settings import Settings
-from tests.openai_server import completion, failure, openai_server
+from codeqa.errors import ModelError
+from codeqa.llm import Endpoint, Model, Usage
+from codeqa.llm import background as background_module
+from codeqa.llm import client as client_module
+from tests.openai_server import (
+    Reply,
+    Script,
+    ScriptedServer,
+    Streamed,
+    completion,
+    delta,
+    dropped,
+    event,
+    failure,
+    malformed,
+    openai_server,
+    silent,
+    stream,
+)
 
 MESSAGES = [{"role": "user", "content": "hi"}]
+KEY = "sk-test-0123456789abcdef"
 
 
-def test_a_completion_comes_back_over_http() -> None:
-    with openai_server(lambda path, body: completion(f"{body['model']} says hi")) as server:
-        complete = llm.connect(llm.Endpoint(server.base_url, "m1", "key-1"))
-        assert complete(MESSAGES, 40) == "m1 says hi"
+def model_at(server: ScriptedServer, timeout: float = 5.0, key: str = KEY) -> Model:
+    return Model(Endpoint(server.base_url, "m1", key, "custom"), timeout)
+
+
+def ask(reply: Reply | Script, **options: Any) -> tuple[list[str | Usage], ScriptedServer]:
+    """What a model that replies so streams to one question."""
+    script: Script = reply if callable(reply) else lambda path, body: reply
+    with openai_server(script) as server, model_at(server) as model:
+        return list(model.stream(MESSAGES, **options)), server
+
+
+def test_an_answer_comes_in_pieces_and_ends_with_what_it_took() -> None:
+    pieces, server = ask(stream(["Hal", "lo", "\n", " there"], usage=(11, 4)), max_tokens=40)
+    assert pieces == ["Hal", "lo", "\n", " there", Usage(11, 4)]
     path, body = server.requests[0]
     assert path == "/v1/chat/completions"
-    assert body["messages"] == MESSAGES and body["max_tokens"] == 40
-    assert server.headers[0]["authorization"] == "Bearer key-1"
+    assert body["messages"] == MESSAGES and body["model"] == "m1"
+    assert body["max_tokens"] == 40 and body["stream"] is True
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [(401, "refused the key"), (404, "no model 'm1'"), (400, "status 400"), (429, "rate")],
-)
-def test_a_refusal_becomes_a_sentence_with_a_next_step(
-    status: int, said: str, monkeypatch: pytest.MonkeyPatch
+def test_without_a_limit_none_is_sent_and_without_a_count_none_is_told() -> None:
+    pieces, server = ask(stream(["a"], usage=None))
+    assert pieces == ["a"]
+    assert "max_tokens" not in server.requests[0][1]
+
+
+def test_an_answer_cut_at_the_limit_says_so_even_without_a_count() -> None:
+    pieces, _ = ask(stream(["a"], usage=None, reason="length"))
+    assert pieces == ["a", Usage(0, 0, cut=True)]
+    pieces, _ = ask(stream(["a"], usage=(3, 9), reason="length"))
+    assert pieces[-1] == Usage(3, 9, cut=True)
+
+
+def test_a_whole_answer_is_joined() -> None:
+    reply = stream(["Hal", "lo"])
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        assert model.complete(MESSAGES, 7) == "Hallo"
+    assert server.requests[0][1]["max_tokens"] == 7
+
+
+def test_a_server_that_does_not_stream_is_understood() -> None:
+    pieces, _ = ask(completion("All at once."))
+    assert pieces == ["All at once."]
+
+
+def test_events_that_cannot_be_read_are_skipped() -> None:
+    junk = b': a comment\n\nevent: ping\ndata: {"type": "ping"}\n\ndata: {broken\n\ndata: [1]\n\n'
+    pieces, _ = ask(malformed(["one ", "two"], junk))
+    assert pieces == ["one ", "two"]
+
+
+def test_line_separators_inside_of_text_do_not_end_an_event() -> None:
+    text = "a\u2028b\u0085c\x0bd"
+    pieces, _ = ask(stream([text], usage=None))
+    assert pieces == [text]
+
+
+def test_reasoning_is_not_part_of_the_answer() -> None:
+    events = (
+        delta(reasoning_content="let me see"),
+        delta(reasoning="and more"),
+        delta("<thi"),
+        delta("nk>secret"),
+        delta(" thought</th"),
+        delta("ink>\n\n"),
+        delta("Answer with <think> in it."),
+        delta(reason="stop"),
+    )
+    pieces, _ = ask(Streamed(events))
+    assert pieces == ["Answer with <think> in it."]
+
+
+def test_parts_and_refusals_are_read_as_text() -> None:
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}]
+    pieces, _ = ask(Streamed((delta(content=parts), delta(refusal="No."), delta(reason="stop"))))
+    assert pieces == ["Hi", "No."]
+
+
+def test_a_model_that_only_reasons_is_told_from_one_that_says_nothing() -> None:
+    with pytest.raises(ModelError, match="only reasoned"):
+        ask(Streamed((delta(reasoning_content="hm"), delta(reason="length"))))
+    with pytest.raises(ModelError, match="without content"):
+        ask(stream([]))
+    with pytest.raises(ModelError, match="content rules"):
+        ask(stream([], reason="content_filter"))
+
+
+def test_something_that_is_no_chat_api_is_named() -> None:
+    page = (200, {"Content-Type": "text/html"}, b"<html>hello</html>")
+    with pytest.raises(ModelError, match="not a chat API") as caught:
+        ask(page)
+    assert "/v1" in caught.value.hint
+    with pytest.raises(ModelError, match="not a chat API"):
+        ask((200, {}, {"status": "ok"}))
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+def test_an_answer_that_breaks_off_keeps_what_came_and_is_not_asked_again(reset: bool) -> None:
+    got: list[str | Usage] = []
+    script: Script = lambda path, body: dropped(["Half an ", "ans"], reset=reset)  # noqa: E731
+    with openai_server(script) as server, model_at(server) as model:
+        with pytest.raises(ModelError, match="broke off"):
+            for piece in model.stream(MESSAGES):
+                got.append(piece)
+        assert len(server.requests) == 1
+    # A reset may overtake what was sent just before it.
+    assert got == ["Half an ", "ans"] or (reset and got == ["Half an "])
+
+
+def test_a_stream_that_ends_without_saying_that_it_is_complete_broke_off() -> None:
+    with pytest.raises(ModelError, match="broke off"):
+        ask(stream(["Half"], reason=None, end="finished"))
+
+
+@pytest.mark.parametrize("end", ["finished", "closed"])
+def test_an_answer_is_complete_with_its_finish_reason_however_the_connection_ends(
+    end: str,
 ) -> None:
-    monkeypatch.setattr(llm, "RETRIES", 0)
-    with openai_server(lambda path, body: failure(status)) as server:
-        complete = llm.connect(llm.Endpoint(server.base_url, "m1", "k"))
-        with pytest.raises(ModelError, match=said) as caught:
-            complete(MESSAGES, 4)
+    pieces, _ = ask(stream(["Whole"], end=end))
+    assert pieces[0] == "Whole"
+
+
+def test_an_error_in_the_middle_of_a_stream_is_one() -> None:
+    error = event({"error": {"message": "The GPU fell off the bus", "code": 502}})
+    got: list[str | Usage] = []
+    script: Script = lambda path, body: Streamed((delta("Ha"), error))  # noqa: E731
+    broken = pytest.raises(ModelError, match=r"502.*fell off the bus")
+    with openai_server(script) as server, model_at(server) as model, broken:
+        for piece in model.stream(MESSAGES):
+            got.append(piece)
+    assert got == ["Ha"]
+
+
+def test_a_stream_without_line_ends_is_given_up() -> None:
+    with pytest.raises(ModelError, match="cannot be read"):
+        ask(Streamed((delta("a"), b"data: " + b"x" * 5_000_000)))
+
+
+def test_a_silent_model_is_given_up_after_the_timeout_and_not_asked_again() -> None:
+    for headers in (True, False):
+        reply = silent(20, headers=headers)
+        script: Script = lambda path, body, reply=reply: reply  # noqa: E731
+        with openai_server(script) as server, model_at(server, timeout=0.3) as model:
+            began = time.monotonic()
+            with pytest.raises(ModelError, match=r"silent for 0\.3 seconds") as caught:
+                list(model.stream(MESSAGES))
+            assert time.monotonic() - began < 3
+            assert "CODEQA_MODEL_TIMEOUT" in caught.value.hint
+            assert server.wait_for_disconnects()
+            assert len(server.requests) == 1
+
+
+def test_a_model_that_falls_silent_in_the_middle_broke_off() -> None:
+    reply = Streamed((delta("Ha"), delta("late")), delay=20, first=0)
+    broken = pytest.raises(ModelError, match=r"broke off.*silent")
+    with openai_server(lambda path, body: reply) as server, model_at(server, 0.3) as model, broken:
+        list(model.stream(MESSAGES))
+
+
+def test_signs_of_life_keep_a_slow_model_alive() -> None:
+    thinking = [b": still here\n\n", delta(reasoning="hm"), delta(role="assistant")] * 3
+    reply = Streamed((*thinking, delta("at last"), delta(reason="stop")), delay=0.15)
+    with openai_server(lambda path, body: reply) as server, model_at(server, 0.6) as model:
+        assert list(model.stream(MESSAGES)) == ["at last"]
+
+
+@pytest.mark.parametrize("headers", [True, False], ids=["after the headers", "before the headers"])
+def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
+    reply = silent(20, headers=headers)
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        model.list_models()  # the client is loaded
+        cancelled = threading.Event()
+        got: list[str | Usage] = []
+
+        def read() -> None:
+            got.extend(model.stream(MESSAGES, cancelled=cancelled.is_set))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        assert server.wait_for_requests()
+        time.sleep(0.1)
+        began = time.monotonic()
+        cancelled.set()
+        reader.join(5)
+        assert not reader.is_alive() and got == []
+        assert server.wait_for_disconnects()
+        assert server.disconnects[0].disconnected - began < 2
+
+
+def test_closing_the_iterator_in_the_middle_closes_the_request() -> None:
+    reply = Streamed((delta("one"), delta("two")), delay=20, first=0)
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        pieces = model.stream(MESSAGES)
+        assert next(pieces) == "one"
+        pieces.close()
+        assert server.wait_for_disconnects()
+
+
+def test_a_reader_that_forgets_the_iterator_closes_the_request() -> None:
+    reply = Streamed((delta("one"), delta("two")), delay=20, first=0)
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        pieces = model.stream(MESSAGES)
+        assert next(pieces) == "one"
+        del pieces
+        gc.collect()
+        assert server.wait_for_disconnects()
+
+
+def test_cancelling_while_waiting_for_another_try_is_at_once() -> None:
+    asked: list[float] = []
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        asked.append(time.monotonic())
+        return failure(503, headers={"Retry-After": "15"})
+
+    with openai_server(script) as server, model_at(server) as model:
+        model.list_models()
+        began = time.monotonic()
+        pieces = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.4)
+        assert list(pieces) == []
+        assert time.monotonic() - began < 2
+    assert len(asked) == 1
+
+
+def test_cancelling_while_connecting_is_at_once() -> None:
+    # A port that accepts no more connections: the handshake is never answered.
+    import socket
+
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        try:
+            for one in waiting:
+                one.setblocking(False)
+                one.connect_ex(busy.getsockname())
+            target = Endpoint(f"http://127.0.0.1:{busy.getsockname()[1]}/v1", "m")
+            with Model(target) as model:
+                began = time.monotonic()
+                pieces = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.3)
+                assert list(pieces) == []
+                assert time.monotonic() - began < 2
+        finally:
+            for one in waiting:
+                one.close()
+
+
+def test_a_caller_that_has_already_cancelled_sends_nothing() -> None:
+    with openai_server() as server, model_at(server) as model:
+        assert list(model.stream(MESSAGES, cancelled=lambda: True)) == []
+        assert model.complete(MESSAGES, 5, lambda: True) == ""
+        assert server.requests == []
+
+
+def test_pieces_reach_the_reader_without_delay() -> None:
+    late: list[float] = []
+    reply = stream(["x"] * 20, 0.02)
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        list(model.stream(MESSAGES))  # the client is loaded
+        for _ in range(3):
+            pieces = model.stream(MESSAGES)
+            next(pieces)
+            arrived = time.monotonic()
+            late.append(arrived - server.exchanges[-1].first_piece)
+            list(pieces)
+    assert min(late) < 0.02
+
+
+def test_a_reader_that_stops_reading_holds_the_server_back() -> None:
+    """Memory stays bounded: 40 MB do not pile up behind a reader who has taken one piece."""
+    sent = 0
+
+    class Endless(tuple[bytes, ...]):
+        def __iter__(self) -> Iterator[bytes]:
+            nonlocal sent
+            piece = delta("x" * 20_000)
+            for _ in range(2_000):
+                sent += 1
+                yield piece
+
+    reply = Streamed(Endless((b"",)), end="closed")
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        pieces = model.stream(MESSAGES)
+        next(pieces)
+        before = -1
+        while before != sent:
+            before = sent
+            time.sleep(0.3)
+        assert background_module.PIECES_AHEAD <= sent < 1_500
+        with pytest.raises(ModelError, match="broke off"):
+            list(pieces)
+        assert sent == 2_000
+
+
+def test_an_answer_that_nobody_reads_is_closed_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background_module, "UNREAD_SECONDS", 0.2)
+    monkeypatch.setattr(background_module, "PIECES_AHEAD", 4)
+    reply = stream(["x"] * 50, 0.01)
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        pieces = model.stream(MESSAGES)
+        next(pieces)
+        assert server.wait_for_disconnects()
+        with pytest.raises(ModelError, match="Nobody read"):
+            list(pieces)
+
+
+def test_a_connection_is_used_again_for_the_next_question() -> None:
+    with openai_server() as server, model_at(server) as model:
+        for _ in range(3):
+            list(model.stream(MESSAGES))
+            time.sleep(0.1)  # nobody asks again before the end of the response is read
+        assert len({exchange.connection for exchange in server.exchanges}) == 1
+
+
+def test_many_threads_share_a_model() -> None:
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        return stream([f"for {body['messages'][0]['content']}", "."], 0.02)
+
+    answers: dict[int, str] = {}
+    with openai_server(script) as server, model_at(server) as model:
+
+        def one(number: int) -> None:
+            answers[number] = model.complete([{"role": "user", "content": str(number)}], 5)
+
+        readers = [threading.Thread(target=one, args=(number,)) for number in range(24)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(20)
+    assert answers == {number: f"for {number}." for number in range(24)}
+
+
+def open_sockets() -> int:
+    folder = Path("/proc/self/fd")
+    names = []
+    for entry in folder.iterdir():
+        try:
+            names.append(str(entry.readlink()))
+        except OSError:
+            continue
+    return sum(name.startswith("socket:") for name in names)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", ["closed", "forgotten"])
+def test_neither_threads_nor_sockets_are_left(how: str) -> None:
+    with openai_server(lambda path, body: stream(["a"] * 5, 0.01)) as server:
+        before = {thread.name for thread in threading.enumerate()}
+        sockets = open_sockets()
+        for _ in range(3):
+            model = model_at(server)
+            list(model.stream(MESSAGES))
+            half = model.stream(MESSAGES)
+            next(half)
+            del half
+            if how == "closed":
+                model.close()
+                model.close()
+            del model
+            gc.collect()
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            left = {t.name for t in threading.enumerate() if t.name.startswith("model at")}
+            if not left and open_sockets() <= sockets:
+                break
+            time.sleep(0.05)
+        # The server's own threads and sockets come and go with ours.
+        assert not left - before
+        assert open_sockets() <= sockets
+
+
+def test_a_model_that_is_closed_ends_its_streams_and_takes_no_more() -> None:
+    with openai_server(lambda path, body: silent(20)) as server:
+        model = model_at(server)
+        failed: list[ModelError] = []
+
+        def read() -> None:
+            try:
+                list(model.stream(MESSAGES))
+            except ModelError as error:
+                failed.append(error)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        assert server.wait_for_requests()
+        model.close()
+        reader.join(5)
+        assert not reader.is_alive()
+        assert "closed" in failed[0].message
+        with pytest.raises(ModelError, match="closed"):
+            list(model.stream(MESSAGES))
+        assert server.wait_for_disconnects()
+
+
+def test_a_model_that_is_closed_before_its_request_begins_leaves_no_reader_waiting() -> None:
+    ended: list[str] = []
+
+    def read(model: Model, ready: threading.Event) -> None:
+        ready.set()
+        try:
+            list(model.stream(MESSAGES))
+        except ModelError as error:
+            ended.append(error.message)
+
+    readers = []
+    with openai_server(lambda path, body: silent(20)) as server:
+        for _ in range(20):
+            model, ready = model_at(server), threading.Event()
+            reader = threading.Thread(target=read, args=(model, ready))
+            reader.start()
+            ready.wait()
+            model.close()
+            readers.append(reader)
+        for reader in readers:
+            reader.join(5)
+    assert not any(reader.is_alive() for reader in readers)
+    assert ended == ["The connection to the model was closed."] * 20
+
+
+def test_an_answer_outlives_whoever_let_go_of_its_model() -> None:
+    with openai_server(lambda path, body: stream(["a", "b", "c"], 0.05)) as server:
+        pieces = model_at(server).stream(MESSAGES)
+        gc.collect()
+        assert list(pieces)[:3] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO], ids=["debug", "info"])
+def test_no_key_and_no_question_is_ever_logged(
+    level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(level)
+    asked = [{"role": "user", "content": "the question about wombats"}]
+    replies: list[Reply] = [
+        stream(["ok"]),
+        failure(401, f"Incorrect key {KEY}, you asked: the question about wombats"),
+        dropped(["a"]),
+    ]
+    with openai_server(lambda path, body: replies.pop(0)) as server, model_at(server) as model:
+        list(model.stream(asked))
+        for _ in range(2):
+            with pytest.raises(ModelError):
+                list(model.stream(asked))
+    assert caplog.records
+    assert KEY not in caplog.text and KEY[:12] not in caplog.text
+    assert "wombats" not in caplog.text
+
+
+def test_only_what_a_request_needs_is_sent_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Team: secret\nAuthorization: Bearer other")
+    with openai_server() as server:
+        with model_at(server) as model:
+            list(model.stream(MESSAGES))
+            model.list_models()
+        with model_at(server, key="") as model:
+            list(model.stream(MESSAGES))
+    needed = {"host", "accept", "accept-encoding", "connection", "user-agent"}
+    needed |= {"content-type", "content-length", "x-stainless-raw-response"}
+    for exchange in server.exchanges:
+        assert set(exchange.headers) <= needed | {"authorization"}
+        assert "secret" not in str(exchange.headers)
+    assert "authorization" not in server.exchanges[-1].headers
+    assert server.exchanges[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with openai_server() as other:
+        moved = (307, {"Location": f"{other.base_url}/chat/completions"}, {})
+        with pytest.raises(ModelError, match=r"sends requests on to 127\.0\.0\.1") as caught:
+            ask(moved)
+        assert other.requests == []
     assert caught.value.hint
-    assert "127.0.0.1" in caught.value.message
 
 
-def test_a_rate_limit_is_waited_out() -> None:
-    replies = [failure(429, headers={"Retry-After": "0.01"}), completion("at last")]
-    with openai_server(lambda path, body: replies.pop(0)) as server:
-        complete = llm.connect(llm.Endpoint(server.base_url, "m1", "k"))
-        assert complete(MESSAGES, 4) == "at last"
-    assert len(server.requests) == 2
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with openai_server() as proxy, openai_server() as server:
+        monkeypatch.setenv("HTTP_PROXY", proxy.base_url)
+        monkeypatch.setenv("ALL_PROXY", proxy.base_url)
+        with model_at(server) as model:
+            list(model.stream(MESSAGES))
+        assert proxy.exchanges == [] and len(server.requests) == 1
 
 
-def test_an_unreachable_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llm, "RETRIES", 0)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    complete = llm.connect(llm.Endpoint(f"http://127.0.0.1:{port}/v1", "m1", "k"))
-    with pytest.raises(ModelError, match="cannot be reached"):
-        complete(MESSAGES, 4)
+def test_cancelled_is_asked_often_while_nothing_comes() -> None:
+    asked: list[float] = []
+
+    def cancelled() -> bool:
+        asked.append(time.monotonic())
+        return len(asked) > 8
+
+    with openai_server(lambda path, body: silent(20)) as server, model_at(server) as model:
+        model.list_models()
+        list(model.stream(MESSAGES, cancelled=cancelled))
+    gaps = [after - before for before, after in itertools.pairwise(asked)]
+    assert sorted(gaps)[len(gaps) // 2] < 2 * client_module.ASK_SECONDS
 
 
-def test_without_key_or_address_the_settings_to_make_are_named() -> None:
-    settings = Settings(openai_api_key="", openai_base_url="")
-    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
-        llm.endpoint(settings, "m")
+def test_the_names_of_a_model_tell_where_it_is() -> None:
+    target = Endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b", KEY, "groq")
+    with Model(target) as model:
+        assert model.name == "groq/openai/gpt-oss-120b"
+        assert (model.model, model.host) == ("openai/gpt-oss-120b", "api.groq.com")
+        assert KEY not in repr(model.endpoint)
 
 
-def test_a_key_is_never_shown() -> None:
-    settings = Settings(openai_api_key="sk-very-secret", openai_base_url="")
-    assert "very-secret" not in repr(settings)
-    target = llm.endpoint(settings, "m")
-    assert target.host == "api.openai.com"
-    assert "very-secret" not in repr(target)
+def test_nothing_is_imported_or_started_before_the_first_question(
+    run_python: Callable[..., Any],
+) -> None:
+    program = (
+        "import sys, threading, codeqa.llm as llm\n"
+        "model = llm.Model(llm.Endpoint('http://127.0.0.1:1/v1', 'm'))\n"
+        "assert not {'openai', 'httpx2'} & set(sys.modules), 'imported'\n"
+        "assert threading.active_count() == 1, 'started'\n"
+    )
+    result = run_python("-c", program)
+    assert result.returncode == 0, result.stderr

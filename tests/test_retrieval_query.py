@@ -12,20 +12,11 @@ from codeqa.retrieval.channels import (
     filter_of,
     symbol_strength,
 )
+from codeqa.retrieval.forms import form_pattern, variants, written_forms
 from codeqa.retrieval.fusion import fuse, ranks, z_scores
-from codeqa.retrieval.query import has_tag, parse_query, strip_tag, variants
-from codeqa.retrieval.rerank import closeness, parse_rerank
+from codeqa.retrieval.query import has_tag, parse_query, strip_tag
+from codeqa.retrieval.rerank import closeness
 from codeqa.types import Unit
-
-
-@pytest.mark.parametrize("value", [True, "true", "True", "1", 1])
-def test_what_clients_send_for_rerank_is_on(value: object) -> None:
-    assert parse_rerank(value) is True
-
-
-@pytest.mark.parametrize("value", [False, None, "", "false", "TRUE", "yes", 0, 2, "0", [], "on"])
-def test_anything_else_is_off(value: object) -> None:
-    assert parse_rerank(value) is False
 
 
 @pytest.mark.parametrize(
@@ -190,6 +181,23 @@ def test_quoted_phrases_are_kept() -> None:
 def test_forms_of_a_word(word: str, form: str) -> None:
     assert form in variants(word)
     assert word not in variants(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "held"),
+    [
+        ("routes", "self.add_route(rule)", True),
+        ("path_router", "class pathrouter:", True),
+        ("path_router", "# the path router of", True),
+        ("path_router", "the router of a path", False),
+        ("a.b", "axb", False),
+        ("_", "anything", False),
+    ],
+)
+def test_text_holds_a_word_in_any_of_its_forms(word: str, text: str, held: bool) -> None:
+    assert (form_pattern(word).search(text) is not None) is held
+    assert any(form in text for form in written_forms(word)) is held
+    assert written_forms(word)[0] == word
 
 
 @settings(max_examples=300, deadline=None)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError
+from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError, RerankerError
 from codeqa.files import Files
 from codeqa.indexing import Indexer
+from codeqa.retrieval import Query, Reranked, choose_reranker
 from codeqa.search import Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, locate
@@ -236,7 +237,52 @@ def test_reranking_keeps_the_same_hits_and_says_what_it_did(search: Search) -> N
     reranked = search.search("session cookie expire", rerank=True)
     assert set(names(plain.units)) == set(names(reranked.units))
     assert any("stand close together" in why for why in reranked.units[0].why)
+    assert (plain.reranker, plain.notice) == ("", "")
+    assert (reranked.reranker, reranked.notice) == ("built-in", "")
     assert [f.path for f in plain.files] == [f.path for f in reranked.files]
+
+
+def test_a_search_that_does_not_ask_for_it_never_calls_the_reranker(
+    tables: Tables, settings: Settings
+) -> None:
+    class Unwanted:
+        name = "unwanted"
+
+        def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
+            raise RerankerError("It was called.")
+
+    search = Search(lambda: tables, settings, reranker=Unwanted())
+    assert search.search("session cookie").units
+    with pytest.raises(RerankerError, match="It was called"):
+        search.search("session cookie", rerank=True)
+
+
+def test_the_order_name_and_notice_of_a_reranker_reach_the_result(
+    tables: Tables, settings: Settings
+) -> None:
+    class Backwards:
+        name = "backwards"
+
+        def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
+            return Reranked(list(reversed(hits)), self.name, "It was late.")
+
+    search = Search(lambda: tables, settings, reranker=Backwards())
+    plain = search.search("session cookie", top=100)
+    reranked = search.search("session cookie", top=100, rerank=True)
+    assert names(reranked.units) == names(plain.units)[::-1]
+    assert (reranked.reranker, reranked.notice) == ("backwards", "It was late.")
+    assert search.search("zzz lang:cobol", rerank=True).units == ()
+
+
+def test_a_wished_reranker_that_is_not_there_costs_its_order_and_is_said(
+    tables: Tables, data_dir: Path, tmp_path: Path
+) -> None:
+    wished = load_settings(data=data_dir, reranker=str(tmp_path / "no folder"))
+    search = Search(lambda: tables, wished, reranker=choose_reranker(wished))
+    result = search.search("session cookie expire", rerank=True)
+    assert result.units and result.reranker == "built-in"
+    assert "The built-in reranker was used." in result.notice
+    assert search.search("session cookie expire").notice == ""
 
 
 def test_without_an_index_the_error_says_what_to_do(settings: Settings, repository: Path) -> None:

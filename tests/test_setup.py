@@ -13,8 +13,15 @@ from conftest import ROOT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="make and sh are POSIX tools")
 
-TOOLS = ("sh", "cat", "chmod", "cksum", "dirname", "mkdir", "rm")
-FILES = ("requirements.txt", "requirements-dev.txt", "constraints.txt", "scripts/setup.sh")
+TOOLS = ("sh", "cat", "chmod", "cksum", "dirname", "grep", "mkdir", "rm", "tail")
+FILES = (
+    "pyproject.toml",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "constraints.txt",
+    "scripts/setup.sh",
+    "scripts/setup_rerank.sh",
+)
 
 # Stands in for an interpreter: answers the questions of setup.sh and notes every call.
 NOTING = '#!/bin/sh\necho "$@" >> "{log}"\ncase "$*" in {answers}) exit 0 ;; *) exit 1 ;; esac\n'
@@ -36,11 +43,13 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def set_up(checkout: Path, kind: str = "run", **variables: str) -> subprocess.CompletedProcess[str]:
+def set_up(
+    checkout: Path, kind: str = "run", script: str = "setup.sh", **variables: str
+) -> subprocess.CompletedProcess[str]:
     home = checkout.parent
     environment = {"PATH": str(home / "tools"), "HOME": str(home), **variables}
     return subprocess.run(
-        ["sh", str(checkout / "scripts" / "setup.sh"), kind],
+        ["sh", str(checkout / "scripts" / script), kind],
         env=environment,
         capture_output=True,
         text=True,
@@ -122,14 +131,46 @@ def test_an_installation_that_failed_is_not_stamped(checkout: Path) -> None:
     assert not list((checkout / ".venv").glob(".set-up*"))
 
 
+@pytest.mark.parametrize(
+    ("said", "status", "explained"),
+    [
+        ("ERROR: No matching distribution found for torch", 75, "could not be downloaded"),
+        ("ERROR: ResolutionImpossible: for help visit the manual", 1, "do not go together"),
+    ],
+)
+def test_an_extra_that_cannot_be_downloaded_is_told_from_one_that_cannot_be_installed(
+    checkout: Path, said: str, status: int, explained: str
+) -> None:
+    executable(checkout / ".venv-rerank/bin/python", f"#!/bin/sh\necho '{said}'\nexit 1\n")
+    done = set_up(checkout, script="setup_rerank.sh")
+    assert done.returncode == status
+    assert said in done.stderr and explained in done.stderr
+    assert not (checkout / ".venv-rerank/.set-up").exists()
+
+
+def test_the_extra_is_installed_once_and_again_when_its_list_changes(checkout: Path) -> None:
+    log = checkout.parent / "log"
+    executable(checkout / ".venv-rerank/bin/python", NOTING.format(log=log, answers="*"))
+    assert set_up(checkout, script="setup_rerank.sh").returncode == 0
+    assert log.read_text().splitlines()[-1].endswith(".[rerank]")
+    once = log.read_text()
+    assert set_up(checkout, script="setup_rerank.sh").stderr == ""
+    assert log.read_text() == once
+    with (checkout / "pyproject.toml").open("a") as project:
+        project.write("# another extra\n")
+    assert set_up(checkout, script="setup_rerank.sh").returncode == 0
+    assert log.read_text() == once * 2
+
+
 def test_the_makefile_lists_its_targets() -> None:
     done = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    for target in ("run", "test", "test-slow", "lint", "types", "docs", "wheel", "clean"):
+    targets = "run test test-slow test-rerank lint types docs wheel clean"
+    for target in targets.split():
         assert f"make {target}" in done.stdout
 
 
-@pytest.mark.parametrize("script", ["scripts/setup.sh", ".ci/run"])
+@pytest.mark.parametrize("script", ["scripts/setup.sh", "scripts/setup_rerank.sh", ".ci/run"])
 def test_a_shell_script_can_be_parsed(script: str) -> None:
     shell = "bash" if script == ".ci/run" else "sh"
     done = subprocess.run([shell, "-n", str(ROOT / script)], capture_output=True, timeout=60)

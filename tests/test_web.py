@@ -13,6 +13,7 @@ from browser.fakes import ANSWER, FILES, FakeEngine
 from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
 
+from codeqa.engine import Choice
 from codeqa.errors import SettingsError
 from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
@@ -67,12 +68,12 @@ def error_of(response: Any, status: int) -> dict[str, str]:
 
 
 def test_the_stream_is_exactly_the_protocol(client: FlaskClient) -> None:
-    lines = stream(client, "say:ab \u2713\n")
+    lines = stream(client, "@codebase say:ab \u2713\nc")
     assert lines == [
         '8:[{"stage":"classified","intent":"knowledge_base","confidence":0.92}]',
         '8:[{"stage":"retrieved","retrieval_info":{"num_docs":4,"similar_queries":2}}]',
         '8:[{"stage":"generating"}]',
-        '0:"ab \u2713\\n"',
+        '0:"ab \u2713\\nc"',
         '8:[{"intent":"knowledge_base","confidence":0.92,"retrieval_info":{"num_docs":4,'
         '"similar_queries":2},"query_tags":["codebase"]}]',
         'e:{"finishReason":"stop"}',
@@ -177,10 +178,36 @@ def test_a_page_also_receives_times_the_turn_and_the_coverage(client: FlaskClien
     assert values[-1]["turn"] == "turn-1" and values[-1]["coverage"] and values[-1]["citations"]
 
 
+def test_a_page_also_receives_what_the_answer_came_from(client: FlaskClient) -> None:
+    values = annotations(stream(client, "x", render=True, rerank=True, mode="review"))
+    told = {"model", "host", "generator", "reranker", "notice", "tokens", "carries", "mode"}
+    assert told <= set(values[-1])
+    assert values[-1]["reranker"] == "built-in" and values[-1]["mode"] == "review"
+    assert not told & set(annotations(stream(client, "x"))[-1])
+
+
 def test_an_error_reaches_a_page_with_its_hint(client: FlaskClient) -> None:
-    assert {"error": {"message": "It did not work.", "hint": "Try it again."}} in annotations(
-        stream(client, "fail", render=True)
-    )
+    error = {"message": "It did not work.", "hint": "Try it again."}
+    assert {"error": error, "turn": ""} in annotations(stream(client, "fail", render=True))
+
+
+def test_an_error_names_the_turn_that_keeps_what_had_come(
+    client: FlaskClient, engine: FakeEngine
+) -> None:
+    engine.models.choose(Choice("openai", "gpt-4o"))
+    last = annotations(stream(client, "modelfail", render=True))[-1]
+    assert last["turn"] == "turn-1" and "key" in last["error"]["message"]
+    assert not any("turn" in value for value in annotations(stream(client, "modelfail")))
+
+
+def test_a_question_says_how_it_is_to_be_answered(client: FlaskClient, engine: FakeEngine) -> None:
+    stream(client, "x", mode="plan", replaces="turn-0", without_model="true", conversation="c")
+    asked = engine.chat.asked[-1]
+    assert (asked["mode"], asked["replaces"], asked["use_model"]) == ("plan", "turn-0", False)
+    assert (asked["conversation"], asked["user"]) == ("c", "local")
+    stream(client, "x")
+    asked = engine.chat.asked[-1]
+    assert (asked["mode"], asked["replaces"], asked["use_model"]) == ("", "", True)
 
 
 def test_the_conversation_of_the_ai_sdk_is_understood(
@@ -268,6 +295,22 @@ def test_the_context_of_an_answer_is_exactly_what_was_packed(client: FlaskClient
     assert context["text"].startswith("[CONTEXT]\n")
     assert context["chunks"][0]["path"] == "src/store/sessions.py"
     assert context["dropped"][0]["characters"] == 40_000
+    assert context["messages"] == [] and context["model"] == context["host"] == ""
+
+
+def test_the_messages_of_an_answer_are_exactly_what_was_sent(
+    client: FlaskClient, engine: FakeEngine
+) -> None:
+    engine.models.choose(Choice("openai", "gpt-4o"))
+    stream(client, "x", conversation="c")
+    context = client.get("/api/context/turn-1").json
+    roles = [message["role"] for message in context["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert context["messages"][-1]["parts"] == [
+        "[MODE: explain]\n[INSTRUCTION]\nx",
+        context["text"],
+    ]
+    assert context["host"] == "api.openai.com" and context["tokens"]["prompt"] == 3120
 
 
 def test_examples_are_made_from_the_repository(client: FlaskClient) -> None:
@@ -315,7 +358,11 @@ def test_a_payload_is_never_markup_in_a_page(
 
 @pytest.mark.parametrize("body", ['{"question": ""}', '{"question": 7}', "{}", "[]", "x", "null",
                                   '{"messages": [{"role": "user"}]}', '{"messages": 3}',
-                                  '{"question": "x", "conversation": 7}'])  # fmt: skip
+                                  '{"question": "x", "conversation": 7}',
+                                  '{"question": "x", "mode": "shout"}',
+                                  '{"question": "x", "mode": ["plan"]}',
+                                  '{"question": "x", "replaces": {}}',
+                                  '{"question": "x", "conversation": []}'])  # fmt: skip
 def test_a_bad_question_is_explained(client: FlaskClient, body: str) -> None:
     headers = {"Content-Type": "application/json"}
     assert error_of(client.post("/chat/stream", data=body, headers=headers), 400)["hint"]
@@ -375,6 +422,13 @@ def test_a_question_from_another_page_is_refused(
 ) -> None:
     error_of(client.post("/chat/stream", json={"question": "x"}, headers=headers), 403)
     assert not engine.chat.asked
+
+
+@pytest.mark.parametrize("address", ["/api/status", "/api/models/local", "/api/conversations"])
+def test_another_page_cannot_make_the_server_work_for_it(client: FlaskClient, address: str) -> None:
+    error_of(client.get(address, headers={"Sec-Fetch-Site": "cross-site"}), 403)
+    for site in ("same-origin", "none"):  # our page, and an address that was typed
+        assert client.get(address, headers={"Sec-Fetch-Site": site}).status_code == 200
 
 
 @pytest.mark.parametrize(

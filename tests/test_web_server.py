@@ -170,6 +170,15 @@ def test_other_machines_are_not_let_in_without_a_token(run_python: Callable[...,
     assert done.returncode == 2 and "CODEQA_TOKEN" in done.stderr
 
 
+@pytest.mark.parametrize("command", [["app.py"], ["-m", "codeqa", "serve"]], ids=" ".join)
+def test_a_model_that_there_is_not_is_a_wrong_call(
+    command: list[str], run_python: Callable[..., Any]
+) -> None:
+    done = run_python(*command, "--model", "no-such/model")
+    assert done.returncode == 2 and "no-such" in done.stderr
+    assert done.stdout == "" and done.stderr.count("\n") == 1
+
+
 def test_the_front_door_indexes_serves_and_ends_cleanly(
     tmp_path: Path, write_files: Callable[..., Path], run_python: Callable[..., Any]
 ) -> None:
@@ -177,13 +186,14 @@ def test_the_front_door_indexes_serves_and_ends_cleanly(
     with bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "app.py", repository, "--port", str(port)],
+        [sys.executable, "app.py", repository, "--port", str(port), "--model", "ollama/m"],
         cwd=ROOT, env={**os.environ, "CODEQA_WORKERS": "1"}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
         assert server.stdout is not None and server.stderr is not None
         assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
+        assert server.stdout.readline() == "Questions go to ollama/m at 127.0.0.1.\n"
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("GET", "/ready")
         assert connection.getresponse().status == 200
@@ -195,9 +205,12 @@ def test_the_front_door_indexes_serves_and_ends_cleanly(
     finally:
         server.kill()
         server.communicate()
-    script = "import app; print(app.generate_context('the total of a cart', rerank=False))"
+    script = """import app
+for rerank in (False, "false", "1"):
+    print(app.generate_context("the total of a cart", rerank=rerank))"""
     done = run_python("-c", script)
-    assert done.stdout.startswith("[CONTEXT]\n") and "Path: cart.py" in done.stdout, done.stderr
+    assert done.stdout.startswith("[CONTEXT]\n"), done.stderr
+    assert done.stdout.count("Path: cart.py") == 3
 
 
 STREAMING = """

@@ -3,14 +3,21 @@
 from codeqa.answering.chat import Chat
 from codeqa.answering.citations import Citation, Span, find_citations, verify, verify_all
 from codeqa.answering.evidence import Evidence
-from codeqa.answering.generator import Generator
+from codeqa.answering.generator import Asked, Exchange, Generator, Piece, Sent, Used
+from codeqa.answering.turns import TurnView
 
 __all__ = [
+    "Asked",
     "Chat",
     "Citation",
     "Evidence",
+    "Exchange",
     "Generator",
+    "Piece",
+    "Sent",
     "Span",
+    "TurnView",
+    "Used",
     "find_citations",
     "verify",
     "verify_all",

@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
-from codeqa.answering.citations import Citation, Span, verify_all
+from codeqa.answering.citations import Span, verify_all
+from codeqa.answering.conversations import USER, Conversations
 from codeqa.answering.evidence import Evidence, build_context, gather_evidence
-from codeqa.answering.extractive import NOTHING_LOOKED_UP, Extractive
-from codeqa.answering.generator import Generator
-from codeqa.answering.markdown import pieces
-from codeqa.context import parse_block
-from codeqa.errors import CodeQAError, NotFoundError
-from codeqa.retrieval import has_tag, parse_query, strip_tag
+from codeqa.answering.extractive import Extractive
+from codeqa.answering.generator import Asked, Generator, closed_after
+from codeqa.answering.mode import read_mode
+from codeqa.answering.model_answer import ModelAnswer
+from codeqa.answering.turns import Draft
+from codeqa.cache import Cache
+from codeqa.errors import CodeQAError, SettingsError, UsageError
+from codeqa.llm import Cancelled, Model, never
+from codeqa.parsing.secrets import mask_secrets
+from codeqa.retrieval import parse_query, strip_tag
 from codeqa.search import Search
 from codeqa.settings import Settings
-from codeqa.state import State, Turn
+from codeqa.state import State
 from codeqa.store import Tables
 from codeqa.tokens import well_formed
-from codeqa.types import Chunk, ContextBlock, Event
+from codeqa.types import ContextBlock, Event
 
-USER = "local"
-CONTEXT_SECONDS = 24 * 3600.0
-"""Lifetime of a conversation's cached context: a working day and the night after it."""
 TAGGED = 1.0
 """Confidence of the intent when `@codebase` decides it."""
 UNTAGGED = 0.5
 """And when only the presence of an earlier context does."""
 
-Cancelled = Callable[[], bool]
 
+class Chat(Conversations):
+    """Answers questions about one repository, and keeps the conversations about it.
 
-class Chat:
-    """Answers questions about one repository.
-
-    `line_count` gives the lines of an indexed file as it is now, None when there is none;
-    `repository` is the id under which contexts are cached.
+    `connect` gives the model of the moment, None for none; a `generator` that is given takes
+    the place of all models. `line_count` gives the lines of an indexed file as it is now, None
+    when there is none; `repository` is the id under which conversations are kept.
     """
 
     def __init__(
@@ -46,19 +45,20 @@ class Chat:
         search: Search,
         open_tables: Callable[[], Tables],
         state: State,
+        cache: Cache,
         settings: Settings,
         *,
         repository: str,
         line_count: Callable[[str], int | None],
+        connect: Callable[[], Model | None],
         generator: Generator | None = None,
     ) -> None:
+        super().__init__(state, cache, settings, repository)
         self._search = search
         self._open_tables = open_tables
-        self._state = state
-        self._settings = settings
-        self._repository = repository
         self._line_count = line_count
-        self._generator: Generator = generator or Extractive()
+        self._connect = connect
+        self._generator = generator
 
     def ask(
         self,
@@ -66,163 +66,142 @@ class Chat:
         *,
         rerank: bool = False,
         conversation: str = "",
+        user: str = USER,
+        mode: str = "",
+        replaces: str = "",
+        use_model: bool = True,
         cancelled: Cancelled | None = None,
     ) -> Iterator[Event]:
         """Yield the events of an answer: `classified`, `retrieved` when something was,
         `generating`, `token`…, `done`; or `error`, or `stopped` once `cancelled()` is true.
 
         A question with `@codebase` is searched for; without it the context that the
-        conversation already has is used. What was answered so far is kept as a turn even
-        when the caller stops or goes away.
+        conversation already has is used. `mode` is one of `mode.MODES`, '' leaves it to the
+        question; `replaces` is the turn that this one takes the place of. What was answered so
+        far is kept as a turn even when the model fails, or the caller stops or goes away.
         """
-        stop = cancelled or _never
-        question, conversation = well_formed(question), well_formed(conversation)
-        text = strip_tag(question)
-        if not text:
-            yield Event("error", {"message": "The question is empty.", "hint": "Type a question."})
-            return
+        asked, _ = mask_secrets(well_formed(question))
         try:
-            if has_tag(question):
-                yield from self._answer(question, text, rerank, conversation, stop)
-            else:
-                yield from self._continue(question, text, conversation, stop)
+            mode, text = read_mode(strip_tag(asked), mode)
+            if not text:
+                raise UsageError("The question is empty.", "Type a question.")
+            draft = Draft(
+                question=asked,
+                text=text,
+                mode=mode,
+                user=user,
+                conversation=well_formed(conversation),
+                repository=self._repository,
+                replaces=well_formed(replaces),
+            )
+            yield from self._turn(draft, rerank, use_model, cancelled or never)
         except CodeQAError as error:
-            yield Event("error", {"message": error.message, "hint": error.hint})
+            yield Event("error", error.as_data())
 
-    def context(self, turn_id: str) -> ContextBlock:
-        """Exactly the context that was packed for a turn. Raises NotFoundError."""
-        turn = self._state.turn(turn_id)
-        if turn is None:
-            raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
-        dropped = [Chunk(**chunk) for chunk in turn.details.get("dropped", ())]
-        notes = {note["id"]: note for note in turn.details.get("chunks", ())}
-        chunks = []
-        for chunk in parse_block(turn.context):
-            note: Mapping[str, str] = notes.get(chunk.id, {})
-            known = {
-                **asdict(chunk),
-                "unit_id": note.get("unit_id", ""),
-                "why": note.get("why", ""),
-            }
-            chunks.append(Chunk(**known))
-        return ContextBlock(turn.context, tuple(chunks), tuple(dropped))
+    def _turn(
+        self, draft: Draft, rerank: bool, use_model: bool, stop: Cancelled
+    ) -> Iterator[Event]:
+        generator = self._writer(use_model)
+        draft.generator = generator.name
+        if draft.tagged:
+            draft.intent, draft.confidence = "knowledge_base", TAGGED
+            yield Event("classified", draft.classification())
+            if stop():
+                yield Event("stopped")
+                return
+            evidence = self._look_up(draft, rerank, generator.needs_evidence)
+            if draft.block.chunks:
+                yield Event("retrieved", draft.retrieval())
+        else:
+            evidence = self._recall(draft, generator.needs_evidence)
+            draft.intent = "continuation" if draft.block.chunks else "general"
+            draft.confidence = UNTAGGED
+            yield Event("classified", draft.classification())
+        asked = Asked(
+            question=draft.text,
+            mode=draft.mode,
+            block=draft.block,
+            searched=draft.tagged,
+            history=self._history(draft.conversation, draft.user, before=draft.replaces),
+            evidence=evidence,
+            cancelled=stop,
+        )
+        yield from self._answer(draft, asked, generator, stop)
+
+    def _writer(self, use_model: bool) -> Generator:
+        """What writes the answer: the generator that was given, the model of the moment, or none.
+
+        Raises SettingsError when a model is chosen that cannot be asked.
+        """
+        if self._generator is not None:
+            return self._generator
+        model = self._connect() if use_model else None
+        return ModelAnswer(model, self._settings.config_dir) if model else Extractive()
+
+    def _look_up(self, draft: Draft, rerank: bool, needs_evidence: bool) -> Evidence | None:
+        """Search for the question, pack what is found, and keep it for follow-ups."""
+        tables = self._open_tables()
+        result = self._search.search(draft.text, rerank=rerank)
+        draft.block = build_context(tables, result, self._settings)
+        draft.found = len(draft.block.chunks)
+        draft.coverage = result.coverage
+        draft.reranker = result.reranker
+        draft.notices.append(result.notice)
+        self._memory.keep(draft.user, draft.conversation, draft.block)
+        return gather_evidence(tables, result) if needs_evidence else None
+
+    def _recall(self, draft: Draft, needs_evidence: bool) -> Evidence | None:
+        """Take what was found for an earlier question of the conversation."""
+        draft.block = self._memory.recall(draft.user, draft.conversation)
+        if not needs_evidence:
+            return None
+        return Evidence(draft.text, parse_query(draft.text), cached=draft.block.chunks)
+
+    def _answer(
+        self, draft: Draft, asked: Asked, generator: Generator, stop: Cancelled
+    ) -> Iterator[Event]:
+        """Generate, piece by piece; the turn is kept however this ends."""
+        try:
+            if not stop():
+                yield Event("generating")
+                with closed_after(generator.generate(asked)) as pieces:
+                    for piece in pieces:
+                        if stop():
+                            break
+                        if text := draft.take(piece):
+                            yield Event("token", {"text": text})
+            draft.finished = not stop()
+        except CodeQAError as error:
+            draft.fail(error)
+        finally:
+            with suppress(CodeQAError):  # the index may be gone by now
+                spans = _spans(draft, asked)
+                draft.citations = verify_all("".join(draft.answer), spans, self._line_count)
+            self._keep(draft)
+        if draft.error:
+            yield Event("error", {**draft.error, "turn": draft.id})
+        elif not draft.finished:
+            yield Event("stopped", {"turn": draft.id})
+        else:
+            if draft.block is not asked.block:  # this much is what the model can read
+                self._memory.keep(draft.user, draft.conversation, draft.block)
+            yield Event("done", self._done(draft))
+
+    def _done(self, draft: Draft) -> dict[str, Any]:
+        """Data of the `done` event."""
+        tags = ["codebase"] if draft.tagged else []
+        carries = 0
+        with suppress(SettingsError):  # a prompt that cannot be used matters only to a model
+            carries = self.carries(draft.conversation, draft.user)
+        return {**draft.told(), "query_tags": tags, "turn": draft.id, "carries": carries}
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
         """The context block of `question`, nothing cached and nothing answered."""
         result = self._search.search(question, rerank=rerank)
         return build_context(self._open_tables(), result, self._settings)
 
-    def _answer(
-        self, question: str, text: str, rerank: bool, conversation: str, stop: Cancelled
-    ) -> Iterator[Event]:
-        about: dict[str, Any] = {"intent": "knowledge_base", "confidence": TAGGED}
-        yield Event("classified", about)
-        if stop():
-            yield Event("stopped")
-            return
-        tables = self._open_tables()
-        result = self._search.search(text, rerank=rerank)
-        block = build_context(tables, result, self._settings)
-        evidence = gather_evidence(tables, result)
-        info = {"num_docs": len(block.chunks), "similar_queries": 0}
-        self._remember(conversation, block)
-        if block.chunks:
-            yield Event("retrieved", info)
-        about = {**about, "retrieval_info": info, "coverage": result.coverage}
-        yield from self._stream(question, conversation, evidence, block, about, stop)
 
-    def _continue(
-        self, question: str, text: str, conversation: str, stop: Cancelled
-    ) -> Iterator[Event]:
-        block = self._remembered(conversation)
-        intent = "continuation" if block.chunks else "general"
-        about: dict[str, Any] = {"intent": intent, "confidence": UNTAGGED}
-        yield Event("classified", about)
-        evidence = Evidence(question, parse_query(text), cached=block.chunks)
-        about = {**about, "retrieval_info": {"num_docs": 0, "similar_queries": 0}, "coverage": ""}
-        yield from self._stream(question, conversation, evidence, block, about, stop)
-
-    def _stream(
-        self,
-        question: str,
-        conversation: str,
-        evidence: Evidence,
-        block: ContextBlock,
-        about: Mapping[str, Any],
-        stop: Cancelled,
-    ) -> Iterator[Event]:
-        """Generate, piece by piece; the turn is kept however this ends."""
-        turn = uuid.uuid4().hex
-        answer: list[str] = []
-        citations: list[Citation] = []
-        finished = False
-        try:
-            if stop():
-                yield Event("stopped", {"turn": turn})
-                return
-            yield Event("generating")
-            for piece in self._generated(evidence, block):
-                if stop():
-                    yield Event("stopped", {"turn": turn})
-                    return
-                answer.append(piece)
-                yield Event("token", {"text": piece})
-            spans = [*evidence.spans(), *(_span(chunk) for chunk in block.chunks)]
-            citations = verify_all("".join(answer), spans, self._line_count)
-            finished = True
-        finally:
-            details = {
-                **about,
-                "finished": finished,
-                "generator": self._generator.name,
-                "repository": self._repository,
-                "citations": [citation.as_dict() for citation in citations],
-                "chunks": [{"id": c.id, "unit_id": c.unit_id, "why": c.why} for c in block.chunks],
-                "dropped": [asdict(chunk) for chunk in block.dropped],
-            }
-            self._state.save_turn(
-                Turn(turn, conversation, question, "".join(answer), block.text, details)
-            )
-        yield Event(
-            "done",
-            {
-                **about,
-                "query_tags": ["codebase"] if has_tag(question) else [],
-                "turn": turn,
-                "citations": [citation.as_dict() for citation in citations],
-                "generator": self._generator.name,
-            },
-        )
-
-    def _generated(self, evidence: Evidence, block: ContextBlock) -> Iterator[str]:
-        if block.chunks or evidence.coverage:
-            yield from self._generator.generate(evidence, block)
-        else:  # nothing was searched and nothing is cached: there is nothing to answer from
-            yield from pieces(NOTHING_LOOKED_UP)
-
-    def _remember(self, conversation: str, block: ContextBlock) -> None:
-        value = json.dumps({"repository": self._repository, "context": block.text})
-        self._state.set(_key(conversation), value, CONTEXT_SECONDS)
-
-    def _remembered(self, conversation: str) -> ContextBlock:
-        """The conversation's context; empty when there is none, or of another repository."""
-        value = self._state.get(_key(conversation))
-        stored = json.loads(value) if value else {}
-        if stored.get("repository") != self._repository:
-            return ContextBlock("", ())
-        text = str(stored.get("context", ""))
-        return ContextBlock(text, tuple(parse_block(text)))
-
-
-def _key(conversation: str) -> str:
-    """Key of a cached context; without a conversation it is the user's (S1.38, C-35)."""
-    middle = f":conversation:{conversation}" if conversation else ""
-    return f"user:{USER}{middle}:chat_context"
-
-
-def _span(chunk: Chunk) -> Span:
-    return Span(chunk.path, chunk.start_line, chunk.end_line)
-
-
-def _never() -> bool:
-    return False
+def _spans(draft: Draft, asked: Asked) -> list[Span]:
+    """Every line that the answer may cite: what was sent, or what the evidence holds."""
+    shown = asked.evidence.spans() if asked.evidence else []
+    return [*shown, *(Span(c.path, c.start_line, c.end_line) for c in draft.block.chunks)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codeqa.answering.citations import Span
 from codeqa.answering.overview import Overview, overview_of
 from codeqa.context import call_site_chunk, pack, unit_chunk
-from codeqa.retrieval import Query
-from codeqa.retrieval.query import variants
+from codeqa.retrieval import Query, written_forms
 from codeqa.search import SearchResult
 from codeqa.settings import Settings
 from codeqa.store import Tables
@@ -198,11 +197,7 @@ def _overlap(one: Unit, other: Unit) -> bool:
 
 def _held(unit: Unit, query: Query) -> frozenset[str]:
     text = "\n".join((unit.path, unit.qualified_name, unit.source_code)).lower()
-    return frozenset(w for w in query.words if any(form in text for form in _forms(w)))
-
-
-def _forms(word: str) -> Iterable[str]:
-    return (word, *variants(word), word.replace("_", ""), word.replace("_", " "))
+    return frozenset(w for w in query.words if any(form in text for form in written_forms(w)))
 
 
 def _span(unit: Unit) -> Span:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codeqa.retrieval.query import variants
+from codeqa.retrieval import form_pattern
 from codeqa.tokens import split_identifier
 from codeqa.types import CLASS_KINDS, Unit
 
@@ -235,9 +235,7 @@ def _line_words(
     """
     shares = {part: 0.5 for word in words for part in split_identifier(word) if len(part) > 2}
     shares.update(dict.fromkeys(words, 1.0))
-    patterns = {
-        word: re.compile("|".join(re.escape(f) for f in (word, *variants(word)))) for word in shares
-    }
+    patterns = {word: form_pattern(word) for word in shares}
     found: list[dict[str, float]] = []
     for line, kind in zip(lines, kinds, strict=True):
         lower = line.lower() if kind == BODY else ""

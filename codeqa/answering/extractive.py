@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from codeqa.answering.evidence import Evidence
 from codeqa.answering.excerpt import excerpt, first_sentence, whole
 from codeqa.answering.finding import finding_section, one_line
+from codeqa.answering.generator import Asked, Piece
 from codeqa.answering.markdown import (
     cite,
     code_block,
@@ -20,7 +21,7 @@ from codeqa.answering.markdown import (
 )
 from codeqa.answering.overview import Overview
 from codeqa.context.blocks import chunk_id
-from codeqa.types import Chunk, ContextBlock, Hit, Unit
+from codeqa.types import Chunk, Hit, Unit
 
 WORDS_ONLY = (
     "Without an embedding the words of a question are looked for as they stand: use those of "
@@ -34,10 +35,14 @@ class Extractive:
     """The generator that needs no model."""
 
     name = "extractive"
+    needs_evidence = True
 
-    def generate(self, evidence: Evidence, block: ContextBlock) -> Iterator[str]:
+    def generate(self, asked: Asked) -> Iterator[Piece]:
         """Yield the answer line by line; each section is made when it is reached."""
-        for section in self._sections(evidence):
+        if asked.evidence is None or not (asked.searched or asked.block.chunks):
+            yield from pieces(NOTHING_LOOKED_UP)
+            return
+        for section in self._sections(asked.evidence):
             yield from pieces(section)
 
     def _sections(self, evidence: Evidence) -> Iterator[str]:

@@ -1,25 +1,105 @@
-"""The seam where a language model takes the place of the extractive answer."""
+"""The seam between a turn and what writes its answer: a language model, or none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from codeqa.answering.evidence import Evidence
+from codeqa.llm import Cancelled, never
 from codeqa.types import ContextBlock
+
+NO_CONTEXT = ContextBlock("", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An earlier question of the conversation, and its answer as text."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All that an answer may draw on."""
+
+    question: str
+    """Without tag and mode."""
+    mode: str
+    block: ContextBlock
+    searched: bool
+    """Whether the code base was searched for this question; else `block` is an earlier one's."""
+    history: tuple[Exchange, ...] = ()
+    """Oldest first."""
+    evidence: Evidence | None = None
+    """Only for a generator that asks for it."""
+    cancelled: Cancelled = never
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What left for a model: yielded before the request, and again when it is repeated."""
+
+    model: str = ""
+    """`provider/name`; '' when no model was asked."""
+    host: str = ""
+    messages: tuple[Mapping[str, Any], ...] = ()
+    """Exactly as sent, in order: `{"role": …, "parts": [text, …]}`."""
+    block: ContextBlock = NO_CONTEXT
+    """The block among them."""
+    tokens: Mapping[str, Any] = field(default_factory=dict)
+    """`prompt`, `completion` and whether they are `estimated`, once that is known."""
+    notice: str = ""
+    """What the reader should know about it, as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Tokens as the provider counted them, yielded at the end if it does."""
+
+    prompt: int
+    completion: int
+    cut: bool = False
+    """The answer ends where the model's limit of length was reached."""
+
+
+Piece = str | Sent | Used
 
 
 class Generator(Protocol):
-    """Writes an answer from evidence."""
+    """Writes answers."""
 
     @property
     def name(self) -> str:
         """What the surfaces call it: the model, or `extractive`."""
         ...
 
-    def generate(self, evidence: Evidence, block: ContextBlock) -> Iterator[str]:
+    @property
+    def needs_evidence(self) -> bool:
+        """Whether `Asked.evidence` is to be gathered: it costs as much as the search."""
+        ...
+
+    def generate(self, asked: Asked) -> Iterator[Piece]:
         """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.
 
-        Closing the iterator stops the work behind it. Raises ModelError.
+        Ends when `asked.cancelled()` is true; closing the iterator stops the work behind it.
+        Raises ModelError, also after some text.
         """
         ...
+
+
+_T = TypeVar("_T")
+
+
+@contextmanager
+def closed_after(pieces: Iterator[_T]) -> Iterator[Iterator[_T]]:
+    """`pieces`, closed on the way out if it can be: what works behind it stops then, not later."""
+    try:
+        yield pieces
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()

@@ -25,6 +25,7 @@ _SPECIAL = re.compile(
     re.MULTILINE,
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CITABLE = re.compile(r"(?:[^\[\]`<>\n]|\[[^\[\]`<>:\n]*\](?!\())+")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
 _ROLE = re.compile(r":[a-z][a-z:-]*:(?=`)")
 _ROLE_TARGET = re.compile(r"`~?([^`<]+?)(?:\s*<[^`>]*>)?`")
@@ -76,8 +77,14 @@ def code_block(code: str, language: str = "") -> str:
 
 
 def cite(path: str, start: int, end: int) -> str:
-    """A citation as the page and the verifier read it; of a single line without its end."""
-    return f"[{clean(path)}:{start}-{end}]" if end > start else f"[{clean(path)}:{start}]"
+    """A citation as the page and the verifier read it; of a single line without its end.
+
+    A path that could be read as something else (a tag, a link, code, another citation) is
+    code, followed by the lines.
+    """
+    lines = f"{start}-{end}" if end > start else f"{start}"
+    path = clean(path)
+    return f"[{path}:{lines}]" if _CITABLE.fullmatch(path) else f"{code_span(path)} {lines}"
 
 
 def quote(markdown: str) -> str:

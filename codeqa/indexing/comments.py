@@ -7,11 +7,12 @@ source), so that a stopped run goes on where it was and code that moves is not p
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, ContextLengthError
 from codeqa.indexing.lock import hold
 from codeqa.llm import Complete
 from codeqa.prompts import render_prompt
@@ -22,8 +23,10 @@ from codeqa.types import METHOD_KINDS, Progress, Unit
 
 CONCURRENT = 16
 """Requests in flight (S0.20)."""
-MAX_TOKENS = 160
-"""Enough for three lines; S0.20's 1,024 was for a batch of answers."""
+MAX_TOKENS = 1_024
+"""S0.20. Three lines need a tenth; the rest is for models that reason before they write."""
+TYPICAL_TOKENS = 60
+"""Of a description, for telling what a run will take."""
 MAX_CHARACTERS = 12_000
 """Of a method's source; a longer one is described by its beginning."""
 WORTH_LINES = 3
@@ -51,10 +54,12 @@ def add_comments(
     complete: Complete,
     model: str,
     progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], None] | None = None,
 ) -> int:
     """Describe `units` and write the descriptions into their rows; returns rows changed.
 
-    What was bought is kept even when the run fails or is stopped. Raises ModelError.
+    What was bought is kept even when the run fails or is stopped; then `stop()` ends the
+    requests that are under way. Raises ModelError.
     """
     from codeqa.store.comments import write_comments
     from codeqa.store.writer import Writer
@@ -70,14 +75,16 @@ def add_comments(
             cache=State(settings.data_dir),
             config_dir=settings.config_dir,
             progress=progress,
+            stop=stop,
         )
         waiting: dict[str, str] = {}
         try:
-            for unit, text in described:
-                waiting[unit.id] = text
-                if len(waiting) >= ROWS_PER_COMMIT:
-                    changed += write_comments(writer, waiting)
-                    waiting.clear()
+            with closing(described):
+                for unit, text in described:
+                    waiting[unit.id] = text
+                    if len(waiting) >= ROWS_PER_COMMIT:
+                        changed += write_comments(writer, waiting)
+                        waiting.clear()
         finally:
             changed += write_comments(writer, waiting)
             if changed:
@@ -101,10 +108,12 @@ def describe(
     config_dir: Path | None = None,
     concurrency: int = CONCURRENT,
     progress: Callable[[Progress], None] | None = None,
-) -> Iterator[Described]:
+    stop: Callable[[], None] | None = None,
+) -> Generator[Described, None, None]:
     """Yield (unit, description of 2–3 lines) as descriptions come in, known ones first.
 
     Raises the first ModelError of `complete` once what was under way has come back and is kept.
+    A caller that stops, as by Ctrl-C, does not wait for that: `stop()` is to end it.
     """
     done = 0
 
@@ -124,16 +133,17 @@ def describe(
             yield unit, known
     report()
 
-    with ThreadPoolExecutor(max_workers=max(1, concurrency)) as pool:
-        waiting = iter(missing)
-        running: dict[Future[str], tuple[Unit, str]] = {}
+    waiting = iter(missing)
+    running: dict[Future[str], tuple[Unit, str]] = {}
+    failure: CodeQAError | None = None
+    pool = ThreadPoolExecutor(max_workers=max(1, concurrency))
 
-        def start() -> None:
-            for unit, prompt, key in waiting:
-                running[pool.submit(_ask, complete, prompt, unit)] = (unit, key)
-                return
+    def start() -> None:
+        for unit, prompt, key in waiting:
+            running[pool.submit(_ask, complete, prompt, unit)] = (unit, key)
+            return
 
-        failure: CodeQAError | None = None
+    try:
         for _ in range(concurrency):
             start()
         while running:
@@ -152,14 +162,29 @@ def describe(
                 if failure is None:
                     start()
                 yield unit, text
-        if failure:
-            raise failure
+    except BaseException:
+        if stop:
+            stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+    if failure:
+        raise failure
 
 
 def _ask(complete: Complete, prompt: str, unit: Unit) -> str:
+    """The description of one method; of its first half when the whole is too long to read."""
+    try:
+        return _ask_about(complete, prompt, unit, MAX_CHARACTERS)
+    except ContextLengthError:
+        half = min(len(unit.source_code), MAX_CHARACTERS) // 2
+        return _ask_about(complete, prompt, unit, half)
+
+
+def _ask_about(complete: Complete, prompt: str, unit: Unit, characters: int) -> str:
     source = unit.source_code
-    if len(source) > MAX_CHARACTERS:
-        source = source[: source.rfind("\n", 0, MAX_CHARACTERS)]
+    if len(source) > characters:
+        source = source[: max(source.rfind("\n", 0, characters), 0) or characters]
     messages = [
         {"role": "system", "content": prompt},
         {"role": "user", "content": f"{unit.path}\n\n{source}"},

@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.retrieval.query import Query, variants
+from codeqa.retrieval.forms import variants
+from codeqa.retrieval.query import Query
 from codeqa.store import UNIT_TABLES, Filter, Tables
 from codeqa.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit

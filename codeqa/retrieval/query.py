@@ -130,32 +130,6 @@ def parse_query(
     )
 
 
-def variants(word: str) -> tuple[str, ...]:
-    """Other forms in which an English word stands in code: `routes`, `routing` → `route`.
-
-    Light on purpose: plural, -ing, -ed and -er of words of five letters or more; a form
-    that is no word costs nothing, for no unit holds it.
-    """
-    if len(word) < 4 or not word.isascii() or not word.isalpha():
-        return ()
-    forms: list[str] = []
-    if word.endswith("ies"):
-        forms += [word[:-3] + "y", word[:-1]]
-    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
-        forms.append(word[:-2])
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        forms.append(word[:-1])
-    for ending in ("ing", "ed", "er", "ers", "or", "ors"):
-        if word.endswith(ending) and len(word) - len(ending) >= 4 - (ending == "ed"):
-            stem = word[: -len(ending)]
-            forms += [stem, stem + "e"]
-            if len(stem) > 3 and stem[-1] == stem[-2]:
-                forms.append(stem[:-1])
-    if not word.endswith(("s", "ing", "ed")):
-        forms.append(word + "s")
-    return tuple(dict.fromkeys(form for form in forms if len(form) > 2 and form != word))
-
-
 def _lower(text: str) -> list[str]:
     return [word.lower() for word in words(text)]
 

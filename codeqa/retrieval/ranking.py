@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from codeqa.retrieval.channels import NAMED, QUALIFIED, Candidates
+from codeqa.retrieval.forms import variants, written_forms
 from codeqa.retrieval.fusion import fuse, ranks
-from codeqa.retrieval.query import Query, variants
+from codeqa.retrieval.query import Query
 from codeqa.tokens import split_identifier, words
 from codeqa.types import TEXT_KINDS, Hit, Unit
 
@@ -191,7 +192,7 @@ def word_coverage(unit: Unit, patterns: tuple[tuple[str, tuple[str, ...]], ...])
 
 def word_patterns(question: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Each word of a question with the forms that count as holding it."""
-    return tuple((w, (w, w.replace("_", ""), *variants(w))) for w in question)
+    return tuple((word, written_forms(word)) for word in question)
 
 
 def word_forms(question: Iterable[str]) -> frozenset[str]:

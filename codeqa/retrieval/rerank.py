@@ -1,14 +1,16 @@
-"""The rerank switch and the built-in reranker: how close together the words stand."""
+"""The rerank switch, what a reranker is, and the built-in one: how close words stand."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from codeqa.retrieval.query import Query, variants
+from codeqa.retrieval.forms import form_pattern
+from codeqa.retrieval.query import Query
 from codeqa.types import Hit
 
+BUILT_IN = "built-in"
 CANDIDATES = 30
 """Hits that are read again; deeper ones are rarely the answer, and each costs its length."""
 READ_CHARACTERS = 20_000
@@ -20,29 +22,59 @@ NEAR_LINES = 10
 """Lines within which words are about the same thing: a screen's quarter, a short block."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reranked:
+    """All hits in their new order, and who ordered them."""
+
+    hits: list[Hit]
+    reranker: str
+    """Name of the reranker that did it; '' when there was nothing to order."""
+    notice: str = ""
+    """What the user should know of it: another than the wished one, or not all hits."""
+
+
+class Reranker(Protocol):
+    """Orders the best of the hits anew; what it does not read stays behind, in its order."""
+
+    @property
+    def name(self) -> str:
+        """As the user reads it."""
+
+    def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
+        """Every one of `hits` once. Raises RerankerError when it cannot work."""
+
+
 def parse_rerank(value: object) -> bool:
     """The switch as clients send it: true for True, 'true', 'True', 1 and '1' (S1.20)."""
     return value is True or (not isinstance(value, bool) and value in ("true", "True", "1", 1))
 
 
-def rerank(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """`hits` with the best CANDIDATES ordered anew; the order below them stays.
+class BuiltInReranker:
+    """Reads each candidate and rewards those that hold the question's words close together.
 
-    Needs no model: it reads each candidate and rewards those that hold the question's
-    words close together.
+    Needs no model and takes a few milliseconds.
     """
-    if len(query.words) < 2:
-        return list(hits)
-    head = [_rescored(hit, query) for hit in hits[:CANDIDATES]]
-    head.sort(key=lambda hit: -hit.score)
-    floor = min((hit.score for hit in head), default=0.0)
-    tail = [replace(hit, score=min(hit.score, floor)) for hit in hits[CANDIDATES:]]
-    return head + tail
+
+    name = BUILT_IN
+
+    def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
+        """The best CANDIDATES ordered anew; one word alone stands close to nothing."""
+        if len(query.words) < 2:
+            return Reranked(list(hits), self.name if hits else "")
+        head = [_rescored(hit, query) for hit in hits[:CANDIDATES]]
+        return Reranked(in_front(head, hits[CANDIDATES:]), self.name if hits else "")
+
+
+def in_front(rescored: Sequence[Hit], rest: Sequence[Hit]) -> list[Hit]:
+    """`rescored` by score and `rest` behind it in its order, no score above one before it."""
+    head = sorted(rescored, key=lambda hit: -hit.score)
+    floor = head[-1].score if head else float("inf")
+    return head + [replace(hit, score=min(hit.score, floor)) for hit in rest]
 
 
 def closeness(text: str, question: Sequence[str]) -> float:
     """Largest part of the words that stands within NEAR_LINES lines of `text`, 0..1."""
-    patterns = [_forms(word) for word in question]
+    patterns = [form_pattern(word) for word in question]
     places = [
         (number, index)
         for number, line in enumerate(text[:READ_CHARACTERS].lower().split("\n"))
@@ -66,8 +98,3 @@ def _rescored(hit: Hit, query: Query) -> Hit:
     # A factor, not a sum: penalties and the order of the channels keep their meaning.
     why = f"reranked: {round(near * 100)}% of the words stand close together"
     return replace(hit, score=hit.score * (1 + PROXIMITY_WEIGHT * near), why=(*hit.why, why))
-
-
-def _forms(word: str) -> re.Pattern[str]:
-    """Any form of `word`, also inside an identifier."""
-    return re.compile("|".join(re.escape(form) for form in (word, *variants(word))))

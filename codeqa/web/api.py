@@ -13,6 +13,7 @@ from codeqa.render import highlight_lines, sanitise
 from codeqa.types import Chunk
 from codeqa.web.examples import example_questions
 from codeqa.web.requests import argument, engine_of_request, json_body, text_field, workspace
+from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
@@ -56,13 +57,18 @@ def file() -> Response:
 
 @blueprint.get("/api/context/<turn>")
 def context(turn: str) -> Response:
-    """Exactly the context that an answer was made from, and what it consists of."""
-    block = engine_of_request().chat.context(turn)
+    """What an answer was made from: the context, its chunks, and the messages as sent."""
+    chat, user = engine_of_request().chat, member_of_request().user
+    block, sent = chat.context(turn, user), chat.sent(turn, user)
     return jsonify(
         {
             "text": block.text,
             "chunks": [_chunk(chunk) for chunk in block.chunks],
             "dropped": [_chunk(chunk) for chunk in block.dropped],
+            "messages": sent.messages,
+            "model": sent.model,
+            "host": sent.host,
+            "tokens": sent.tokens,
         }
     )
 

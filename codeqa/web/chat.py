@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,12 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, jsonify, request, session
 
-from codeqa.errors import CodeQAError
+from codeqa.errors import error_from
 from codeqa.render import Cite
+from codeqa.types import Event
 from codeqa.web import protocol
-from codeqa.web.requests import json_body, read_question, workspace
+from codeqa.web.requests import Question, json_body, read_question, workspace
+from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
@@ -24,29 +27,16 @@ blueprint = Blueprint("chat", __name__)
 def stream() -> Response:
     """The answer as a data stream; it ends early when its reader goes away."""
     asked = read_question(json_body())
-    space = workspace()
-    engine = space.engine(asked.repo)
-    # waitress knows that a client left before anything is written to it.
-    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", _never)
-    left = False
-
-    def cancelled() -> bool:
-        return left or space.closing.is_set() or bool(gone())
-
-    events = engine.chat.ask(
-        asked.text,
-        rerank=asked.rerank,
-        conversation=asked.conversation,
-        cancelled=cancelled,
-    )
+    engine = workspace().engine(asked.repo)
+    left = threading.Event()
+    events = _events(engine, asked, asked.conversation, left.is_set)
     cite = citer(engine) if asked.render else None
 
     def body() -> Iterator[bytes]:
-        nonlocal left
         try:
             yield from protocol.encode(events, cite=cite)
         finally:
-            left = True
+            left.set()
 
     return Response(body(), headers=protocol.HEADERS)
 
@@ -55,16 +45,38 @@ def stream() -> Response:
 def ask() -> Response:
     """The answer in one piece: `{query, rerank}` gives `{response}`."""
     asked = read_question(json_body())
-    session.setdefault("user", uuid.uuid4().hex)
+    session.setdefault("conversation", uuid.uuid4().hex)
     engine = workspace().engine(asked.repo)
+    conversation = asked.conversation or str(session["conversation"])
     pieces: list[str] = []
-    conversation = asked.conversation or str(session["user"])
-    for event in engine.chat.ask(asked.text, rerank=asked.rerank, conversation=conversation):
+    for event in _events(engine, asked, conversation, _never):
         if event.kind == "token":
             pieces.append(str(event.data["text"]))
         elif event.kind == "error":
-            raise CodeQAError(str(event.data["message"]), str(event.data.get("hint", "")))
+            raise error_from(event.data)
     return jsonify({"response": "".join(pieces)})
+
+
+def _events(
+    engine: Engine, asked: Question, conversation: str, left: Callable[[], bool]
+) -> Iterator[Event]:
+    """The events of an answer for the user of this request.
+
+    They stop when the reader left, or when the server ends.
+    """
+    closing = workspace().closing
+    # waitress knows that a client left before anything is written to it.
+    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", _never)
+    return engine.chat.ask(
+        asked.text,
+        rerank=asked.rerank,
+        conversation=conversation,
+        user=member_of_request().user,
+        mode=asked.mode,
+        replaces=asked.replaces,
+        use_model=asked.use_model,
+        cancelled=lambda: left() or closing.is_set() or bool(gone()),
+    )
 
 
 def citer(engine: Engine) -> Cite:

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from codeqa import __version__
 from codeqa.errors import CodeQAError
 from codeqa.web.requests import argument, workspace
-from codeqa.web.security import Gate
+from codeqa.web.users import Gate
 
 blueprint = Blueprint("pages", __name__)
 
@@ -54,20 +54,20 @@ def picker(problem: str = "") -> str:
 
 @blueprint.route("/login", methods=["GET", "POST"])
 def login() -> BaseResponse:
-    """Asks for the token, and remembers in the session that it was given."""
+    """Asks for a token, and remembers in the session that it was given."""
     gate = cast(Gate, current_app.extensions["codeqa_gate"])
     if not gate.closed:
         return redirect("/")
     if request.method == "GET":
         return sign_in("", 200)
     try:
-        admitted = gate.admits(request.form.get("token", ""), request.remote_addr or "")
+        member = gate.admit(request.form.get("token", ""), request.remote_addr or "")
     except CodeQAError as error:
         return sign_in(str(error), error.http_status)
-    if not admitted:
+    if member is None:
         return sign_in("That is not the token.", 401)
     session.clear()
-    session["mark"] = gate.mark
+    session["mark"] = member.mark
     session.permanent = True
     return redirect("/")
 

@@ -25,7 +25,10 @@ HEADERS = {
     "X-Accel-Buffering": "no",
 }
 FINAL_FIELDS = ("intent", "confidence", "retrieval_info", "query_tags")
-PAGE_FIELDS = ("turn", "citations", "coverage")
+PAGE_FIELDS = (
+    "turn", "citations", "coverage", "mode", "model", "host", "generator", "reranker", "notice",
+    "tokens", "carries",
+)  # fmt: skip
 
 LONG_BLOCK = 1_000
 """Characters from which on an unfinished block is no longer parsed at each of its lines."""
@@ -145,14 +148,16 @@ def _annotation(event: Event, extra: Mapping[str, Any]) -> Iterator[str]:
         names = (*FINAL_FIELDS, *PAGE_FIELDS) if extra else FINAL_FIELDS
         yield line("8", [{**{name: data.get(name) for name in names}, **extra}])
     elif event.kind == "stopped" and extra:
-        yield line("8", [{"stopped": True, **extra}])
+        yield line("8", [{"stopped": True, "turn": data.get("turn", ""), **extra}])
     elif event.kind == "error":
-        yield from _error(str(data.get("message", "")), str(data.get("hint", "")), bool(extra))
+        message, hint = str(data.get("message", "")), str(data.get("hint", ""))
+        yield from _error(message, hint, bool(extra), str(data.get("turn", "")))
 
 
-def _error(message: str, hint: str, for_page: bool) -> Iterator[str]:
+def _error(message: str, hint: str, for_page: bool, turn: str = "") -> Iterator[str]:
+    """`turn` is the id under which the part of the answer was kept that had come."""
     if for_page:
-        yield line("8", [{"error": {"message": message, "hint": hint}}])
+        yield line("8", [{"error": {"message": message, "hint": hint}, "turn": turn}])
         yield line("3", message)
     else:
         yield line("3", f"{message} {hint}".strip())

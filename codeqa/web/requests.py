@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 QUESTION_CHARACTERS = 20_000
 NAME_CHARACTERS = 4_096
-"""Longest path, id or other name."""
+"""Longest path, address, key or other name."""
+ID_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class Question:
     conversation: str = ""
     render: bool = False
     repo: str = ""
+    mode: str = ""
+    """How to answer; '' leaves it to the question."""
+    replaces: str = ""
+    """Id of the turn of this conversation that the answer takes the place of; '' for none."""
+    use_model: bool = True
 
 
 def workspace() -> Workspace:
@@ -74,10 +80,22 @@ def read_question(body: Mapping[str, Any]) -> Question:
     return Question(
         text=given,
         rerank=is_true(body.get("rerank")),
-        conversation=_text(body, "conversation", False, 200),
+        conversation=_text(body, "conversation", False, ID_CHARACTERS),
         render=is_true(body.get("render")),
-        repo=_text(body, "repo", False, 200),
+        repo=_text(body, "repo", False, ID_CHARACTERS),
+        mode=_mode(body),
+        replaces=_text(body, "replaces", False, ID_CHARACTERS),
+        use_model=not is_true(body.get("without_model")),
     )
+
+
+def _mode(body: Mapping[str, Any]) -> str:
+    from codeqa.engine import MODES
+
+    mode = _text(body, "mode", False, ID_CHARACTERS)
+    if mode and mode not in MODES:
+        raise UsageError("There is no such mode.", f"Choose one: {', '.join(MODES)}.")
+    return mode
 
 
 def is_true(value: Any) -> bool:
@@ -85,9 +103,11 @@ def is_true(value: Any) -> bool:
     return value is True or value in ("true", "True", "1") or (value == 1 and value is not False)
 
 
-def text_field(body: Mapping[str, Any], name: str) -> str:
-    """A text of the body. Raises UsageError when it is missing or far too long."""
-    return _text(body, name, True, NAME_CHARACTERS)
+def text_field(
+    body: Mapping[str, Any], name: str, *, required: bool = True, most: int = NAME_CHARACTERS
+) -> str:
+    """A text of the body. Raises UsageError when it is missing or longer than `most`."""
+    return _text(body, name, required, most)
 
 
 def _text(source: Mapping[str, Any], name: str, required: bool, most: int) -> str:

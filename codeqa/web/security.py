@@ -2,33 +2,27 @@
 
 Without a token the server answers this machine only, whatever it is bound to. Requests
 must name a host that is ours (a foreign name that resolves to us is an attack), and
-those that change or cost something must come from our own page or from no page at all.
+those that change, tell or cost something must come from our own page or from no page at all.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
 import os
 import threading
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, redirect, request, session
+from flask import Flask, Response, g, redirect, request, session
 from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings
 from codeqa.web.errors import RequestRefusedError
+from codeqa.web.users import LOCAL, Gate, tokens_of
 
 BODY_BYTES = 1_000_000
 """Largest request body; a question is at most a few thousand characters."""
-FAILURES_ALLOWED = 5
-FAILURE_SECONDS = 30.0
-"""Wrong tokens per address and window; more are not even compared."""
-ADDRESSES_KEPT = 10_000
 SECRET_BYTES = 32
 OPEN_PATHS = ("/health", "/login", "/static/")
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
@@ -59,41 +53,13 @@ HEADERS = {
 }
 
 
-class Gate:
-    """Compares tokens in constant time and stops guessing."""
-
-    def __init__(self, token: str) -> None:
-        self._digest = _digest(token)
-        self.closed = bool(token)
-        self._lock = threading.Lock()
-        self._failures: dict[str, tuple[int, float]] = {}
-
-    @property
-    def mark(self) -> str:
-        """What a session that was let in holds; another token makes it worthless."""
-        return hmac.new(self._digest, b"session", hashlib.sha256).hexdigest()
-
-    def admits(self, token: str, address: str) -> bool:
-        """Whether `token` is the one. Raises RequestRefusedError (429) after many wrong ones."""
-        now = time.monotonic()
-        with self._lock:
-            count, since = self._failures.get(address, (0, now))
-            if now - since > FAILURE_SECONDS:
-                count, since = 0, now
-            if count >= FAILURES_ALLOWED:
-                raise RequestRefusedError(429)
-            if hmac.compare_digest(_digest(token), self._digest):
-                self._failures.pop(address, None)
-                return True
-            if len(self._failures) >= ADDRESSES_KEPT:
-                self._failures.clear()
-            self._failures[address] = (count + 1, since)
-        return False
-
-
 def check_settings(settings: Settings) -> None:
     """Raise SettingsError when others could reach the page and no token is set."""
-    if not is_loopback(settings.host) and not settings.token.get_secret_value():
+    if settings.token.get_secret_value() and not tokens_of(settings):
+        raise SettingsError(
+            "CODEQA_TOKEN holds commas but no token.", "Set one token, or several between commas."
+        )
+    if not is_loopback(settings.host) and not tokens_of(settings):
         raise SettingsError(
             f"The page is not served on {settings.host} without a token.",
             "Set CODEQA_TOKEN, or leave CODEQA_HOST at 127.0.0.1.",
@@ -140,7 +106,7 @@ def secret_key(folder: Path) -> bytes:
 
 def register(app: Flask, settings: Settings) -> None:
     """Put the checks before every view and the headers on every response."""
-    gate = Gate(settings.token.get_secret_value())
+    gate = Gate(tokens_of(settings))
     app.extensions["codeqa_gate"] = gate
     app.config.update(
         SECRET_KEY=secret_key(settings.data_dir),
@@ -153,12 +119,15 @@ def register(app: Flask, settings: Settings) -> None:
 
     @app.before_request
     def check() -> BaseResponse | None:
-        _check_host(settings)
+        _check_host(settings, gate)
         if not gate.closed and request.remote_addr and not is_loopback(request.remote_addr):
             raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
-        if request.method not in SAFE_METHODS:
+        if request.method not in SAFE_METHODS or request.path.startswith("/api/"):
             _check_origin()
-        return _check_token(gate) if gate.closed else None
+        if gate.closed:
+            return _check_token(gate)
+        g.member = LOCAL
+        return None
 
     @app.after_request
     def protect(response: Response) -> Response:
@@ -169,13 +138,13 @@ def register(app: Flask, settings: Settings) -> None:
         return response
 
 
-def _check_host(settings: Settings) -> None:
+def _check_host(settings: Settings, gate: Gate) -> None:
     """A page elsewhere may have its own name resolve to us; we do not answer to that name.
 
     Bound to every address, the server cannot know its names: then the token, which is
     required there and whose cookie belongs to one name, keeps such pages out.
     """
-    if settings.host in EVERY_ADDRESS and settings.token.get_secret_value():
+    if settings.host in EVERY_ADDRESS and gate.closed:
         return
     try:
         name = (urlsplit(f"//{request.host}").hostname or "").lower()
@@ -204,18 +173,17 @@ def _netloc(address: str) -> str | None:
 
 
 def _check_token(gate: Gate) -> BaseResponse | None:
+    """Find out who asks. Raises RequestRefusedError (401) when it is nobody known."""
     if request.path.startswith(OPEN_PATHS):
         return None
-    if hmac.compare_digest(str(session.get("mark", "")), gate.mark):
-        return None
+    member = gate.member_of_session(str(session.get("mark", "")))
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and token:
-        if gate.admits(token.strip(), request.remote_addr or ""):
-            return None
-    elif request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+    if member is None and scheme.lower() == "bearer" and token:
+        member = gate.admit(token, request.remote_addr or "")
+    wants_a_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+    if member is None and wants_a_page and scheme.lower() != "bearer":
         return redirect("/login")
-    raise RequestRefusedError(401)
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+    if member is None:
+        raise RequestRefusedError(401)
+    g.member = member
+    return None

@@ -9,7 +9,7 @@ import socket
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
@@ -18,7 +18,11 @@ from codeqa.errors import CodeQAError, SettingsError
 from codeqa.settings import Settings
 from codeqa.web.app import create_app
 from codeqa.web.security import BODY_BYTES, check_settings
+from codeqa.web.users import tokens_of
 from codeqa.web.workspace import Workspace
+
+if TYPE_CHECKING:
+    from codeqa.engine import Choice
 
 PORTS_TRIED = 100
 IN_USE = {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}
@@ -29,12 +33,18 @@ LONGEST_BODY = 16 * BODY_BYTES
 
 
 def run_page(
-    settings: Settings, repository: Path | None = None, *, open_browser: bool = False
+    settings: Settings,
+    repository: Path | None = None,
+    *,
+    model: str = "",
+    open_browser: bool = False,
 ) -> None:
     """Serve the page until Ctrl-C; a repository without an index is indexed first.
 
     Text and symbols are indexed before the page opens, a chosen embedding follows behind
-    it. Raises CodeQAError when the port is taken or the repository cannot be read.
+    it. `model` (`provider/name`) is asked until another one is picked on the page. Raises
+    CodeQAError when the port is taken, the repository cannot be read or there is no such
+    model.
     """
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
@@ -42,17 +52,21 @@ def run_page(
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     check_settings(settings)
+    choice = _read_model(model)
     listener = open_port(settings)
     with listener:
         app = create_app(settings, repository)
         space: Workspace = app.extensions["codeqa"]
+        space.prefer(choice)
         try:
             if repository is not None:
                 prepare(space, repository)
             address = page_address(settings.host, listener.getsockname()[1])
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
-            if settings.token.get_secret_value():
-                print("Sign in with the token in CODEQA_TOKEN.", flush=True)
+            if tokens := tokens_of(settings):
+                which = "the token" if len(tokens) == 1 else "one of the tokens"
+                print(f"Sign in with {which} in CODEQA_TOKEN.", flush=True)
+            _print_model(settings, choice)
             if open_browser:
                 webbrowser.open(address)
             serve(app, settings, listener)
@@ -167,6 +181,26 @@ def page_address(host: str, port: int) -> str:
     """The address to type: one of this machine when the server listens on all of them."""
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
     return f"http://{f'[{name}]' if ':' in name and '[' not in name else name}:{port}/"
+
+
+def _read_model(model: str) -> Choice | None:
+    if not model:
+        return None
+    from codeqa.engine import parse_choice
+
+    return parse_choice(model)
+
+
+def _print_model(settings: Settings, choice: Choice | None) -> None:
+    """Say where questions will be sent, if anywhere; what is wrong with that stops nothing."""
+    from codeqa.engine import Models
+
+    models = Models(settings)
+    try:
+        if choice := choice or models.current():
+            print(f"Questions go to {choice} at {models.endpoint(choice).host}.", flush=True)
+    except CodeQAError as error:
+        print(f"The language model cannot be asked: {error}", file=sys.stderr)
 
 
 def _next_free(host: str, port: int) -> socket.socket:

@@ -12,7 +12,7 @@ from codeqa.settings import Settings, with_home
 from codeqa.types import IndexStatus
 
 if TYPE_CHECKING:
-    from codeqa.engine import Engine
+    from codeqa.engine import Choice, Engine
 
 STATUS_SECONDS = 0.5
 """Age up to which a status is handed out again: several pages ask once a second each."""
@@ -35,6 +35,7 @@ class Workspace:
         self._engines: dict[str, Engine] = {}
         self._current = ""
         self._statuses: dict[str, tuple[float, IndexStatus]] = {}
+        self._preferred: Choice | None = None
         if engine is not None:
             self._engines[engine.location.id] = engine
             self._current = engine.location.id
@@ -63,18 +64,30 @@ class Workspace:
     def open(self, path: Path, *, update: bool = True) -> Engine:
         """Open the repository at `path`; `update` brings its index up to date behind.
 
-        Raises RepositoryError when it is no folder, or all folders there are.
+        Raises RepositoryError when it is no folder, all folders there are, or the one that
+        holds the keys and conversations of CodeQA itself.
         """
         from codeqa.engine import open_engine
 
-        folder = _folder(path)
+        folder = _folder(path, self.settings.data_dir)
         with self._lock:
             engine = open_engine(self.settings, folder)
             engine = self._engines.setdefault(engine.location.id, engine)
-            self._current = self._current or engine.location.id
+            if self._preferred:
+                engine.models.prefer(self._preferred)
+            if self._start is None:  # else that one is the current one, opened yet or not
+                self._current = self._current or engine.location.id
         if update:
             engine.index.start_background()
         return engine
+
+    def prefer(self, choice: Choice | None) -> None:
+        """Ask this language model, whatever was picked before; None ends that again."""
+        with self._lock:
+            if choice or self._preferred:
+                for engine in self._engines.values():
+                    engine.models.prefer(choice)
+            self._preferred = choice
 
     def has_current(self) -> bool:
         """Whether `engine()` has something to give."""
@@ -121,7 +134,7 @@ class Workspace:
         return next(iter(recent_repositories(self.settings)), None)
 
 
-def _folder(path: Path) -> Path:
+def _folder(path: Path, own: Path) -> Path:
     """`path` with the home folder filled in. Raises RepositoryError when it cannot be opened."""
     folder = with_home(path)
     if not folder.is_absolute():
@@ -139,5 +152,9 @@ def _folder(path: Path) -> Path:
     if real == Path(real.anchor):
         raise RepositoryError(
             f"{path} is the whole disk.", "Give the folder of one repository instead."
+        )
+    if real.is_relative_to(own.resolve()):
+        raise RepositoryError(
+            f"{path} holds CodeQA's own data.", "Give the folder of a repository instead."
         )
     return folder

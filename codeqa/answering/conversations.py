@@ -1,0 +1,114 @@
+"""What was asked and answered before: conversations, their turns, and what those carry along."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codeqa.answering.extractive import Extractive
+from codeqa.answering.generator import Asked, Exchange, Sent
+from codeqa.answering.memory import Memory
+from codeqa.answering.messages import HISTORY_TURNS, as_sent, build_messages, count_tokens
+from codeqa.answering.mode import DEFAULT, read_mode
+from codeqa.answering.turns import Draft, TurnView, block_of, sent_of, view_of
+from codeqa.cache import Cache
+from codeqa.errors import NotFoundError
+from codeqa.retrieval import strip_tag
+from codeqa.settings import Settings
+from codeqa.state import Conversation, State, Turn
+from codeqa.tokens import well_formed
+from codeqa.types import ContextBlock
+
+USER = "local"
+LOOKED_BACK = 4 * HISTORY_TURNS
+"""Latest turns that are read for the history: those without an answer do not count."""
+QUOTED = "(Answered without a language model, by quoting the code.)"
+"""Stands in the history for an extractive answer: that is text of files, which has no place
+among what the model itself is supposed to have said."""
+
+
+class Conversations:
+    """The conversations of each user about one repository; `repository` is its id."""
+
+    def __init__(self, state: State, cache: Cache, settings: Settings, repository: str) -> None:
+        self._state = state
+        self._memory = Memory(cache, repository)
+        self._settings = settings
+        self._repository = repository
+
+    def conversations(self, user: str = USER) -> list[Conversation]:
+        """Conversations of `user`, the latest first."""
+        return self._state.conversations(self._repository, user)
+
+    def conversation(self, conversation: str, user: str = USER) -> Conversation:
+        """One conversation of `user`. Raises NotFoundError."""
+        conversation = well_formed(conversation)
+        found = self._state.conversation(conversation, user, self._repository)
+        if found is None:
+            raise NotFoundError("There is no such conversation.", "It may have been deleted.")
+        return found
+
+    def turns(self, conversation: str, user: str = USER) -> list[TurnView]:
+        """Turns of a conversation, oldest first; none when there is no such conversation."""
+        return [view_of(turn) for turn in self._turns(conversation, user)]
+
+    def rename(self, conversation: str, title: str, user: str = USER) -> None:
+        """Give a conversation another title. Raises NotFoundError."""
+        found = self.conversation(conversation, user)
+        self._state.rename_conversation(found.id, title, user, self._repository)
+
+    def delete(self, conversation: str, user: str = USER) -> None:
+        """Delete a conversation with its turns and its cached context. Raises NotFoundError."""
+        found = self.conversation(conversation, user)
+        self._state.delete_conversation(found.id, user, self._repository)
+        self._memory.forget(user, found.id)
+
+    def context(self, turn_id: str, user: str = USER) -> ContextBlock:
+        """Exactly the context of a turn. Raises NotFoundError."""
+        return block_of(self._find(turn_id, user))
+
+    def sent(self, turn_id: str, user: str = USER) -> Sent:
+        """Exactly what was sent for a turn; no messages without a model. Raises NotFoundError."""
+        return sent_of(self._find(turn_id, user))
+
+    def carries(self, conversation: str, user: str = USER) -> int:
+        """Tokens, estimated, that a follow-up without `@codebase` sends besides its words.
+
+        Raises SettingsError for a prompt override that cannot be used.
+        """
+        block = self._memory.recall(user, well_formed(conversation))
+        history = self._history(conversation, user)
+        follow_up = Asked("", DEFAULT, block, searched=False, history=history)
+        return count_tokens(as_sent(build_messages(follow_up, self._settings.config_dir)))
+
+    def _history(self, conversation: str, user: str, before: str = "") -> tuple[Exchange, ...]:
+        """The latest answered questions, oldest first; only those before the turn `before`."""
+        exchanges: list[Exchange] = []
+        for turn in self._turns(conversation, user, LOOKED_BACK):
+            if turn.id == before:
+                break
+            quoted = turn.details.get("generator") == Extractive.name
+            if turn.answer:
+                _, question = read_mode(strip_tag(turn.question))
+                exchanges.append(Exchange(question, QUOTED if quoted else turn.answer))
+        return tuple(exchanges)
+
+    def _keep(self, draft: Draft) -> None:
+        """Keep the turn, in place of the one that it replaces."""
+        turn = draft.as_turn()
+        if draft.replaces and not turn.answer:
+            earlier = self._state.turn(draft.replaces, draft.user)
+            if earlier is not None and earlier.answer:
+                # Better the answer that there is than none: this one is in no conversation.
+                turn = replace(turn, conversation="")
+        self._state.save_turn(turn, replaces=draft.replaces)
+
+    def _turns(self, conversation: str, user: str, last: int | None = None) -> list[Turn]:
+        if not conversation:
+            return []
+        return self._state.turns(well_formed(conversation), user, self._repository, last)
+
+    def _find(self, turn_id: str, user: str) -> Turn:
+        turn = self._state.turn(well_formed(turn_id), user)
+        if turn is None or turn.repository not in ("", self._repository):
+            raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
+        return turn

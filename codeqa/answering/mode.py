@@ -1,0 +1,68 @@
+"""What is wanted of an answer: explained, located, reviewed, planned or changed (C-39)."""
+
+from __future__ import annotations
+
+import re
+
+from codeqa.errors import UsageError
+
+DEFAULT = "explain"
+MODES = (DEFAULT, "locate", "review", "plan", "change")
+"""Each has a prompt `mode_<name>` that says what it asks for."""
+
+_COMMAND = re.compile(rf"/({'|'.join(MODES)})(?!\S)\s*", re.IGNORECASE)
+
+_POLITE = r"(?:(?:please|can|could|would|will) (?:you )?(?:please )?)?"
+_WORDS = (
+    # The first that fits decides.
+    (
+        "plan",
+        r"^(?:how (?:would|should|could|might) (?:i|we|you|one) (?:best )?"
+        r"(?:add|implement|build|introduce|support|change|extend|replace|migrate|refactor|port"
+        r"|rename|remove|split|move)\b|what would it take\b|what (?:has|have|needs?) to change\b)"
+        rf"|^{_POLITE}(?:plan|outline|design|sketch)\b|\bsteps (?:to|for) \w+ing\b",
+    ),
+    (
+        "review",
+        rf"^{_POLITE}(?:review|audit|criti(?:que|ci[sz]e)|assess)\b"
+        r"|\b(?:any|are there|is there|find|spot) (?:\w+ ){0,2}(?:bugs?|problems?|issues?"
+        r"|mistakes?|flaws?|vulnerabilit(?:y|ies)|race conditions?|leaks?)\b"
+        r"|\bwhat(?: is|'s) wrong with\b|\bcode smells?\b|\b(?:is|are) .{1,60} (?:safe|secure"
+        r"|thread-safe|correct)\s*\?",
+    ),
+    (
+        "change",
+        # Three words at least, and an article after what may as well be a noun: `port` and
+        # `update method` are looked up.
+        rf"^{_POLITE}(?:add|extend|fix|implement|migrate|modify|optimi[sz]e|refactor|remove|rename"
+        r"|replace|rewrite|simplify)\s+\S+\s+\S"
+        rf"|^{_POLITE}(?:change|convert|delete|extract|inline|make|move|port|split|update|write)\s+"
+        r"(?:the|an?|all|every|this|that|these|those|it|its|our|my|`)",
+    ),
+    (
+        "locate",
+        rf"^where\b|^(?:in )?(?:which|what) (?:files?|modules?|class(?:es)?|functions?|methods?"
+        rf"|lines?|places?|folders?|director(?:y|ies))\b|^{_POLITE}(?:find|locate|list)\b"
+        rf"|^{_POLITE}(?:show|tell) (?:me )?where\b",
+    ),
+)
+_BY_WORDS = [(mode, re.compile(pattern, re.IGNORECASE)) for mode, pattern in _WORDS]
+
+
+def read_mode(question: str, given: str = "") -> tuple[str, str]:
+    """The mode of `question`, and the question without a leading `/mode`.
+
+    A `/mode` in front decides, then `given`, then the words. Raises UsageError when `given`
+    is no mode; an unknown `/word` in front is part of the question.
+    """
+    command = _COMMAND.match(question)
+    if command:
+        return command[1].lower(), question[command.end() :].strip()
+    if given and given not in MODES:
+        raise UsageError(f"There is no mode {given[:40]!r}.", f"Known: {', '.join(MODES)}.")
+    return given or _by_words(question), question
+
+
+def _by_words(question: str) -> str:
+    first_line = question.lstrip().split("\n", 1)[0][:400]
+    return next((mode for mode, words in _BY_WORDS if words.search(first_line)), DEFAULT)

@@ -1,0 +1,225 @@
+"""One turn: while it is being answered (`Draft`), as it is kept, and as it is shown again."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from codeqa.answering.citations import Citation
+from codeqa.answering.generator import NO_CONTEXT, Piece, Sent, Used
+from codeqa.answering.messages import count_tokens
+from codeqa.context import notes_of, parse_block, with_notes
+from codeqa.errors import CodeQAError
+from codeqa.llm import estimate_tokens
+from codeqa.retrieval import has_tag, strip_tag
+from codeqa.state import Turn
+from codeqa.tokens import well_formed
+from codeqa.types import Chunk, ContextBlock
+
+CUT_ANSWER = "The answer reached the model's limit of length and ends there."
+NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
+
+
+@dataclass(slots=True)
+class Draft:
+    """A turn in the making; `chat` fills it in from top to bottom."""
+
+    question: str
+    """As typed, secret-looking strings masked."""
+    text: str
+    """Without tag and mode."""
+    mode: str
+    user: str
+    conversation: str
+    repository: str
+    replaces: str = ""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    intent: str = ""
+    confidence: float = 0.0
+    found: int = 0
+    """Chunks that were retrieved for this question."""
+    coverage: str = ""
+    reranker: str = ""
+    notices: list[str] = field(default_factory=list)
+    block: ContextBlock = NO_CONTEXT
+
+    generator: str = ""
+    sent: Sent = field(default_factory=Sent)
+    used: Used | None = None
+    answer: list[str] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
+    finished: bool = False
+    error: Mapping[str, str] | None = None
+
+    @property
+    def tagged(self) -> bool:
+        return has_tag(self.question)
+
+    def take(self, piece: Piece) -> str:
+        """Note `piece`; its text for the reader, '' when it has none."""
+        if isinstance(piece, Sent):
+            self.sent, self.block = piece, piece.block
+        elif isinstance(piece, Used):
+            self.used = piece
+        else:
+            text = well_formed(piece)
+            self.answer.append(text)
+            return text
+        return ""
+
+    def fail(self, error: CodeQAError) -> None:
+        """Note why the answer ends here."""
+        self.error = error.as_data()
+
+    def classification(self) -> dict[str, Any]:
+        """Data of the `classified` event."""
+        return {"intent": self.intent, "confidence": self.confidence}
+
+    def retrieval(self) -> dict[str, int]:
+        """Data of the `retrieved` event."""
+        return {"num_docs": self.found, "similar_queries": 0}
+
+    def tokens(self) -> Mapping[str, Any]:
+        """What the provider counted; an estimate when it did not say or was not heard out."""
+        if self.used:
+            used = self.used
+            return {"prompt": used.prompt, "completion": used.completion, "estimated": False}
+        if not self.sent.messages:
+            return NO_TOKENS
+        return {
+            "prompt": count_tokens(self.sent.messages),
+            "completion": estimate_tokens("".join(self.answer)),
+            "estimated": True,
+        }
+
+    def notice(self) -> str:
+        """Everything about this answer that its reader should know, as sentences."""
+        cut = CUT_ANSWER if self.used and self.used.cut else ""
+        return " ".join(filter(None, [*self.notices, self.sent.notice, cut]))
+
+    def told(self) -> dict[str, Any]:
+        """What both the `done` event and the kept turn say."""
+        return {
+            **self.classification(),
+            "mode": self.mode,
+            "retrieval_info": self.retrieval(),
+            "coverage": self.coverage,
+            "generator": self.generator,
+            "model": self.sent.model,
+            "host": self.sent.host,
+            "reranker": self.reranker,
+            "notice": self.notice(),
+            "tokens": self.tokens(),
+            "citations": [citation.as_dict() for citation in self.citations],
+        }
+
+    def as_turn(self) -> Turn:
+        """The turn as it is kept, from which it can be shown exactly as it was."""
+        details = {
+            **self.told(),
+            "finished": self.finished,
+            "error": self.error,
+            "chunks": notes_of(self.block.chunks),
+            "dropped": [asdict(chunk) for chunk in self.block.dropped],
+            "messages": _without_block(self.sent.messages, self.block.text),
+        }
+        return Turn(
+            id=self.id,
+            conversation=self.conversation,
+            question=self.question,
+            answer="".join(self.answer),
+            context=self.block.text,
+            details=details,
+            created=time.time(),
+            user=self.user,
+            repository=self.repository,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A kept turn, for a surface to show."""
+
+    id: str
+    question: str
+    """Without its tag."""
+    tagged: bool
+    answer: str
+    citations: list[Mapping[str, Any]]
+    finished: bool
+    """Neither stopped nor failed."""
+    error: Mapping[str, str] | None
+    """`message` and `hint` of what ended it, None when nothing did."""
+    generator: str
+    """The model's name, or `extractive`."""
+    model: str
+    host: str
+    reranker: str
+    notice: str
+    tokens: Mapping[str, Any]
+    coverage: str
+    mode: str
+    created: float
+    """Seconds since the epoch."""
+
+
+def view_of(turn: Turn) -> TurnView:
+    """`turn` as it was; one that an earlier version kept says less."""
+    told = turn.details
+    return TurnView(
+        id=turn.id,
+        question=strip_tag(turn.question),
+        tagged=has_tag(turn.question),
+        answer=turn.answer,
+        citations=list(told.get("citations", ())),
+        finished=bool(told.get("finished", True)),
+        error=told.get("error"),
+        generator=told.get("generator", ""),
+        model=told.get("model", ""),
+        host=told.get("host", ""),
+        reranker=told.get("reranker", ""),
+        notice=told.get("notice", ""),
+        tokens=told.get("tokens") or NO_TOKENS,
+        coverage=told.get("coverage", ""),
+        mode=told.get("mode", ""),
+        created=turn.created,
+    )
+
+
+def block_of(turn: Turn) -> ContextBlock:
+    """Exactly the context of a turn, and why each chunk is in it."""
+    chunks = with_notes(parse_block(turn.context), turn.details.get("chunks", ()))
+    dropped = tuple(Chunk(**chunk) for chunk in turn.details.get("dropped", ()))
+    return ContextBlock(turn.context, chunks, dropped)
+
+
+def sent_of(turn: Turn) -> Sent:
+    """Exactly what was sent for a turn; nothing when no model was asked."""
+    told = turn.details
+    messages = tuple(
+        {
+            "role": message["role"],
+            "parts": [turn.context if part is None else part for part in message["parts"]],
+        }
+        for message in told.get("messages", ())
+    )
+    return Sent(
+        model=told.get("model", ""),
+        host=told.get("host", ""),
+        messages=messages,
+        block=block_of(turn),
+        tokens=told.get("tokens") or NO_TOKENS,
+        notice=told.get("notice", ""),
+    )
+
+
+def _without_block(messages: tuple[Mapping[str, Any], ...], block: str) -> list[dict[str, Any]]:
+    """`messages` with None for the block, which the turn keeps anyway."""
+    return [
+        {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
+        for m in messages
+    ]

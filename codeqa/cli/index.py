@@ -1,0 +1,58 @@
+"""`codeqa index` and `codeqa serve`."""
+
+from __future__ import annotations
+
+import click
+
+from codeqa.cli.command import MODEL_HELP, cli, command
+from codeqa.cli.repository import find_repository, open_repository
+from codeqa.console import ProgressDisplay, print_summary
+from codeqa.settings import load_settings
+
+
+@command(
+    cli,
+    "index",
+    [
+        "codeqa index                    the repository of the current folder",
+        "codeqa index ~/src/flask        another one; later runs read only what changed",
+        "codeqa index ~/src/flask --full build everything anew",
+    ],
+)
+@click.argument("repo", required=False)
+@click.option("--full", is_flag=True, help="Read every file again and rebuild the tables.")
+@click.option("--no-refine", is_flag=True, help="Leave the chosen embedding's vectors for later.")
+def index_command(repo: str | None, full: bool, no_refine: bool) -> None:
+    """Index a repository, or bring its index up to date."""
+    with open_repository(repo) as engine, ProgressDisplay() as show:
+        summary = engine.index.run(progress=show, refine=not no_refine, full=full)
+        show.close()
+        print_summary(summary)
+
+
+@command(
+    cli,
+    "serve",
+    [
+        "codeqa serve                    the repository of the current folder or the last one",
+        "codeqa serve ~/src/flask        index it first if needed, then serve the page",
+        "codeqa serve --port 8080 --model ollama/qwen3",
+    ],
+)
+@click.argument("repo", required=False)
+@click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
+@click.option("--model", default="", metavar="MODEL", help=MODEL_HELP)
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
+def serve_command(
+    repo: str | None, host: str | None, port: int | None, model: str, open_browser: bool
+) -> None:
+    """Serve the page in which questions are asked.
+
+    Without any repository the page lets you choose one.
+    """
+    from codeqa.web.server import run_page
+
+    repository = find_repository(load_settings(), repo, required=False)
+    settings = load_settings(repository, host=host, port=port)
+    run_page(settings, repository, model=model, open_browser=open_browser)

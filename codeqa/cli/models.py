@@ -1,0 +1,143 @@
+"""`codeqa models`: the language model that questions go to."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from codeqa.cli.command import cli, command, debug_option, shown
+from codeqa.console import format_table
+from codeqa.errors import CodeQAError, UsageError
+from codeqa.settings import load_settings
+
+if TYPE_CHECKING:
+    from codeqa.engine import Choice, Models
+
+KEY_STATES = {
+    "stored": "key stored",
+    "exported": "key exported",
+    "missing": "no key",
+    "unneeded": "needs no key",
+}
+SOURCES = {"page": "picked here or on the page", "setting": "set as CODEQA_MODEL"}
+
+
+@cli.group(
+    invoke_without_command=True,
+    epilog=shown(
+        [
+            "codeqa models                                    what there is, and what is used",
+            "codeqa models use ollama/qwen3",
+            "codeqa models use openai/gpt-4o --key-stdin < key.txt",
+            "codeqa models none",
+        ]
+    ),
+)
+@debug_option
+@click.pass_context
+def models(context: click.Context) -> None:
+    """Show, choose or test the language model that questions go to.
+
+    An exported key sends nothing until its provider is chosen.
+    """
+    if context.invoked_subcommand is None:
+        _show(_models())
+
+
+@command(
+    models,
+    "use",
+    [
+        "codeqa models use ollama/qwen3",
+        "codeqa models use openai/gpt-4o --key-stdin < key.txt",
+        "codeqa models use custom/my-model --url http://127.0.0.1:8000/v1",
+    ],
+)
+@click.argument("model", metavar="PROVIDER/NAME")
+@click.option("--url", default="", help="Address of the API instead of the provider's own.")
+@click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is kept, mode 600.")
+def use_command(model: str, url: str, key_stdin: bool) -> None:
+    """Use a model from now on, on the page and in the terminal."""
+    from codeqa.engine import parse_choice
+
+    choice = parse_choice(model, url)
+    chosen = _models()
+    key = _read_key() if key_stdin else ""
+    host = _host(chosen, choice, key)
+    chosen.choose(choice, key)
+    click.echo(f"Questions, and the code they need, now go to {choice} at {host}.")
+
+
+@command(models, "none", ["codeqa models none"])
+def none_command() -> None:
+    """Use no model: nothing is sent anywhere."""
+    _models().choose(None)
+    click.echo("No model is used; nothing is sent anywhere.")
+
+
+@command(models, "test", ["codeqa models test", "codeqa models test groq/llama-3.3-70b-versatile"])
+@click.argument("model", required=False, metavar="PROVIDER/NAME")
+@click.option("--url", default="", help="Address of the API instead of the provider's own.")
+def test_command(model: str | None, url: str) -> None:
+    """Ask a model for one word; nothing of the code is sent."""
+    from codeqa.engine import parse_choice
+
+    found = _models()
+    choice = parse_choice(model, url) if model else found.current()
+    if choice is None:
+        raise UsageError("No model is chosen.", "Name one, as in: codeqa models test ollama/qwen3")
+    tested = found.test(choice)
+    host = _host(found, choice)
+    click.echo(f"{tested.model} at {host} answered in {tested.milliseconds:,.0f} ms.")
+
+
+def _models() -> Models:
+    from codeqa.engine import Models
+
+    return Models(load_settings())
+
+
+def _show(found: Models) -> None:
+    from codeqa.engine import PROVIDERS, Choice
+
+    rows = []
+    for provider in PROVIDERS:
+        choice = Choice(provider.name, provider.chat_model)
+        key, address = KEY_STATES[found.key_state(choice)], found.address(choice)
+        rows.append((provider.name, provider.chat_model or "-", key, address))
+    click.echo(format_table(("provider", "model by default", "key", "at"), rows))
+    current = found.current()
+    if current is None:
+        click.echo(
+            "\nNo model is used: answers are put together from the code.\n"
+            "Choose one: codeqa models use provider/name",
+            err=True,
+        )
+    else:
+        source = SOURCES.get(found.source(), "")
+        click.echo(f"\nIn use: {current} at {_shown_host(found, current)} ({source})", err=True)
+
+
+def _read_key() -> str:
+    """The key that stands in stdin, or is typed unseen. Raises UsageError when it is none."""
+    if sys.stdin.isatty():
+        key = click.prompt("Key", hide_input=True, err=True)
+    else:
+        key = sys.stdin.readline()
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise UsageError("There is no key on stdin.", "Give it as one line of plain text.")
+    return key
+
+
+def _host(found: Models, choice: Choice, key: str = "") -> str:
+    return found.endpoint(choice, key).host
+
+
+def _shown_host(found: Models, choice: Choice) -> str:
+    try:
+        return _host(found, choice)
+    except CodeQAError as error:  # its key is missing: it is listed all the same
+        return error.message

@@ -1,0 +1,30 @@
+"""What the terminal's surfaces share: progress, figures, and errors of one line."""
+
+from codeqa.console.figures import (
+    format_pairs,
+    format_table,
+    human_bytes,
+    human_seconds,
+    print_summary,
+)
+from codeqa.console.progress import ProgressDisplay, describe_progress
+from codeqa.console.running import BAD_USAGE, DONE, FAILED, front_door, print_error, run_main
+from codeqa.console.text import PlainText, visible
+
+__all__ = [
+    "BAD_USAGE",
+    "DONE",
+    "FAILED",
+    "PlainText",
+    "ProgressDisplay",
+    "describe_progress",
+    "format_pairs",
+    "format_table",
+    "front_door",
+    "human_bytes",
+    "human_seconds",
+    "print_error",
+    "print_summary",
+    "run_main",
+    "visible",
+]

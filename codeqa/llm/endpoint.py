@@ -1,0 +1,58 @@
+"""The values that the parts of this package hand to each other and to their callers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+Message = Mapping[str, Any]
+"""A chat message: `role`, and `content` as a text or a list of `{"type": "text", "text": …}`."""
+
+Complete = Callable[[Sequence[Message], int], str]
+"""Messages and the most tokens to generate → the text of the answer."""
+
+Cancelled = Callable[[], bool]
+"""Whether the caller no longer wants the answer; cheap, and asked often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is reached, and as whom.
+
+    `key_variable` is the exported variable that the key came from, or that one could come from.
+    """
+
+    base_url: str
+    model: str
+    key: str = field(default="", repr=False)
+    provider: str = ""
+    key_variable: str = ""
+
+    @property
+    def host(self) -> str:
+        """Host name that texts are sent to, for the user to read."""
+        return urlsplit(self.base_url).hostname or self.base_url
+
+    @property
+    def name(self) -> str:
+        """`provider/name`, or the model's name alone."""
+        return f"{self.provider}/{self.model}" if self.provider else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer took, as the provider counts it; 0 where it does not say.
+
+    `cut` is true when the answer ended at the token limit instead of where the model meant to.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cut: bool = False
+
+
+def never() -> bool:
+    """The answer of a caller that does not cancel."""
+    return False

@@ -1,0 +1,59 @@
+"""The HTTP client of an endpoint: what it sends along, and where it never goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codeqa.llm.address import is_loopback
+from codeqa.llm.endpoint import Endpoint
+from codeqa.llm.failures import CONNECT_SECONDS
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+
+_SENT_HEADERS = frozenset(
+    {"accept", "accept-encoding", "connection", "content-length", "content-type", "host"}
+    | {"x-api-key", "anthropic-version", "x-stainless-raw-response"}
+)
+"""Besides the key: what a request needs, for Anthropic's list too, and the client's own note that
+it is read as it comes. The client would add the operating system, its own version and whatever
+OPENAI_CUSTOM_HEADERS and OPENAI_ORG_ID hold, to any host."""
+
+
+def open_client(target: Endpoint, timeout: float) -> AsyncOpenAI:
+    """A client for `target` that gives up after `timeout` silent seconds and never tries again.
+
+    Its key is set by the hook alone, so that none is sent where there is none.
+    """
+    import openai  # late: takes half a second
+
+    async def only_what_is_needed(request: httpx2.Request) -> None:
+        for name in list(request.headers):
+            if name.lower() not in _SENT_HEADERS:
+                del request.headers[name]
+        request.headers["user-agent"] = "codeqa"
+        if target.key and "x-api-key" not in request.headers:
+            request.headers["authorization"] = f"Bearer {target.key}"
+
+    return openai.AsyncOpenAI(
+        api_key="set by the hook",
+        base_url=target.base_url,
+        max_retries=0,
+        http_client=openai.DefaultAsyncHttpxClient(
+            timeout=openai.Timeout(timeout, connect=CONNECT_SECONDS),
+            event_hooks={"request": [only_what_is_needed]},
+            # Another host would get texts that were meant for this one.
+            follow_redirects=False,
+            # A proxy for the network has no way to a server on this machine.
+            trust_env=not is_loopback(target.base_url),
+            verify=target.base_url.startswith("https:"),
+        ),
+    )
+
+
+def listing_headers(target: Endpoint) -> dict[str, str]:
+    """Anthropic lists its models in its own API only, which takes the key in its own header."""
+    if target.provider != "anthropic" or not target.key:
+        return {}
+    return {"x-api-key": target.key, "anthropic-version": "2023-06-01"}

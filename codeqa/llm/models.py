@@ -1,0 +1,261 @@
+"""Which model is used, with which key, and the models themselves, kept for the next turn."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from codeqa.errors import ModelError, SettingsError, UsageError
+from codeqa.llm.address import location, normal_address
+from codeqa.llm.choice import Choice, own_address, parse_choice, settled
+from codeqa.llm.client import Model
+from codeqa.llm.endpoint import Endpoint, Usage
+from codeqa.llm.keys import checked_key, exported_key, is_own, needs_key
+from codeqa.llm.local import LocalServer, chat_models_first, chats, running
+from codeqa.llm.providers import CUSTOM, PROVIDERS, Provider, provider_named
+from codeqa.llm.store import Kept, Pick, Store, with_key
+from codeqa.settings import Settings
+
+log = logging.getLogger(__name__)
+
+MODELS_KEPT = 4
+"""Models with open connections; one answers, one drafts, the rest were used before."""
+FIRST_MODEL_SECONDS = 60.0
+"""How long a local server's first model is taken to stay the first."""
+TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
+TEST_TOKENS = 1_000
+"""Enough for a model that reasons before it says its one word."""
+TEST_CHARACTERS = 200
+
+KeyState = Literal["stored", "exported", "missing", "unneeded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A model answered: after how long its first text came, and what it said."""
+
+    milliseconds: int
+    model: str
+    text: str
+
+
+class Models:
+    """The models that `settings` and the page allow; safe to share between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store = Store(settings.data_dir)
+        self._lock = threading.Lock()
+        self._models: dict[Endpoint, Model] = {}
+        self._first: dict[str, tuple[float, str]] = {}
+        self._preferred: Choice | None = None
+        self._said = False
+
+    def current(self) -> Choice | None:
+        """The choice in force, None for no model. Raises UsageError for an impossible setting."""
+        return self._in_force()[0]
+
+    def source(self) -> Literal["page", "setting", ""]:
+        """Where the choice in force comes from; '' when nothing was ever chosen."""
+        return self._in_force()[1]
+
+    def prefer(self, choice: Choice | None) -> None:
+        """Put `choice` before pick and setting, for this object only: a command's `--model`.
+
+        CODEQA_MODEL_URL goes with it unless that is set for another provider.
+        """
+        if choice is not None and not choice.address and self._settings.model_url:
+            configured = self._settings.model.strip().partition("/")[0]
+            if configured in ("", choice.provider):
+                choice = replace(choice, address=self._settings.model_url)
+        self._preferred = settled(choice) if choice else None
+
+    def problem(self) -> str:
+        """What is wrong with the file of the pick and the keys; '' when nothing is."""
+        return self._kept().problem
+
+    def choose(self, choice: Choice | None, key: str = "") -> None:
+        """Pick a model from now on, None for no model; a key is kept for its address.
+
+        Raises UsageError, and SettingsError when the key that it needs is nowhere.
+        """
+        pick = Pick(over=self._setting())
+        place = ""
+        if choice is not None:
+            choice = settled(choice)
+            self.endpoint(choice, key)
+            place = location(self.address(choice))
+            pick = replace(
+                pick, provider=choice.provider, model=choice.model, address=choice.address
+            )
+
+        def edit(kept: Kept) -> Kept:
+            kept = replace(kept, pick=pick)
+            return with_key(kept, place, checked_key(key)) if key.strip() else kept
+
+        self._store.change(edit)
+        self._preferred = None
+
+    def forget_key(self, choice: Choice) -> None:
+        """Delete the key that is kept for the choice's address."""
+        place = location(self.address(choice))
+        self._store.change(lambda kept: with_key(kept, place, ""))
+
+    def key_state(self, choice: Choice) -> KeyState:
+        """Whether a key is kept, exported, missing, or none is needed."""
+        provider = provider_named(choice.provider)
+        try:
+            address = self.address(choice)
+        except UsageError:
+            return "unneeded"
+        if location(address) in self._kept().keys:
+            return "stored"
+        if exported_key(self._settings, provider, address)[0]:
+            return "exported"
+        return "missing" if needs_key(provider, address) else "unneeded"
+
+    def address(self, choice: Choice) -> str:
+        """Base address that the choice leads to. Raises UsageError when there is none.
+
+        The setting's own choice carries CODEQA_MODEL_URL; one from elsewhere never goes there
+        unasked, since its user was shown another host.
+        """
+        choice = settled(choice)
+        provider = provider_named(choice.provider)
+        if not choice.address and provider.name == "openai" and self._settings.openai_base_url:
+            return normal_address(self._settings.openai_base_url)
+        if not choice.address and provider.name == CUSTOM.name and self._settings.model_url:
+            return normal_address(self._settings.model_url)
+        return own_address(choice, provider)
+
+    def endpoint(self, choice: Choice, key: str = "") -> Endpoint:
+        """Address and key of a choice: `key`, else the one kept for that location, else the
+        exported one for its own place. Nothing is sent.
+
+        Raises SettingsError when a key is needed and there is none, UsageError for an address.
+        """
+        choice = settled(choice)
+        provider = provider_named(choice.provider)
+        address = self.address(choice)
+        found, variable = checked_key(key), ""
+        if not found:
+            found = self._kept().keys.get(location(address), "")
+        if not found:
+            found, variable = exported_key(self._settings, provider, address)
+            found = checked_key(found, variable)
+        if not found and needs_key(provider, address):
+            raise SettingsError(
+                f"There is no key for {provider.title}.",
+                f"Enter one on the page or with `codeqa models use`, or set "
+                f"{provider.key_variable}.",
+            )
+        if not variable and is_own(self._settings, provider, address):
+            variable = provider.key_variable
+        return Endpoint(address, choice.model, found, provider.name, variable)
+
+    def connect(self, choice: Choice | None = None) -> Model | None:
+        """The model of `choice`, else of the one in force; None when there is none.
+
+        Nothing is sent, except that a choice without a model's name asks the server for its
+        first. Raises SettingsError, UsageError, ModelError.
+        """
+        choice = choice or self.current()
+        if choice is None:
+            return None
+        target = self.endpoint(choice)
+        if not target.model:
+            target = replace(target, model=self._first_model(target))
+        with self._lock:
+            model = self._models.pop(target, None)
+            if model is None:
+                model = Model(target, self._settings.model_timeout)
+                model.prepare()
+            self._models[target] = model  # the latest stands last
+            while len(self._models) > MODELS_KEPT:
+                # Not closed: an answer may still be streaming; its reader holds it until then.
+                del self._models[next(iter(self._models))]
+        return model
+
+    def list_models(self, choice: Choice, key: str = "") -> list[str]:
+        """Names of the models at the choice's address, those that chat first."""
+        with closing(Model(self.endpoint(choice, key), self._settings.model_timeout)) as model:
+            return chat_models_first(model.list_models())
+
+    def test(self, choice: Choice, key: str = "") -> Tested:
+        """Ask the model for a word. Raises ModelError that says what is wrong."""
+        target = self.endpoint(choice, key)
+        if not target.model:
+            target = replace(target, model=self._first_model(target))
+        said = ""
+        first = 0.0
+        with closing(Model(target, self._settings.model_timeout)) as model:
+            model.prepare()
+            began = time.monotonic()
+            for piece in model.stream(TEST_MESSAGES, max_tokens=TEST_TOKENS):
+                if isinstance(piece, Usage):
+                    continue
+                first = first or time.monotonic() - began
+                said += piece
+                if len(said) > TEST_CHARACTERS:
+                    break
+        return Tested(round(first * 1000), target.model, said[:TEST_CHARACTERS].strip())
+
+    def running_locally(self, providers: Sequence[Provider] = PROVIDERS) -> list[LocalServer]:
+        """Servers of models on this machine; asks each once, so only when somebody wants it."""
+        return running([provider for provider in providers if provider.local])
+
+    def close(self) -> None:
+        """End every request and close every connection."""
+        with self._lock:
+            models, self._models = list(self._models.values()), {}
+        for model in models:
+            model.close()
+
+    def _in_force(self) -> tuple[Choice | None, Literal["page", "setting", ""]]:
+        if self._preferred is not None:
+            return self._preferred, "setting"
+        pick = self._kept().pick
+        if pick is not None and pick.over == self._setting():
+            if not pick.provider:
+                return None, "page"
+            try:
+                return settled(Choice(pick.provider, pick.model, pick.address)), "page"
+            except UsageError:  # a provider that this version does not know
+                log.warning("The model picked on the page is not known to this version.")
+        configured = self._configured()
+        return configured, "setting" if configured else ""
+
+    def _configured(self) -> Choice | None:
+        text = self._settings.model.strip()
+        return parse_choice(text, self._settings.model_url) if text else None
+
+    def _setting(self) -> str:
+        """What a pick takes the place of; a change in either part ends it."""
+        return f"{self._settings.model} {self._settings.model_url}".strip()
+
+    def _kept(self) -> Kept:
+        kept = self._store.read()
+        if kept.problem and not self._said:
+            self._said = True
+            log.warning("%s", kept.problem)
+        return kept
+
+    def _first_model(self, target: Endpoint) -> str:
+        """The first chat model of a server. Raises ModelError when it has none."""
+        known = self._first.get(target.base_url)
+        if known and time.monotonic() - known[0] < FIRST_MODEL_SECONDS:
+            return known[1]
+        with closing(Model(target, self._settings.model_timeout)) as model:
+            names = [name for name in model.list_models() if chats(name)]
+        if not names:
+            hint = "Load one there, or name it."
+            if target.provider == "ollama":
+                hint = "Fetch one with `ollama pull qwen3`."
+            raise ModelError(f"{target.host} has no model that chats.", hint)
+        self._first[target.base_url] = (time.monotonic(), names[0])
+        return names[0]

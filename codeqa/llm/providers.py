@@ -1,0 +1,125 @@
+"""The providers that CodeQA knows: data, nothing else.
+
+Every one of them speaks OpenAI's chat-completions API at `base_url`. Addresses and model names
+are from the providers' own documentation, read in November 2026; names that the provider keeps
+pointed at its current model are preferred, since a dated one stops working.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from codeqa.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where models are reached.
+
+    `key_variable` is the provider's usual variable for a key, '' when it needs none;
+    `chat_model` answers and `small_model` drafts when no other is named ('': the first that the
+    server lists). `local` is a server on this machine, `start` the command that starts it.
+    """
+
+    name: str
+    title: str
+    base_url: str
+    key_variable: str = ""
+    chat_model: str = ""
+    small_model: str = ""
+    local: bool = False
+    start: str = ""
+
+    @property
+    def host(self) -> str:
+        """Host name that texts are sent to, '' when the user gives the address."""
+        return urlsplit(self.base_url).hostname or ""
+
+
+PROVIDERS = (
+    Provider(
+        "openai",
+        "OpenAI",
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        "gpt-4o",  # S1.36
+        "gpt-4o-mini",  # S1.23
+    ),
+    Provider(
+        "anthropic",
+        "Anthropic",
+        "https://api.anthropic.com/v1",
+        "ANTHROPIC_API_KEY",
+        "claude-sonnet-5",
+        "claude-haiku-4-5",
+    ),
+    Provider(
+        "cerebras",
+        "Cerebras",
+        "https://api.cerebras.ai/v1",
+        "CEREBRAS_API_KEY",
+        "gpt-oss-120b",
+        "gpt-oss-120b",
+    ),
+    Provider(
+        "groq",
+        "Groq",
+        "https://api.groq.com/openai/v1",
+        "GROQ_API_KEY",
+        "openai/gpt-oss-120b",
+        "openai/gpt-oss-20b",
+    ),
+    Provider(
+        "gemini",
+        "Google Gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        "gemini-flash-latest",
+        "gemini-flash-lite-latest",
+    ),
+    Provider(
+        "mistral",
+        "Mistral",
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
+        "mistral-large-latest",
+        "mistral-small-latest",
+    ),
+    Provider(
+        "openrouter",
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+        "openai/gpt-4o",
+        "openai/gpt-4o-mini",
+    ),
+    Provider("ollama", "Ollama", "http://127.0.0.1:11434/v1", local=True, start="ollama serve"),
+    Provider(
+        "llamacpp",
+        "llama.cpp",
+        "http://127.0.0.1:8080/v1",
+        local=True,
+        start="llama-server -m MODEL.gguf",
+    ),
+    Provider("vllm", "vLLM", "http://127.0.0.1:8000/v1", local=True, start="vllm serve MODEL"),
+    Provider(
+        "lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", local=True, start="lms server start"
+    ),
+)
+
+CUSTOM = Provider("custom", "Another address", "")
+"""Any other server that speaks the API; the user gives its address."""
+
+_BY_NAME = {provider.name: provider for provider in (*PROVIDERS, CUSTOM)}
+
+
+def provider_named(name: str) -> Provider:
+    """The provider called `name`. Raises UsageError that lists the known ones."""
+    found = _BY_NAME.get(name.strip().lower())
+    if found is None:
+        raise UsageError(
+            f"There is no model provider {name.strip()[:40]!r}.",
+            f"Write provider/name, as in openai/gpt-4o; known are {', '.join(_BY_NAME)}.",
+        )
+    return found

@@ -1,0 +1,145 @@
+"""What a provider says instead of an answer, in whatever shape it says it."""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+_TOO_LONG = re.compile(
+    r"context_length|context length|exceed_context_size|context size has been exceeded"
+    r"|(?:exceeds?|exceeded|larger than|greater than).{0,60}context (?:size|window|limit)"
+    r"|maximum (?:prompt|input|sequence) length|max(?:imum)? context|prompt (?:is )?too long"
+    r"|input (?:is )?too long|input token count.{0,30}exceeds|request too large"
+    r"|too many (?:input )?tokens|reduce the length of|`inputs` tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+"""OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Groq, Ollama, Mistral, LM Studio, TGI; Groq's and
+OpenAI's "request too large" is a rate of tokens that the single request already exceeds."""
+_NO_MONEY = re.compile(
+    r"insufficient_quota|exceeded your current quota|insufficient (?:funds|credits?|balance)"
+    r"|credit balance is too low|billing",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"content_filter|content_policy|content management policy|prohibited_content|moderation",
+    re.IGNORECASE,
+)
+_IN_A_WHILE = re.compile(
+    r"(?:try again|retry) in (?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
+    r"(?:(?P<ms>\d+)ms)?",
+    re.IGNORECASE,
+)
+"""OpenAI, Groq and Gemini write the time to wait into the message: `1m26.4s`, `34s`, `20ms`."""
+_IN_SECONDS = {"h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
+_HOST = re.compile(r"[A-Za-z0-9.:-]{1,253}")
+
+RETRIED = frozenset({408, 409, 429})
+"""And every 5xx but 501: a server that cannot do it will not learn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a provider said instead of an answer; `status` 0 when inside of a stream.
+
+    `words` holds its message with code, type and parameter: for telling refusals apart, never
+    for showing. `retry_after` is in seconds, None when it does not say.
+    """
+
+    status: int
+    message: str = ""
+    words: str = ""
+    retry_after: float | None = None
+    leads_to: str = ""
+
+    @property
+    def too_long(self) -> bool:
+        return bool(_TOO_LONG.search(self.words)) or self.status == 413
+
+    @property
+    def no_money(self) -> bool:
+        if self.status == 402 or "insufficient_quota" in self.words:
+            return True
+        # Gemini words a limit for a minute as it words one for the account.
+        passes = self.retry_after is not None or "RESOURCE_EXHAUSTED" in self.words
+        return self.status < 500 and not passes and bool(_NO_MONEY.search(self.words))
+
+    @property
+    def filtered(self) -> bool:
+        return self.status < 500 and bool(_FILTERED.search(self.words))
+
+    @property
+    def overloaded(self) -> bool:
+        return self.status == 529 or bool(OVERLOADED.search(self.words))
+
+    @property
+    def worth_retrying(self) -> bool:
+        """Whether the same request may well succeed a moment later."""
+        if self.too_long or self.no_money:
+            return False
+        if not self.status:
+            return self.overloaded
+        return self.status in RETRIED or (self.status >= 500 and self.status != 501)
+
+
+def read_refusal(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Refusal:
+    """The refusal in an error body of any of the shapes that are about.
+
+    OpenAI's `{"error": {"message", "type", "code", "param"}}`, Ollama's `{"error": "…"}`,
+    Mistral's `{"message", "type"}`, FastAPI's `{"detail": …}`, Gemini's list of one, plain text.
+    """
+    if isinstance(body, list) and body:
+        body = body[0]
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    if isinstance(inner, Mapping):
+        detail = inner.get("message") or inner.get("detail") or ""
+        fields = [inner.get(name) for name in ("code", "type", "param", "status", "loc")]
+    else:
+        detail, fields = inner or "", []
+    if isinstance(detail, list):  # FastAPI: what is wrong with each field, and where
+        fields += [part.get("loc") for part in detail if isinstance(part, Mapping)]
+        detail = "; ".join(str(p.get("msg", "")) for p in detail if isinstance(p, Mapping))
+    if isinstance(detail, Mapping):
+        detail = detail.get("message") or detail.get("msg") or ""
+    message = str(detail)
+    code = fields[0] if fields else None
+    if not status and isinstance(code, int) and 400 <= code < 600:
+        status = code
+    words = " ".join([message, *(str(one) for one in fields if one is not None)])
+    wait = _retry_after(headers or {})
+    if wait is None and status == 429:
+        wait = _said_wait(message)
+    return Refusal(status, message, words, wait, _leads_to(headers or {}))
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from the header's seconds or date; None when it says nothing usable."""
+    text = headers.get("retry-after", "")
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _said_wait(message: str) -> float | None:
+    found = _IN_A_WHILE.search(message)
+    given = {unit: count for unit, count in found.groupdict().items() if count} if found else {}
+    return sum(float(count) * _IN_SECONDS[unit] for unit, count in given.items()) or None
+
+
+def _leads_to(headers: Mapping[str, str]) -> str:
+    try:
+        host = urlsplit(headers.get("location", "")).hostname or ""
+    except ValueError:
+        return ""
+    return host if _HOST.fullmatch(host) else ""

@@ -1,0 +1,89 @@
+"""A small repository with its index, and the command `codeqa` run on it in this process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from codeqa.cli import main
+
+FILES = {
+    "store/basket.py": (
+        '"""Baskets of the shop."""\n\n\n'
+        "class Basket:\n"
+        '    """Holds what a customer buys."""\n\n'
+        "    def add_article(self, name, price):\n"
+        '        """Put one article into the basket."""\n'
+        "        self.articles.append((name, price))\n\n\n"
+        "def total_price(basket):\n"
+        '    """Sum up what the articles of a basket cost."""\n'
+        "    return sum(price for _, price in basket.articles)\n"
+    ),
+    "store/checkout.go": (
+        "package store\n\n"
+        "// PayOrder charges the customer's card.\n"
+        "func PayOrder(card string) error {\n\treturn charge(card)\n}\n"
+    ),
+    "README.md": "# Shop\n\nBaskets hold articles until the customer pays.\n",
+    "logo.png": "\x89PNG\0\0\0",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The error, which must be a single line."""
+        assert self.err.startswith("codeqa: ") and self.err.count("\n") == 1, self.err
+        return self.err.removeprefix("codeqa: ").rstrip("\n")
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small repository in a folder with a space, and its index in `data` beside it."""
+    base = tmp_path_factory.mktemp("cli")
+    root = base / "my shop"
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    environment = {**os.environ, "CODEQA_DATA": str(base / "data"), "HOME": str(base)}
+    command = [sys.executable, "-m", "codeqa", "index", str(root)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (base / "summary.txt").write_text(done.stdout)
+    (base / "progress.txt").write_text(done.stderr)
+    return root
+
+
+@pytest.fixture
+def codeqa(capsys: pytest.CaptureFixture[str]) -> Command:
+    """`codeqa("search", "…")` in this process, with an empty data folder of its own."""
+
+    def call(*arguments: str | Path) -> Result:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return Result(status, shown.out, shown.err)
+
+    return call
+
+
+@pytest.fixture
+def shop_codeqa(codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The same with the shop's index."""
+    monkeypatch.setenv("CODEQA_DATA", str(shop.parent / "data"))
+    return codeqa

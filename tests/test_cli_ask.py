@@ -1,0 +1,173 @@
+"""`codeqa ask`: from the code alone, and through a model over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from openai_server import ScriptedServer, dropped, failure, openai_server, stream
+
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop",)
+
+QUESTION = "how is an article put into the basket?"
+ANSWER = ["It is appended ", "[store/basket.py:7-9].\n"]
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    """A server that is set as the address of models; none of its models is chosen yet."""
+    with openai_server(lambda path, body: stream(ANSWER, usage=(1_234, 56))) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        yield server
+
+
+def last_message(request: tuple[str, dict[str, Any]]) -> str:
+    return json.dumps(request[1]["messages"][-1])
+
+
+def test_ask_answers_with_a_citation(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("ask", QUESTION, "--repo", shop)
+    assert result.status == 0, result.err
+    assert "[store/basket.py:" in result.out
+    assert "add_article" in result.out
+    assert result.out.endswith("\n")
+
+
+def test_the_answer_of_a_model_is_printed_and_what_made_it_is_said_beside_it(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer
+) -> None:
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--rerank")
+    assert (result.status, result.out) == (0, "".join(ANSWER))
+    notes = result.err.splitlines()
+    assert "Model: custom/m at 127.0.0.1, 1,234 tokens read and 56 written" in notes
+    assert "Reranked: built-in" in notes
+    assert any(note.startswith("Searched: 3 of 3 files") for note in notes)
+    assert "add_article" in last_message(server.requests[0])
+
+
+def test_without_a_model_nothing_is_sent(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEQA_MODEL", "custom/m")
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--no-model")
+    assert result.status == 0 and "add_article" in result.out
+    assert "Model:" not in result.err
+    assert server.exchanges == []
+
+
+def test_a_model_that_is_named_is_asked_whatever_was_picked(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    import shutil
+
+    data = tmp_path / "data of this test"
+    shutil.copytree(shop.parent / "data", data)
+    monkeypatch.setenv("CODEQA_DATA", str(data))
+    assert shop_codeqa("models", "use", "custom/picked").status == 0
+    asked = shop_codeqa("ask", QUESTION, "--repo", shop)
+    assert "Model: custom/picked" in asked.err
+    asked = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/named")
+    assert "Model: custom/named" in asked.err
+    asked = shop_codeqa("ask", QUESTION, "--repo", shop)
+    assert "Model: custom/picked" in asked.err
+
+
+def test_a_follow_up_goes_on_from_the_code_that_was_found(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer
+) -> None:
+    model = ("--repo", shop, "--model", "custom/m")
+    shop_codeqa("ask", QUESTION, *model)
+    result = shop_codeqa("ask", "-c", "and what does it cost?", *model)
+    assert (result.status, result.out) == (0, "".join(ANSWER))
+    assert "Searched:" not in result.err
+    _, second = server.requests
+    assert "add_article" in last_message(second)
+    said = [message["content"] for message in second[1]["messages"][1:-1]]
+    assert said == [QUESTION, "".join(ANSWER).strip()] or said == [QUESTION, "".join(ANSWER)]
+    # A question that is no follow-up owes nothing to what was said before.
+    shop_codeqa("ask", "who pays?", *model)
+    assert len(server.requests[2][1]["messages"]) == 2
+
+
+def test_a_follow_up_belongs_to_its_repository(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer, tmp_path: Path
+) -> None:
+    other = tmp_path / "other shop"
+    other.mkdir()
+    (other / "a.py").write_text("def alone():\n    return 1\n")
+    assert shop_codeqa("index", other).status == 0
+    shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m")
+    shop_codeqa("ask", "what is alone?", "--repo", other, "--model", "custom/m")
+    shop_codeqa("ask", "-c", "and then?", "--repo", shop, "--model", "custom/m")
+    assert "add_article" in last_message(server.requests[-1])
+    assert "alone" not in json.dumps(server.requests[-1][1]["messages"])
+    assert shop_codeqa("repos", "remove", other, "--yes").status == 0
+
+
+def test_a_follow_up_to_nothing_says_so(
+    shop_codeqa: Command, tmp_path: Path, server: ScriptedServer
+) -> None:
+    empty = tmp_path / "never asked"
+    empty.mkdir()
+    (empty / "a.py").write_text("def alone():\n    return 1\n")
+    assert shop_codeqa("index", empty).status == 0
+    result = shop_codeqa("ask", "--continue", "and then?", "--repo", empty)
+    assert result.status == 0 and "@codebase" in result.out
+    assert shop_codeqa("repos", "remove", empty, "--yes").status == 0
+
+
+def test_a_mode_reaches_the_model(shop_codeqa: Command, shop: Path, server: ScriptedServer) -> None:
+    shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--mode", "review")
+    assert "[MODE: review]" in last_message(server.requests[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mode", "shout"], "explain, locate, review, plan, change"),
+        (["--model", "no-such/model"], "no-such"),
+        (["--model", "custom/m"], "needs an address"),
+        (["--model", "openai/gpt-4o"], "OPENAI_API_KEY"),
+        (["--model", "openai/gpt-4o", "--no-model"], "exclude each other"),
+    ],
+)
+def test_a_wrong_choice_is_bad_usage(
+    options: list[str], said: str, shop_codeqa: Command, shop: Path
+) -> None:
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, *options)
+    assert (result.status, result.out) == (2, "")
+    assert said in result.error
+
+
+@pytest.mark.parametrize(
+    ("reply", "printed", "said"),
+    [
+        (failure(401, f"Incorrect API key provided: {KEY}"), "", "127.0.0.1"),
+        (failure(404, "The model `m` does not exist"), "", "m"),
+        (dropped(["It is ", "appended"]), "It is appended\n", "broke off"),
+    ],
+    ids=["key", "model", "dropped"],
+)
+def test_a_model_that_fails_is_one_line_with_a_next_step(
+    reply: Any,
+    printed: str,
+    said: str,
+    shop_codeqa: Command,
+    shop: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with openai_server(lambda path, body: reply) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        monkeypatch.setenv("CODEQA_MODEL_KEY", KEY)
+        result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m")
+    assert (result.status, result.out) == (1, printed)
+    assert said in result.error and KEY not in result.err
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"

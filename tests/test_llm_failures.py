@@ -1,0 +1,552 @@
+"""What providers and connections do wrong, as a sentence and a next step."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from codeqa.errors import ContextLengthError, ModelError
+from codeqa.llm import Endpoint, Model, connection, events
+from codeqa.llm.failures import explain_refusal
+from codeqa.llm.refusal import read_refusal
+from tests.openai_server import (
+    Reply,
+    Script,
+    Streamed,
+    completion,
+    context_length,
+    delta,
+    dropped,
+    event,
+    failure,
+    openai_server,
+    rate_limited,
+    stream,
+)
+
+MESSAGES = [{"role": "user", "content": "How do wombats dig their burrows?"}]
+KEY = "sk-test-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FIRST_WAIT", 0.01)
+
+
+def fail(
+    reply: Reply | Script, key: str = KEY, provider: str = "custom", model: str = "m1"
+) -> tuple[ModelError, int]:
+    """The error that a reply leads to, and how often the server was asked."""
+    script: Script = reply if callable(reply) else lambda path, body: reply
+    with openai_server(script) as server:
+        target = Endpoint(server.base_url, model, key, provider)
+        with Model(target, 5) as client, pytest.raises(ModelError) as caught:
+            list(client.stream(MESSAGES))
+        return caught.value, len(server.requests)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "next_step", "asked"),
+    [
+        (failure(400, "bad temperature"), "status 400: “bad temperature”", "name of the mod", 1),
+        (failure(401), "refused the key", "Check the key", 1),
+        (failure(400, "API key not valid. Please pass one."), "refused the key", "Check", 1),
+        (failure(403, "no access to it"), "not allow this key .* “no access to it”", "Check", 1),
+        (failure(404, "The model `m1` does not exist"), "no model 'm1'", "Choose", 1),
+        (failure(404, "Not Found"), "no chat API at http://127", "ends in /v1", 1),
+        (failure(402, "pay"), "no credit", "Add credit", 1),
+        (
+            failure(429, "You exceeded your current quota", code="insufficient_quota"),
+            "no credit",
+            "Add credit",
+            1,
+        ),
+        (failure(400, "Your credit balance is too low"), "no credit", "Add credit", 1),
+        (failure(429), "limits the rate", "in a minute", 3),
+        (failure(408), "gave up waiting", "again", 3),
+        (failure(409), "status 409", "Check", 3),
+        (failure(500, "oh dear"), "failed with status 500: “oh dear”", "in a minute", 3),
+        (failure(501), "status 501", "in a minute", 1),
+        (failure(503, "Overloaded"), "is overloaded", "in a minute", 3),
+        (failure(529), "is overloaded", "in a minute", 3),
+        (
+            failure(400, "flagged", code="content_filter"),
+            "content rules",
+            "other words",
+            1,
+        ),
+        ((302, {"Location": "https://login.example/x"}, {}), "on to login.example", "trust", 1),
+        ((418, {}, b"<html>teapot</html>"), "status 418\\.$", "Check", 1),
+        ((500, {}, b"\xff\xfe\x00"), "status 500", "in a minute", 3),
+        ((400, {}, {"detail": [{"loc": ["body", "n"], "msg": "too many"}]}), "“too many”", "C", 1),
+        ((400, {}, {"error": "plain words"}), "“plain words”", "Check", 1),
+        ((400, {}, [{"error": {"message": "in a list", "code": 400}}]), "“in a list”", "C", 1),
+    ],
+)
+def test_a_refusal_becomes_a_sentence_with_a_next_step(
+    reply: Reply, said: str, next_step: str, asked: int
+) -> None:
+    error, requests = fail(reply)
+    assert re.search(said, error.message), error.message
+    assert next_step in error.hint
+    assert error.message.count("127.0.0.1") == 1
+    assert error.message.endswith(".") and error.hint.endswith(".")
+    assert requests == asked
+
+
+def test_without_a_key_one_is_asked_for_and_with_a_variable_it_is_named() -> None:
+    error, _ = fail(failure(401), key="")
+    assert "asks for a key" in error.message
+    target = Endpoint("https://api.groq.com/v1", "m", "k", "groq", "GROQ_API_KEY")
+    assert "GROQ_API_KEY" in explain_refusal(read_refusal(401, {}), target).hint
+
+
+def test_a_missing_model_of_ollama_names_the_command_that_fetches_it() -> None:
+    error, _ = fail(failure(404, 'model "qwen3" not found'), provider="ollama", model="qwen3")
+    assert "`ollama pull qwen3`" in error.hint
+
+
+TOO_LONG = {
+    "OpenAI": context_length(),
+    "code alone": failure(400, "no", code="context_length_exceeded"),
+    "llama.cpp": (
+        400,
+        {},
+        {
+            "error": {
+                "code": 400,
+                "message": "request (4390 tokens) exceeds the available context size (4096 "
+                "tokens), try increasing it",
+                "type": "exceed_context_size_error",
+            }
+        },
+    ),
+    "llama.cpp, status 500": failure(500, "Context size has been exceeded."),
+    "llama-cpp-python": failure(500, "Requested tokens (2285) exceed context window of 2048"),
+    "vLLM": failure(
+        400,
+        "'max_tokens' or 'max_completion_tokens' is too large: 900. This model's maximum context "
+        "length is 4096 tokens and your request has 3900 input tokens.",
+    ),
+    "Anthropic": failure(400, "prompt is too long: 213462 tokens > 200000 maximum"),
+    "Anthropic, with the answer": failure(
+        400, "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000"
+    ),
+    "Gemini": (
+        400,
+        {},
+        [
+            {
+                "error": {
+                    "code": 400,
+                    "status": "INVALID_ARGUMENT",
+                    "message": "The input token count (1200000) exceeds the maximum number of "
+                    "tokens allowed (1048576).",
+                }
+            }
+        ],
+    ),
+    "Groq": failure(400, "Please reduce the length of the messages or completion."),
+    "Groq, rate of tokens": failure(
+        413, "Request too large for model `m1` on tokens per minute (TPM): Limit 6000"
+    ),
+    "OpenAI, rate of tokens": failure(
+        429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000"
+    ),
+    "Ollama": failure(400, "the input length exceeds the context length"),
+    "Ollama, native": (400, {}, {"error": "prompt too long; exceeded max context length"}),
+    "Mistral": failure(
+        400,
+        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum "
+        "context length",
+    ),
+    "LM Studio": failure(
+        400,
+        "The number of tokens to keep from the initial prompt is greater than the context length",
+    ),
+    "xAI": failure(400, "This model's maximum prompt length is 131072 but the request has more"),
+    "TGI": failure(422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000"),
+    "a proxy": failure(413, "Payload Too Large"),
+    "inside of a stream": Streamed(
+        (event({"error": {"message": "Context size has been exceeded.", "code": 500}}),)
+    ),
+}
+
+
+@pytest.mark.parametrize("reply", TOO_LONG.values(), ids=TOO_LONG.keys())
+def test_every_way_to_say_that_the_context_is_too_long_is_understood(reply: Reply) -> None:
+    error, requests = fail(reply)
+    assert isinstance(error, ContextLengthError)
+    assert error.code == "context_length" and "CODEQA_CONTEXT_CHARACTERS" in error.hint
+    assert requests == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["The context manager failed", "max_tokens must be positive", "Unknown window size"],
+)
+def test_other_refusals_are_not_taken_for_it(message: str) -> None:
+    error, _ = fail(failure(400, message))
+    assert not isinstance(error, ContextLengthError)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        rate_limited(),
+        rate_limited(0.01),
+        failure(500),
+        failure(529),
+        dropped(),
+        dropped(reset=True),
+    ],
+    ids=["429", "429 with a wait", "500", "529", "closed", "reset"],
+)
+def test_what_passes_is_waited_out(reply: Reply) -> None:
+    replies = [reply, reply, stream(["at last"], usage=None)]
+    with openai_server(lambda path, body: replies.pop(0)) as server:
+        with Model(Endpoint(server.base_url, "m"), 5) as model:
+            assert list(model.stream(MESSAGES)) == ["at last"]
+        assert len(server.requests) == 3
+
+
+def test_an_overloaded_model_that_says_so_in_the_stream_is_asked_again() -> None:
+    replies: list[Reply] = [
+        Streamed((event({"error": {"type": "overloaded_error", "message": "Overloaded"}}),)),
+        stream(["ok"], usage=None),
+    ]
+    script: Script = lambda path, body: replies.pop(0)  # noqa: E731
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
+        assert list(model.stream(MESSAGES)) == ["ok"]
+
+
+def test_the_wait_that_a_provider_asks_for_is_kept() -> None:
+    replies = [rate_limited(0.6), stream(["ok"], usage=None)]
+    with openai_server(lambda path, body: replies.pop(0)) as server:
+        with Model(Endpoint(server.base_url, "m"), 5) as model:
+            list(model.stream(MESSAGES))
+        first, second = server.exchanges
+        assert 0.6 <= second.asked - first.asked < 3
+
+
+def test_waits_grow_and_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FIRST_WAIT", 0.5)
+    first = [connection._wait(0, None) for _ in range(50)]
+    second = [connection._wait(1, None) for _ in range(50)]
+    assert 0.375 <= min(first) < max(first) <= 0.625 < 0.75 <= min(second) < max(second) <= 1.25
+    assert connection._wait(9, None) <= 10
+
+
+@pytest.mark.parametrize(
+    ("wait", "said"), [("30", "30 seconds"), ("600", "10 minutes"), ("9000", "2 hours")]
+)
+def test_a_wait_that_nobody_would_wait_for_is_said_at_once(wait: str, said: str) -> None:
+    began = time.monotonic()
+    error, requests = fail(rate_limited(wait))
+    assert requests == 1 and time.monotonic() - began < 5
+    assert f"asks to wait {said}" in error.message
+
+
+def test_a_wait_may_be_given_as_a_date_and_nonsense_is_none() -> None:
+    date = email.utils.formatdate(time.time() + 3_000, usegmt=True)
+    error, requests = fail(rate_limited(date))
+    assert requests == 1 and "50 minutes" in error.message
+    for nonsense in ("soon", "nan", "inf", "-5", "Mon, 99 Foo"):
+        assert fail(rate_limited(nonsense))[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Rate limit reached. Please try again in 7.66s. Visit", 7.66),
+        ("Please try again in 1m26.4s.", 86.4),
+        ("Please try again in 20ms.", 0.02),
+        ("You exceeded your current quota. Please retry in 34.07s.", 34.07),
+        ("Try again in 2h3m.", 7_380.0),
+        ("Try again in a while.", None),
+        ("Slow down.", None),
+    ],
+)
+def test_a_wait_that_stands_in_the_message_is_read(message: str, seconds: float | None) -> None:
+    refusal = read_refusal(429, {"error": {"message": message}})
+    assert refusal.retry_after == pytest.approx(seconds)
+    assert refusal.worth_retrying
+    assert read_refusal(429, {}, {"retry-after": "3"}).retry_after == 3
+
+
+def test_a_limit_for_a_minute_is_not_taken_for_an_empty_account() -> None:
+    error, _ = fail(
+        (
+            429,
+            {},
+            [
+                {
+                    "error": {
+                        "code": 429,
+                        "status": "RESOURCE_EXHAUSTED",
+                        "message": "You exceeded your current quota, please check your plan and "
+                        "billing details. Please retry in 34.07s.",
+                    }
+                }
+            ],
+        )
+    )
+    assert "asks to wait 34 seconds" in error.message
+
+
+def test_an_address_that_a_redirect_only_pretends_to_have_is_not_shown() -> None:
+    for place in ("http://[", "http://a\tb<script>/", "/relative", ""):
+        error, _ = fail((302, {"Location": place}, {}))
+        assert "script" not in error.message and "which is not followed" in error.message
+
+
+def test_what_nobody_thought_of_is_an_error_without_its_words(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*arguments: Any) -> str:
+        raise KeyError("wom" + "bats")  # the line of the code itself may be logged
+
+    monkeypatch.setattr(events.Answer, "take", broken)
+    error, requests = fail(stream(["ok"]))
+    assert "KeyError" in error.message and "wombats" not in str(error)
+    assert requests == 1
+    assert "KeyError" in caplog.text and "wombats" not in caplog.text
+
+
+def test_text_that_no_encoding_takes_is_sent_with_marks_for_it() -> None:
+    with openai_server() as server, Model(Endpoint(server.base_url, "m"), 5) as model:
+        list(model.stream([{"role": "user", "content": [{"type": "text", "text": "a\udc80b"}]}]))
+        list(model.stream([{"role": "user", "content": "a\x00\ud800"}]))
+    assert server.requests[0][1]["messages"][0]["content"][0]["text"] == "a?b"
+    assert server.requests[1][1]["messages"][0]["content"] == "a\x00?"
+
+
+def test_nothing_is_asked_again_once_text_has_come() -> None:
+    reply = Streamed((delta("Ha"), event({"error": {"message": "x", "code": 503}})))
+    _, requests = fail(reply)
+    assert requests == 1
+
+
+def accepting(
+    refuses: Any,
+) -> tuple[list[dict[str, Any]], Script]:
+    """A script that refuses bodies for which `refuses(body)` gives a reply."""
+    seen: list[dict[str, Any]] = []
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        seen.append(body)
+        return refuses(body) or stream(["ok"], usage=None)
+
+    return seen, script
+
+
+PARTS = [
+    {"role": "system", "content": "Be brief."},
+    {
+        "role": "user",
+        "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}],
+    },
+]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(400, "Unknown parameter: 'stream_options'.", param="stream_options"),
+        (
+            422,
+            {},
+            {
+                "detail": [
+                    {"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "E"}
+                ]
+            },
+        ),
+    ],
+    ids=["OpenAI", "Mistral"],
+)
+def test_a_server_without_stream_options_is_asked_without_them(refusal: Reply) -> None:
+    seen, script = accepting(lambda body: refusal if "stream_options" in body else None)
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
+        assert list(model.stream(MESSAGES)) == ["ok"]
+        assert list(model.stream(MESSAGES)) == ["ok"]
+    assert ["stream_options" in body for body in seen] == [True, False, False]
+
+
+def test_a_model_that_wants_another_name_for_the_limit_gets_it() -> None:
+    refusal = failure(
+        400,
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead.",
+        param="max_tokens",
+    )
+    seen, script = accepting(lambda body: refusal if "max_tokens" in body else None)
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
+        assert model.complete(MESSAGES, 77) == "ok"
+        assert model.complete(MESSAGES, 78) == "ok"
+    assert [body.get("max_completion_tokens") for body in seen] == [None, 77, 78]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "messages: invalid type: sequence, expected a string at line 1 column 3301",
+        "Input should be a valid string",
+        "json: cannot unmarshal array into Go struct field Message.messages.content of type string",
+        "Invalid type for 'messages[0].content': expected a string, but got an array instead",
+    ],
+)
+def test_a_server_that_takes_only_texts_gets_the_parts_joined(message: str) -> None:
+    refusal = failure(400, message, param="messages[1].content")
+    seen, script = accepting(
+        lambda body: refusal if isinstance(body["messages"][-1]["content"], list) else None
+    )
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
+        assert list(model.stream(PARTS)) == ["ok"]
+        assert list(model.stream(PARTS)) == ["ok"]
+    assert seen[0]["messages"] == PARTS
+    assert [body["messages"][-1]["content"] for body in seen[1:]] == ["one\n\ntwo"] * 2
+    assert len(seen) == 3
+
+
+def test_a_server_that_wants_everything_otherwise_is_still_asked() -> None:
+    def refuses(body: dict[str, Any]) -> Reply | None:
+        if "stream_options" in body:
+            return failure(400, "stream_options?")
+        if "max_tokens" in body:
+            return failure(400, "use max_completion_tokens")
+        if isinstance(body["messages"][-1]["content"], list):
+            return failure(400, "content must be a string")
+        return None
+
+    seen, script = accepting(refuses)
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
+        assert model.complete(PARTS, 9) == "ok"
+    assert len(seen) == 4
+
+
+def test_a_server_that_never_likes_it_is_not_asked_forever() -> None:
+    error, requests = fail(failure(400, "stream_options max_completion_tokens content string"))
+    assert "status 400" in error.message
+    assert requests == 4
+
+
+def test_requests_that_were_under_way_when_it_was_learnt_adapt_too() -> None:
+    import threading
+
+    both = threading.Barrier(2, timeout=5)
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        if "stream_options" in body:
+            both.wait()
+            return failure(400, "Unknown parameter: stream_options")
+        return completion("ok")
+
+    answers: list[str] = []
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
+        readers = [
+            threading.Thread(target=lambda: answers.append(model.complete(MESSAGES, 5)))
+            for _ in range(2)
+        ]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(10)
+    assert answers == ["ok", "ok"]
+
+
+def test_no_error_repeats_the_key_the_question_or_the_code() -> None:
+    parts: list[dict[str, Any]] = [{"role": "user", "content": "def burrow(depth): return depth"}]
+    for words in (
+        f"Incorrect API key provided: {KEY}.",
+        "Incorrect key sk-test-****************cdef, see the site",
+        "Bearer abcdef.ghijkl is no token",
+        "cannot parse 'def burrow(depth): return depth' near 'def'",
+        "line one\nline two\r\n\x1b[31mred\u202e",
+    ):
+        script: Script = lambda path, body, words=words: failure(400, words)  # noqa: E731
+        with openai_server(script) as server:
+            model = Model(Endpoint(server.base_url, "m", KEY), 5)
+            with model, pytest.raises(ModelError) as caught:
+                list(model.stream(parts))
+        said = str(caught.value)
+        assert KEY not in said and "****" not in said and "ghijkl" not in said
+        assert "burrow" not in said
+        assert said.isprintable()
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+
+
+def test_a_providers_words_are_cut_short() -> None:
+    error, _ = fail(failure(400, "why " * 500))
+    assert len(error.message) < 260 and "…" in error.message
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def refused(address: str, provider: str = "custom") -> ModelError:
+    model = Model(Endpoint(address, "m", KEY, provider), 5)
+    with model, pytest.raises(ModelError) as caught:
+        list(model.stream(MESSAGES))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("provider", "command"),
+    [
+        ("ollama", "Is Ollama running? Start it with `ollama serve`."),
+        ("llamacpp", "`llama-server -m MODEL.gguf`"),
+        ("vllm", "`vllm serve MODEL`"),
+        ("lmstudio", "Is LM Studio running?"),
+        ("custom", "that the server is running"),
+    ],
+)
+def test_a_local_server_that_does_not_run_is_named_with_the_command_that_starts_it(
+    provider: str, command: str
+) -> None:
+    address = f"http://127.0.0.1:{free_port()}/v1"
+    began = time.monotonic()
+    error = refused(address, provider)
+    assert error.message == f"Nothing answers at {address}."
+    assert command in error.hint
+    assert time.monotonic() - began < 5
+
+
+def test_a_host_without_an_address_is_named() -> None:
+    error = refused("http://no-such-host.invalid/v1")
+    assert "no host called no-such-host.invalid" in error.message
+
+
+def test_a_server_that_does_not_speak_tls_is_named() -> None:
+    with openai_server() as server:
+        error = refused(server.base_url.replace("http:", "https:"))
+    assert "No secure connection to 127.0.0.1" in error.message
+    assert "SSL_CERT_FILE" in error.hint
+
+
+def test_a_port_that_speaks_something_else_is_said() -> None:
+    import threading
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(8)
+
+        def greet() -> None:
+            for _ in range(3):
+                peer, _ = listener.accept()
+                with peer:
+                    peer.sendall(b"220 mail.example ESMTP\r\n")
+
+        greeter = threading.Thread(target=greet, daemon=True)
+        greeter.start()
+        error = refused(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+        greeter.join(5)
+    assert "closed the connection without an answer" in error.message

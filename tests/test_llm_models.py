@@ -1,0 +1,566 @@
+"""Which model is used, with which key, at which address; and what a server offers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.errors import CodeQAError, ModelError, SettingsError, StorageError, UsageError
+from codeqa.llm import (
+    CUSTOM,
+    PROVIDERS,
+    Choice,
+    Models,
+    Provider,
+    parse_choice,
+    provider_named,
+)
+from codeqa.llm.local import chat_models_first
+from codeqa.llm.store import FILE_NAME, Kept, Store, with_key
+from codeqa.settings import Settings, load_settings
+from tests.openai_server import completion, failure, openai_server, silent, stream
+
+MESSAGES = [{"role": "user", "content": "hi"}]
+KEY = "sk-test-0123456789abcdef"
+
+
+@pytest.fixture
+def make(data_dir: Path) -> Callable[..., Models]:
+    """`make(model=…, groq_api_key=…)`: Models over settings with the data in `data_dir`."""
+
+    def models(**values: Any) -> Models:
+        return Models(load_settings(data=data_dir, **values))
+
+    return models
+
+
+# The table of providers
+
+
+def test_the_providers_stand_in_their_order() -> None:
+    names = [provider.name for provider in PROVIDERS]
+    assert names == [
+        "openai", "anthropic", "cerebras", "groq", "gemini", "mistral", "openrouter",
+        "ollama", "llamacpp", "vllm", "lmstudio",
+    ]  # fmt: skip
+    assert (PROVIDERS[0].chat_model, PROVIDERS[0].small_model) == ("gpt-4o", "gpt-4o-mini")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
+def test_a_provider_is_either_here_and_free_or_elsewhere_safe_and_with_a_key(
+    provider: Provider,
+) -> None:
+    fields = {str(name).upper() for name in Settings.model_fields}
+    if provider.local:
+        assert provider.host == "127.0.0.1" and not provider.key_variable and provider.start
+    else:
+        assert provider.base_url.startswith("https://")
+        assert provider.key_variable in fields
+        assert provider.chat_model and provider.small_model
+    assert not provider.base_url.endswith("/")
+    assert provider_named(provider.name.upper()) is provider
+
+
+def test_an_unknown_provider_lists_the_known() -> None:
+    with pytest.raises(UsageError, match="no model provider 'gpt-4o'") as caught:
+        provider_named("gpt-4o")
+    assert all(provider.name in caught.value.hint for provider in (*PROVIDERS, CUSTOM))
+
+
+# Choices
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("groq/llama-3.3-70b-versatile", Choice("groq", "llama-3.3-70b-versatile")),
+        ("openrouter/openai/gpt-4o", Choice("openrouter", "openai/gpt-4o")),
+        (" OpenAI ", Choice("openai", "gpt-4o")),
+        ("openai/", Choice("openai", "gpt-4o")),
+        ("ollama", Choice("ollama", "")),
+        ("ollama/qwen3:8b", Choice("ollama", "qwen3:8b")),
+    ],
+)
+def test_a_choice_is_read(text: str, expected: Choice) -> None:
+    assert parse_choice(text) == expected
+    assert parse_choice(str(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "/", "gpt-4o", "nobody/x", "openai/a\nb", "openai/" + "x" * 300]
+)
+def test_what_is_no_choice_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_choice(text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("http://Box:8080/v1/", "http://box:8080/v1"),
+        ("https://x.example:443/v1/chat/completions", "https://x.example/v1"),
+        ("http://127.0.0.1:11434/v1", ""),
+        ("http://gpu:11434", "http://gpu:11434/v1"),
+        (" http://[::1]:8000/v1 ", "http://[::1]:8000/v1"),
+    ],
+)
+def test_an_address_has_one_spelling_and_is_kept_only_where_it_differs(
+    address: str, expected: str
+) -> None:
+    assert parse_choice("ollama/qwen3", address).address == expected
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "box:8080", "ftp://box/v1", "http://", "http://user:secret-word@box/v1", "http://box:99999/",
+        "http://box/v1?key=secret-word", "http://bo x/", "http://box/#secret-word", "javascript:1",
+        "http://[::1/v1", "http://box/\u202ev1",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_without_repeating_it(address: str) -> None:
+    with pytest.raises(UsageError, match="address") as caught:
+        parse_choice("custom/m", address)
+    assert "secret-word" not in str(caught.value)
+
+
+# Which is in force
+
+
+def test_nothing_is_chosen_at_first_whatever_is_exported(make: Callable[..., Models]) -> None:
+    models = make(openai_api_key=KEY, groq_api_key=KEY)
+    assert models.current() is None and models.source() == ""
+    assert models.connect() is None
+    assert models.key_state(Choice("groq", "x")) == "exported"
+
+
+def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(
+    make: Callable[..., Models],
+) -> None:
+    assert make(model="ollama/qwen3").source() == "setting"
+    make(model="ollama/qwen3").choose(Choice("ollama", "gemma3"))
+    again = make(model="ollama/qwen3")
+    assert (again.current(), again.source()) == (Choice("ollama", "gemma3"), "page")
+    changed = make(model="ollama/llama3")
+    assert (changed.current(), changed.source()) == (Choice("ollama", "llama3"), "setting")
+    moved = make(model="ollama/qwen3", model_url="http://gpu:11434/v1")
+    assert moved.source() == "setting"
+    assert make(model="ollama/qwen3").current() == Choice("ollama", "gemma3")
+
+
+def test_no_model_can_be_picked_over_a_setting(make: Callable[..., Models]) -> None:
+    make(model="ollama/qwen3").choose(None)
+    models = make(model="ollama/qwen3")
+    assert models.current() is None and models.source() == "page"
+    assert models.connect() is None
+
+
+def test_a_pick_is_seen_at_once_by_others_that_are_open(make: Callable[..., Models]) -> None:
+    one, other = make(), make()
+    one.choose(Choice("ollama", "qwen3"))
+    assert other.current() == Choice("ollama", "qwen3")
+
+
+def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[..., Models]) -> None:
+    make(model="ollama/qwen3").choose(Choice("ollama", "gemma3"))
+    models = make(model="ollama/qwen3")
+    models.prefer(Choice("ollama", "qwen3"))
+    assert models.current() == Choice("ollama", "qwen3")
+    assert make(model="ollama/qwen3").current() == Choice("ollama", "gemma3")
+    away = make(model_url="http://gpu:11434/v1")
+    away.prefer(Choice("ollama", "x"))
+    assert away.current() == Choice("ollama", "x", "http://gpu:11434/v1")
+    elsewhere = make(model="ollama/qwen3", model_url="http://gpu:11434/v1")
+    elsewhere.prefer(Choice("lmstudio", "x"))
+    assert elsewhere.current() == Choice("lmstudio", "x")
+
+
+def test_an_impossible_setting_is_said(make: Callable[..., Models]) -> None:
+    with pytest.raises(UsageError, match="no model provider 'gpt-4o'"):
+        make(model="gpt-4o").current()
+    with pytest.raises(UsageError, match="needs an address"):
+        make(model="custom/m").connect()
+
+
+# Addresses and keys
+
+
+def test_the_settings_address_goes_with_the_settings_choice_alone(
+    make: Callable[..., Models],
+) -> None:
+    models = make(model="openai/gpt-4o", model_url="http://gpu:8000/v1", model_key="for-gpu")
+    current = models.current()
+    assert current is not None
+    target = models.endpoint(current)
+    assert (target.base_url, target.key, target.host) == ("http://gpu:8000/v1", "for-gpu", "gpu")
+    with pytest.raises(SettingsError):  # its user was shown api.openai.com
+        models.endpoint(Choice("openai", "gpt-4o"))
+
+
+def test_an_exported_key_goes_to_its_own_provider_only(make: Callable[..., Models]) -> None:
+    models = make(groq_api_key=KEY, openai_api_key="for-openai")
+    assert models.endpoint(Choice("groq", "m")).key == KEY
+    elsewhere = models.endpoint(Choice("groq", "m", "https://collector.example/v1"))
+    assert elsewhere.key == ""
+    same_name = models.endpoint(Choice("groq", "m", "http://api.groq.com/openai/v1"))
+    assert same_name.key == ""  # unencrypted is another place
+    custom = models.endpoint(Choice("custom", "m", "https://api.groq.com/openai/v1"))
+    assert custom.key == ""
+    with pytest.raises(SettingsError, match="Cerebras") as caught:
+        models.endpoint(Choice("cerebras", "m"))
+    assert "CEREBRAS_API_KEY" in caught.value.hint
+
+
+def test_openais_address_of_the_environment_is_openais(make: Callable[..., Models]) -> None:
+    models = make(openai_base_url="http://gpu:1/v1/", openai_api_key=KEY)
+    target = models.endpoint(Choice("openai", "m"))
+    assert (target.base_url, target.key) == ("http://gpu:1/v1", KEY)
+    assert make(openai_base_url="http://gpu:1/v1").endpoint(Choice("openai", "m")).key == ""
+
+
+def test_a_key_is_kept_for_the_place_that_it_was_given_for(make: Callable[..., Models]) -> None:
+    models = make()
+    box = Choice("custom", "m", "http://box:8000/v1")
+    models.choose(box, f" {KEY}\n")
+    assert models.endpoint(box).key == KEY
+    assert models.endpoint(Choice("vllm", "other", "http://box:8000")).key == KEY
+    for other in ("http://box:8001/v1", "https://box:8000/v1", "http://box.example:8000/v1"):
+        assert models.endpoint(Choice("custom", "m", other)).key == ""
+    assert make().key_state(box) == "stored"
+    models.forget_key(box)
+    assert make().key_state(box) == "unneeded"
+    assert models.endpoint(box).key == ""
+
+
+def test_a_key_that_is_given_comes_before_a_kept_one_and_that_before_an_exported_one(
+    make: Callable[..., Models],
+) -> None:
+    models = make(groq_api_key="exported-key")
+    groq = Choice("groq", "m")
+    assert models.endpoint(groq).key == "exported-key"
+    models.choose(groq, "kept-key")
+    assert models.endpoint(groq).key == "kept-key"
+    assert models.endpoint(groq, "given-key").key == "given-key"
+    models.choose(groq)
+    assert models.endpoint(groq).key == "kept-key"  # choosing without a key forgets none
+
+
+def test_the_state_of_a_key_is_one_of_four(make: Callable[..., Models]) -> None:
+    models = make(groq_api_key=KEY)
+    assert models.key_state(Choice("groq", "")) == "exported"
+    assert models.key_state(Choice("mistral", "")) == "missing"
+    assert models.key_state(Choice("ollama", "")) == "unneeded"
+    assert models.key_state(Choice("custom", "")) == "unneeded"
+    with pytest.raises(SettingsError):
+        models.choose(Choice("mistral", "m"))
+    assert models.current() is None
+    models.choose(Choice("mistral", "m"), KEY)
+    assert models.key_state(Choice("mistral", "x")) == "stored"
+
+
+@pytest.mark.parametrize("key", ["two words", "zwölf", "tab\tinside", "line\nbreak", "x" * 5000])
+def test_a_key_that_no_header_takes_is_refused_without_repeating_it(
+    key: str, make: Callable[..., Models]
+) -> None:
+    with pytest.raises(UsageError, match="key") as caught:
+        make().choose(Choice("groq", "m"), key)
+    assert key not in str(caught.value)
+    with pytest.raises(SettingsError, match="GROQ_API_KEY") as exported:
+        make(groq_api_key=key).endpoint(Choice("groq", "m"))
+    assert key not in str(exported.value)
+
+
+def test_no_key_shows_in_any_representation(make: Callable[..., Models]) -> None:
+    models = make()
+    models.choose(Choice("groq", "m"), KEY)
+    model = models.connect()
+    assert model is not None
+    shown = [model, model.endpoint, models, models.current(), Store(Path()).read()]
+    shown.append(models._store.read())
+    assert KEY not in "".join(map(repr, shown)) and KEY not in "".join(map(str, shown))
+
+
+# The file
+
+
+def test_the_file_is_for_its_owner_alone_from_its_first_byte(
+    make: Callable[..., Models], data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    real = os.open
+
+    def watching(path: Any, flags: int, mode: int = 0o777, **options: Any) -> int:
+        number = real(path, flags, mode, **options)
+        if str(path).startswith(str(data_dir)):
+            modes.append(stat.S_IMODE(os.fstat(number).st_mode))
+        return number
+
+    monkeypatch.setattr(os, "open", watching)
+    old = os.umask(0)
+    try:
+        make().choose(Choice("groq", "m"), KEY)
+    finally:
+        os.umask(old)
+    path = data_dir / FILE_NAME
+    assert modes == [0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+    assert [entry.name for entry in data_dir.iterdir()] == [FILE_NAME]
+
+
+def test_a_file_that_others_may_read_is_closed_to_them(
+    make: Callable[..., Models], data_dir: Path
+) -> None:
+    make().choose(Choice("groq", "m"), KEY)
+    (data_dir / FILE_NAME).chmod(0o644)
+    assert make().endpoint(Choice("groq", "m")).key == KEY
+    assert stat.S_IMODE((data_dir / FILE_NAME).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"format": 99}', b'{"format": 1, "pick": 3}',
+     b'{"format": 1, "pick": null, "keys": []}', b'{"format": 1, "pick": {}, "keys": {}}'],
+)  # fmt: skip
+def test_a_damaged_file_is_said_and_not_fatal(
+    content: bytes,
+    make: Callable[..., Models],
+    data_dir: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data_dir.mkdir()
+    (data_dir / FILE_NAME).write_bytes(content)
+    models = make(model="ollama/qwen3")
+    with caplog.at_level(logging.WARNING):
+        assert models.current() == Choice("ollama", "qwen3")
+        assert models.current() == Choice("ollama", "qwen3")
+    assert FILE_NAME in models.problem()
+    assert caplog.text.count(FILE_NAME) == 1
+    models.choose(Choice("ollama", "gemma3"))
+    assert models.problem() == "" and models.current() == Choice("ollama", "gemma3")
+    assert (data_dir / "models.damaged").read_bytes() == content
+
+
+def test_a_pick_of_a_provider_that_is_not_known_any_more_is_no_pick(
+    make: Callable[..., Models], data_dir: Path
+) -> None:
+    make().choose(Choice("ollama", "m"))
+    path = data_dir / FILE_NAME
+    content = json.loads(path.read_text())
+    content["pick"]["provider"] = "gone"
+    path.write_text(json.dumps(content))
+    assert make().current() is None
+
+
+def test_many_writers_lose_no_key(data_dir: Path) -> None:
+    def write(number: int) -> None:
+        store = Store(data_dir)
+        for turn in range(5):
+            place = f"http://{number}-{turn}"
+            store.change(lambda kept, place=place: with_key(kept, place, "k"))
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(20)
+    assert len(Store(data_dir).read().keys) == 30
+
+
+def test_a_lock_that_a_killed_process_left_is_broken(data_dir: Path) -> None:
+    data_dir.mkdir()
+    left = data_dir / "models.new"
+    left.write_text("half")
+    old = time.time() - 60
+    os.utime(left, (old, old))
+    Store(data_dir).change(lambda kept: with_key(kept, "http://a", "k"))
+    assert Store(data_dir).read() == Kept(keys={"http://a": "k"})
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(StorageError, match="cannot be kept"):
+        Store(tmp_path / "file").change(lambda kept: kept)
+
+
+# Models
+
+
+def test_a_model_is_connected_once_and_kept_for_the_next_turn(
+    make: Callable[..., Models],
+) -> None:
+    with openai_server() as server:
+        models = make(model="custom/m", model_url=server.base_url)
+        first = models.connect()
+        assert first is not None and first is models.connect()
+        assert next(iter(first.stream(MESSAGES))) == "Hello"
+        began = time.perf_counter()
+        for _ in range(100):
+            models.connect()
+        assert time.perf_counter() - began < 0.5
+        models.choose(Choice("custom", "m", server.base_url), KEY)
+        second = models.connect()
+        assert second is not None and second is not first
+        list(second.stream(MESSAGES))
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+        models.close()
+
+
+def test_only_a_few_models_stay_connected_and_none_that_answers_is_cut_off(
+    make: Callable[..., Models],
+) -> None:
+    with openai_server(lambda path, body: stream(["a", "b"], 0.1)) as server:
+        models = make()
+        model = models.connect(Choice("custom", "m", server.base_url))
+        assert model is not None
+        pieces = model.stream(MESSAGES)
+        assert next(pieces) == "a"
+        del model
+        for number in range(10):
+            models.connect(Choice("custom", f"m{number}", server.base_url))
+        assert next(iter(pieces)) == "b"
+        del pieces
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            threads = [t for t in threading.enumerate() if t.name.startswith("model at")]
+            if len(threads) <= 4:
+                break
+            time.sleep(0.05)
+        assert len(threads) <= 4
+        models.close()
+
+
+def test_the_timeout_of_the_settings_holds(make: Callable[..., Models]) -> None:
+    with openai_server(lambda path, body: silent(20)) as server:
+        models = make(model="custom/m", model_url=server.base_url, model_timeout=1)
+        model = models.connect()
+        assert model is not None
+        with pytest.raises(ModelError, match="silent for 1 seconds"):
+            list(model.stream(MESSAGES))
+        models.close()
+
+
+def test_without_a_name_the_first_model_that_chats_is_taken(make: Callable[..., Models]) -> None:
+    names = ["nomic-embed-text", "qwen3:8b", "gemma3"]
+    with openai_server(models=names) as server:
+        models = make(model="ollama", model_url=server.base_url)
+        for _ in range(3):
+            model = models.connect()
+            assert model is not None and model.name == "ollama/qwen3:8b"
+        assert len(server.exchanges) == 1
+        assert models.test(Choice("ollama", "", server.base_url)).model == "qwen3:8b"
+        models.close()
+    with openai_server(models=["nomic-embed-text"]) as server:
+        with pytest.raises(ModelError, match="no model that chats") as caught:
+            make(model="ollama", model_url=server.base_url).connect()
+        assert "ollama pull" in caught.value.hint
+
+
+def test_models_are_listed_those_that_chat_first(make: Callable[..., Models]) -> None:
+    names = ["text-embedding-3-small", "gpt-4o", "whisper-1", "gpt-4o-mini", "gpt-4o"]
+    with openai_server(models=names) as server:
+        choice = Choice("custom", "", server.base_url)
+        listed = make().list_models(choice, KEY)
+        assert listed == ["gpt-4o", "gpt-4o-mini", "text-embedding-3-small", "whisper-1"]
+        assert server.exchanges[0].headers["authorization"] == f"Bearer {KEY}"
+        assert server.exchanges[0].path == "/v1/models"
+    assert chat_models_first(["bge-m3", "o3", "gpt-realtime", "qwen3"])[:2] == ["o3", "qwen3"]
+
+
+def test_a_list_that_is_refused_or_is_none_says_so(make: Callable[..., Models]) -> None:
+    with openai_server() as server, pytest.raises(ModelError, match="no chat API"):
+        make().list_models(Choice("custom", "", f"{server.base_url}/nothing"))
+    with pytest.raises(ModelError, match="Nothing answers at"):
+        make().list_models(Choice("custom", "", server.base_url))
+
+
+def test_a_test_says_how_long_it_took_and_what_the_model_said(
+    make: Callable[..., Models],
+) -> None:
+    with openai_server(lambda path, body: stream(["ready"], first=0.12)) as server:
+        tested = make().test(Choice("custom", "m9", server.base_url), KEY)
+    assert (tested.model, tested.text) == ("m9", "ready")
+    assert 110 <= tested.milliseconds < 3_000
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_test_that_fails_says_why_and_keeps_nothing(
+    make: Callable[..., Models], data_dir: Path
+) -> None:
+    refused = pytest.raises(ModelError, match="refused the key")
+    with openai_server(lambda path, body: failure(401)) as server, refused:
+        make().test(Choice("custom", "m", server.base_url), KEY)
+    assert not (data_dir / FILE_NAME).exists()
+
+
+def test_a_test_of_a_talkative_model_ends(make: Callable[..., Models]) -> None:
+    with openai_server(lambda path, body: stream(["word "] * 2000, 0.005)) as server:
+        tested = make().test(Choice("custom", "m", server.base_url))
+        assert server.wait_for_disconnects()
+    assert len(tested.text) <= 200
+
+
+def test_servers_on_this_machine_are_found_quickly_and_only_when_asked(
+    make: Callable[..., Models],
+) -> None:
+    with (
+        openai_server(models=["bge-m3", "qwen3"]) as good,
+        openai_server(models=[]) as empty,
+    ):
+        import socket
+
+        with socket.socket() as deaf:  # accepts, and never says anything
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(4)
+            providers = [
+                Provider("ollama", "Ollama", good.base_url, local=True),
+                Provider("vllm", "vLLM", empty.base_url, local=True),
+                Provider("lmstudio", "LM Studio", f"{good.base_url}/nowhere", local=True),
+                Provider("llamacpp", "llama.cpp", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1",
+                         local=True),
+                Provider("groq", "Groq", good.base_url, "GROQ_API_KEY"),
+            ]  # fmt: skip
+            models = make(groq_api_key=KEY)
+            models.current()
+            models.key_state(Choice("groq", ""))
+            assert good.exchanges == []
+            models.running_locally(providers)  # the client is loaded
+            began = time.monotonic()
+            found = models.running_locally(providers)
+            assert time.monotonic() - began < 1.5
+    assert [(server.provider.name, server.address, server.models) for server in found] == [
+        ("ollama", good.base_url, ("qwen3", "bge-m3")),
+        ("vllm", empty.base_url, ()),
+    ]
+    assert all("authorization" not in exchange.headers for exchange in good.exchanges)
+
+
+def test_whatever_is_asked_of_models_fails_with_a_sentence(make: Callable[..., Models]) -> None:
+    models = make(model_url="not an address", openai_base_url="also none", model_key="k")
+    for call in (
+        lambda: models.endpoint(Choice("openai", "m")),
+        lambda: models.endpoint(Choice("nobody", "m")),
+        lambda: models.endpoint(Choice("custom", "m")),
+        lambda: models.choose(Choice("custom", "m", "::")),
+    ):
+        with pytest.raises(CodeQAError) as caught:
+            call()
+        assert caught.value.hint
+    assert [models.key_state(Choice(one.name, "")) for one in PROVIDERS][1:3] == ["missing"] * 2
+
+
+def test_a_server_that_answers_without_streaming_passes_the_test(
+    make: Callable[..., Models],
+) -> None:
+    with openai_server(lambda path, body: completion("ready")) as server:
+        assert make().test(Choice("custom", "m", server.base_url)).text == "ready"

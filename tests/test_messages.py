@@ -1,0 +1,322 @@
+"""The messages of a turn: what stands where, what is left out, and what reads back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codeqa.answering.generator import NO_CONTEXT, Asked, Exchange
+from codeqa.answering.messages import (
+    HISTORY_CHARACTERS,
+    HISTORY_TURNS,
+    as_sent,
+    build_messages,
+    count_tokens,
+    trim_history,
+)
+from codeqa.answering.mode import MODES, read_mode
+from codeqa.answering.model_answer import shrink
+from codeqa.context import pack, parse_block, unit_chunk
+from codeqa.errors import UsageError
+from codeqa.parsing import parse_file
+from codeqa.prompts import override_path, render_prompt
+from codeqa.types import Chunk, ContextBlock
+
+CODE = "class Api\n{\n    void Run() { }\n}"
+BLOCK = pack([Chunk("ctx_0000000a", "src/Api.cs", 3, 6, "csharp", CODE)], 12_000)
+TOKEN = "ghp_" + "aB3" * 12
+
+
+def asked(question: str = "What runs?", **given: object) -> Asked:
+    fields = {"mode": "explain", "block": BLOCK, "searched": True, **given}
+    return Asked(question, **fields)  # type: ignore[arg-type]
+
+
+def test_the_messages_are_rules_then_history_then_the_question_with_the_block() -> None:
+    history = (Exchange("And before?", "It *was* so."),)
+    messages = build_messages(asked(history=history))
+    assert messages[:3] == [
+        {"role": "system", "content": render_prompt("chat_system")},
+        {"role": "user", "content": "And before?"},
+        {"role": "assistant", "content": "It *was* so."},
+    ]
+    (last,) = messages[3:]
+    assert last["role"] == "user"
+    instruction, block = last["content"]
+    assert instruction == {
+        "type": "text",
+        "text": "[MODE: explain]\n[INSTRUCTION]\nWhat runs?\n\n"
+        + render_prompt("mode_explain", question="").strip()
+        + "\n",
+    }
+    assert block == {"type": "text", "text": BLOCK.text}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_mode_is_named_and_asks_for_something_of_its_own(mode: str) -> None:
+    text = as_sent(build_messages(asked(mode=mode)))[-1]["parts"][0]
+    assert text.startswith(f"[MODE: {mode}]\n[INSTRUCTION]\nWhat runs?\n\n")
+    others = [as_sent(build_messages(asked(mode=m)))[-1]["parts"][0] for m in MODES if m != mode]
+    assert text.partition("What runs?")[2] not in {o.partition("What runs?")[2] for o in others}
+
+
+def test_without_a_context_there_is_no_second_part_and_the_tag_is_to_be_suggested() -> None:
+    (instruction,) = build_messages(asked(block=NO_CONTEXT, searched=False))[-1]["content"]
+    assert "@codebase" in instruction["text"]
+    assert "What runs?" in instruction["text"]
+    assert render_prompt("no_context").strip() in instruction["text"]
+
+
+def test_after_a_search_in_vain_other_words_are_to_be_suggested_instead_of_the_tag() -> None:
+    (instruction,) = build_messages(asked(block=NO_CONTEXT, searched=True))[-1]["content"]
+    assert render_prompt("nothing_found").strip() in instruction["text"]
+    assert "@codebase" not in instruction["text"]
+
+
+def test_secrets_in_question_and_history_are_masked() -> None:
+    history = (Exchange(f"is {TOKEN} ours?", f"Yes, {TOKEN}."),)
+    messages = build_messages(asked(f"who uses {TOKEN}?", history=history))
+    assert TOKEN not in str(messages)
+    assert str(messages).count("*" * len(TOKEN)) == 3
+
+
+def test_a_question_with_dollars_and_braces_arrives_as_typed() -> None:
+    text = as_sent(build_messages(asked("what is $question {x} $$?")))[-1]["parts"][0]
+    assert "what is $question {x} $$?" in text
+
+
+def test_prompts_of_the_user_take_the_place_of_the_built_in_ones(tmp_path: Path) -> None:
+    for name, text in {"chat_system": "Rhyme.", "mode_locate": "Map: $question"}.items():
+        path = override_path(name, tmp_path)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    messages = as_sent(build_messages(asked(mode="locate"), tmp_path))
+    assert messages[0]["parts"] == ["Rhyme."]
+    assert messages[1]["parts"][0] == "[MODE: locate]\n[INSTRUCTION]\nMap: What runs?\n"
+
+
+def test_the_weight_of_messages_counts_every_part() -> None:
+    whole = as_sent(build_messages(asked()))
+    without = as_sent(build_messages(asked(block=NO_CONTEXT)))
+    assert count_tokens(whole) > count_tokens([whole[0]]) > 100
+    assert count_tokens(whole) - count_tokens(without) > -100
+    assert count_tokens([]) == 0
+
+
+# History.
+
+
+def exchanges(*lengths: int) -> list[Exchange]:
+    return [Exchange(f"q{i}", "a" * (n - 2)) for i, n in enumerate(lengths)]
+
+
+def test_the_newest_turns_that_fit_are_kept_in_order() -> None:
+    kept = trim_history(exchanges(10, 5_000, 1_000, 3_000))
+    assert [e.question for e in kept] == ["q2", "q3"]
+    assert trim_history(exchanges(*[10] * 9)) == exchanges(*[10] * 9)[-HISTORY_TURNS:]
+    assert trim_history([]) == []
+
+
+def test_a_newest_turn_that_is_too_long_alone_is_cut_at_a_line_and_says_so() -> None:
+    answer = "\n".join(f"line {number}" for number in range(2_000))
+    (kept,) = trim_history([Exchange("before", "x"), Exchange("long?", answer)])
+    assert kept.question == "long?"
+    assert kept.answer.endswith("\n[…]")
+    assert answer.startswith(kept.answer.removesuffix("[…]"))
+    assert HISTORY_CHARACTERS - 20 < len(kept.question + kept.answer) <= HISTORY_CHARACTERS
+
+
+texts = st.text(max_size=40) | st.integers(0, 9_000).map(lambda n: "x\n" * (n // 2))
+
+
+@given(st.lists(st.builds(Exchange, texts, texts), max_size=9))
+def test_a_history_keeps_its_limits_and_is_a_run_of_the_newest_turns(
+    history: list[Exchange],
+) -> None:
+    kept = trim_history(history)
+    assert len(kept) <= HISTORY_TURNS
+    assert sum(len(e.question) + len(e.answer) for e in kept) <= HISTORY_CHARACTERS
+    assert bool(kept) == bool(history)
+    assert kept[:-1] == history[len(history) - len(kept) : -1]
+
+
+# Modes.
+
+
+@pytest.mark.parametrize(
+    ("question", "mode"),
+    [
+        ("how does routing work?", "explain"),
+        ("what is this project?", "explain"),
+        ("how do I add a route?", "explain"),
+        ("update method", "explain"),
+        ("port", "explain"),
+        ("", "explain"),
+        ("where is the session opened?", "locate"),
+        ("Which file parses the configuration?", "locate"),
+        ("find the class Session", "locate"),
+        ("show me where urls are matched", "locate"),
+        ("review the session handling", "review"),
+        ("are there any bugs in store.py?", "review"),
+        ("is open_session thread-safe?", "review"),
+        ("what is wrong with this function?", "review"),
+        ("how would I add a new language?", "plan"),
+        ("what would it take to support S3?", "plan"),
+        ("plan the move to asyncio", "plan"),
+        ("rename the class Foo to Bar", "change"),
+        ("please fix the typo in app.py", "change"),
+        ("can you refactor app.py so that it is small?", "change"),
+        ("write a test for open_session", "change"),
+    ],
+)
+def test_the_words_of_a_question_choose_its_mode(question: str, mode: str) -> None:
+    assert read_mode(question) == (mode, question)
+
+
+@pytest.mark.parametrize(
+    ("typed", "given", "expected"),
+    [
+        ("/review the cache", "", ("review", "the cache")),
+        ("/LOCATE\n the cache", "plan", ("locate", "the cache")),
+        ("/plan", "", ("plan", "")),
+        ("where is it?", "plan", ("plan", "where is it?")),
+        ("/etc/passwd is read where?", "", ("explain", "/etc/passwd is read where?")),
+        ("/planner", "", ("explain", "/planner")),
+        ("and /plan later", "", ("explain", "and /plan later")),
+    ],
+)
+def test_the_user_decides_before_the_words_do(
+    typed: str, given: str, expected: tuple[str, str]
+) -> None:
+    assert read_mode(typed, given) == expected
+
+
+def test_an_unknown_mode_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="locate"):
+        read_mode("x", "sing")
+
+
+# Less, when it was too long.
+
+
+def numbered(path: str, count: int) -> Chunk:
+    content = "\n".join(f"line {number:04d} {'.' * 40}" for number in range(count))
+    return Chunk("ctx_0000000b", path, 1, count, "python", content)
+
+
+def test_shrinking_halves_the_block_drops_the_history_and_keeps_the_best() -> None:
+    block = pack([numbered(f"{name}.py", 60) for name in "abc"], 12_000)
+    less = shrink(asked(block=block, history=(Exchange("q", "a"),)))
+    assert less is not None
+    assert less.history == ()
+    assert len(less.block.text) <= len(block.text) / 2
+    assert less.block.chunks[0].path == "a.py"
+    assert {c.path for c in less.block.dropped} >= {"c.py"}
+    assert parse_block(less.block.text)
+
+
+def test_what_holds_nothing_that_can_be_left_out_cannot_shrink() -> None:
+    assert shrink(asked(block=NO_CONTEXT)) is None
+    one_line = Chunk("ctx_0000000c", "a.py", 1, 1, "python", "x" * 5_000)
+    assert shrink(asked(block=pack([one_line], 12_000))) is None
+
+
+def test_a_block_that_cannot_be_halved_goes_without_the_history() -> None:
+    one_line = pack([Chunk("ctx_0000000c", "a.py", 1, 1, "python", "x" * 5_000)], 12_000)
+    for block in (NO_CONTEXT, one_line):
+        less = shrink(asked(block=block, history=(Exchange("q", "a"),)))
+        assert less is not None
+        assert less.history == () and less.block is block
+
+
+def test_of_a_small_block_the_best_chunk_alone_is_kept() -> None:
+    code = "\n".join(["x" * 150] * 2)
+    chunks = [Chunk("ctx_0000000d", f"{name}.py", 1, 2, "python", code) for name in "ab"]
+    less = shrink(asked(block=pack(chunks, 12_000)))
+    assert less is not None
+    assert [c.path for c in less.block.chunks] == ["a.py"]
+    assert [c.path for c in less.block.dropped] == ["b.py"]
+
+
+# Whatever the code contains.
+
+NASTY = [
+    "```", "````", "~~~", "=== CHUNK 1 ===", "[CONTEXT]", "[MODE: change]", "[INSTRUCTION]",
+    "Id: ctx_00000000", "Path: x", "Lines: 1-1", "Language: c", "\x00", "\r", "\r\n", "\t", "\t\t",
+    "\u202eabc", "\u2066x\u2069", "שלום", "مرحبا", "\u2028", "\x85", "\x0c", "\ufeff", "\u200b",
+    "🎉", "e\u0301", "`" * 12, "\\", "\x1b[31m", "<|im_start|>system", "*/", "//", "\n", "\n\n",
+]  # fmt: skip
+TEMPLATES = {
+    "src/Api.cs": "namespace N;\n\n/// <summary>\n/// @\n/// </summary>\nclass Api\n{\n"
+    '    // @\n    string Run() { return @"@"; }\n}\n',
+    "ui/app.ts": "// @\nexport class App {\n  /* @ */\n  run(): string {\n    return `@`;\n  }\n}\n"
+    "export const f = (x: number) => {\n  // @\n  return x;\n};\n",
+    "ui/main.scss": "// @\n$a: 1px;\n.card {\n  /* @ */\n  &:hover { color: red; }\n}\n",
+    "docs/guide.md": "# Guide\n\n@\n\n## More\n\n```ts\n@\n```\n",
+}
+nasty = st.lists(
+    st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+    max_size=8,
+).map("".join)
+
+
+@st.composite
+def repositories(draw: st.DrawFn) -> dict[str, str]:
+    """Sources in four languages with foreign text wherever it can stand."""
+    files = {}
+    for path, template in TEMPLATES.items():
+        parts = template.split("@")
+        text = parts[0] + "".join(draw(nasty) + part for part in parts[1:])
+        files[path] = text.replace("\n", "\r\n") if draw(st.booleans()) else text
+    return files
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(repositories(), st.integers(300, 6_000), nasty)
+def test_whatever_files_hold_the_block_reads_back_as_exactly_their_lines(
+    files: dict[str, str], budget: int, question: str
+) -> None:
+    units = [u for path, text in files.items() for u in parse_file(path, text.encode()).units]
+    chunks = [unit_chunk(unit) for unit in units]
+    block = pack(chunks, budget)
+    assert len(block.text) <= budget
+    messages = build_messages(asked(question or "?", block=block))
+    *parts, last = messages[-1]["content"]
+    if not block.chunks:
+        assert not parts
+        return
+    assert last["text"] == block.text
+    # Exactly the chunks given: read back from what was sent, nothing more and nothing less.
+    parsed = parse_block(last["text"])
+    assert [(c.id, c.path, c.start_line, c.end_line, c.language, c.content) for c in parsed] == [
+        (c.id, c.path, c.start_line, c.end_line, c.language, c.content) for c in block.chunks
+    ]
+    for chunk in parsed:
+        lines = files[chunk.path].removeprefix("\ufeff").split("\n")
+        assert chunk.content == "\n".join(lines[chunk.start_line - 1 : chunk.end_line])
+    # The fences by themselves, read as Markdown reads them, never close early.
+    assert _fences(last["text"]) == [c.content for c in parsed]
+
+
+def _fences(text: str) -> list[str]:
+    """Contents of the fences of a block by a reader of its own: a fence ends at its own line."""
+    contents: list[str] = []
+    fence, inside = "", [""]
+    for line in text.split("\n"):
+        if fence:
+            if line == fence:
+                contents.append("\n".join(inside))
+                fence = ""
+            else:
+                inside.append(line)
+        elif line.startswith("```"):
+            fence, inside = "`" * (len(line) - len(line.lstrip("`"))), []
+    assert not fence, "a fence is cut"
+    return contents
+
+
+def test_an_empty_block_is_no_part(tmp_path: Path) -> None:
+    assert len(build_messages(asked(block=ContextBlock("", ())))[-1]["content"]) == 1

@@ -1,0 +1,756 @@
+"""Whole turns over a real index and a real HTTP server that speaks the API."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.answering.memory import CONTEXT_SECONDS, Memory, context_key
+from codeqa.context import parse_block
+from codeqa.engine import Engine, open_engine
+from codeqa.errors import NotFoundError
+from codeqa.prompts import override_path, render_prompt
+from codeqa.settings import load_settings
+from codeqa.state import State
+from codeqa.types import ContextBlock, Event
+from tests.openai_server import (
+    Reply,
+    ScriptedServer,
+    context_length,
+    delta,
+    dropped,
+    event,
+    failure,
+    openai_server,
+    rate_limited,
+    silent,
+    stream,
+)
+from tests.redis_server import redis_server
+
+TOKEN = "ghp_" + "aB3" * 12
+FILES = {
+    "README.md": "# Shop\n\nA small shop that sells teapots.\n",
+    "src/session.py": '"""Sessions of visitors."""\n\nMONTH = 30\n\n\n'
+    "def expire_session(cookie):\n"
+    '    """Forget the visitor when the cookie is too old."""\n'
+    "    if cookie.age > MONTH:\n        cookie.clear()\n    return cookie.age\n",
+    "src/Basket.cs": "class Basket\n{\n    int Total() { return 1; }\n}\n",
+    **{
+        f"src/part{number}.py": f"def warehouse_part_{number}(stock):\n"
+        + "".join(f"    stock.move({line}, 'warehouse part')\n" for line in range(60))
+        for number in range(6)
+    },
+}
+SAYS = ["The session ends in ", "`expire_session` ", "[src/session.py:6-10]."]
+ASK = "@codebase when does expire_session forget the visitor?"
+
+
+@dataclass
+class Script:
+    """What the server says next; the last reply is repeated."""
+
+    server: ScriptedServer = field(default_factory=ScriptedServer)
+    replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
+
+    def __call__(self, path: str, body: dict[str, Any]) -> Reply:
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [body for _, body in self.server.requests]
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        """Messages of the latest request."""
+        return list(self.bodies[-1]["messages"])
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    """Data folder and repository, indexed once."""
+    folder = tmp_path_factory.mktemp("turns")
+    for name, content in FILES.items():
+        target = folder / "shop" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8")
+    engine = open_engine(load_settings(data=folder / "data", workers=1), folder / "shop")
+    engine.index.run()
+    engine.close()
+    yield folder / "data", folder / "shop"
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    script = Script()
+    with openai_server(script) as script.server:
+        yield script
+
+
+def engine_at(places: tuple[Path, Path], script: Script | None, **settings: Any) -> Engine:
+    if script is not None:
+        settings = {
+            "model": "openai/gpt-4o",
+            "model_url": script.server.base_url,
+            "model_key": "a-key",
+            **settings,
+        }
+    return open_engine(load_settings(data=places[0], workers=1, **settings), places[1])
+
+
+@pytest.fixture
+def engine(places: tuple[Path, Path], script: Script) -> Iterator[Engine]:
+    engine = engine_at(places, script)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def talk() -> str:
+    """A conversation of the test's own."""
+    return uuid.uuid4().hex
+
+
+def ask(engine: Engine, question: str, **options: Any) -> tuple[list[Event], str]:
+    events = list(engine.chat.ask(question, **options))
+    return events, "".join(e.data["text"] for e in events if e.kind == "token")
+
+
+def kinds(events: list[Event]) -> list[str]:
+    return list(dict.fromkeys(event.kind for event in events))
+
+
+def parts(message: dict[str, Any]) -> list[str]:
+    content = message["content"]
+    return [content] if isinstance(content, str) else [part["text"] for part in content]
+
+
+# The turn.
+
+
+def test_a_tagged_question_is_searched_packed_asked_and_streamed(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    events, text = ask(engine, ASK, conversation=talk)
+    assert kinds(events) == ["classified", "retrieved", "generating", "token", "done"]
+    assert text == "".join(SAYS)
+    assert [e.data["text"] for e in events if e.kind == "token"] == SAYS
+    system, user = script.sent
+    assert system == {"role": "system", "content": render_prompt("chat_system")}
+    instruction, block = parts(user)
+    assert instruction.startswith(
+        "[MODE: explain]\n[INSTRUCTION]\nwhen does expire_session forget the visitor?\n"
+    )
+    assert "@codebase" not in instruction
+    assert "src/session.py" in {chunk.path for chunk in parse_block(block)}
+    assert script.bodies[-1]["model"] == "gpt-4o"
+    done = events[-1].data
+    assert done["model"] == "openai/gpt-4o"
+    assert done["generator"] == "openai/gpt-4o"
+    assert done["host"] == "127.0.0.1"
+    assert done["mode"] == "explain"
+    assert done["tokens"] == {"prompt": 120, "completion": 9, "estimated": False}
+    assert done["reranker"] == "" and done["notice"] == ""
+    assert done["coverage"].startswith("9 of 9 files")
+    assert [c["verified"] for c in done["citations"]] == [True]
+
+
+def test_a_follow_up_uses_the_cached_context_and_the_history(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    ask(engine, ASK, conversation=talk)
+    block = parts(script.sent[-1])[1]
+    events, _ = ask(engine, "and what is MONTH?", conversation=talk)
+    assert "retrieved" not in kinds(events)
+    assert events[0].data["intent"] == "continuation"
+    _, question, answer, user = script.sent
+    assert parts(question) == ["when does expire_session forget the visitor?"]
+    assert parts(answer) == ["".join(SAYS)]
+    assert parts(user)[0].startswith("[MODE: explain]\n[INSTRUCTION]\nand what is MONTH?\n")
+    assert parts(user)[1] == block
+    assert [c["verified"] for c in events[-1].data["citations"]] == [True]
+
+
+def test_without_tag_and_context_the_model_is_told_to_suggest_the_tag(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    events, text = ask(engine, "when does the session end?", conversation=talk)
+    assert kinds(events) == ["classified", "generating", "token", "done"]
+    assert text == "".join(SAYS)
+    (instruction,) = parts(script.sent[-1])
+    assert render_prompt("no_context").strip() in instruction
+    assert [c["verified"] for c in events[-1].data["citations"]] == [False], "nothing was sent"
+
+
+def test_a_search_in_vain_says_so_to_the_model_and_empties_the_context(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    ask(engine, ASK, conversation=talk)
+    events, _ = ask(engine, "@codebase zyzzyva lang:cobol", conversation=talk)
+    assert "retrieved" not in kinds(events)
+    assert render_prompt("nothing_found").strip() in parts(script.sent[-1])[0]
+    assert len(parts(script.sent[-1])) == 1
+    ask(engine, "and now?", conversation=talk)
+    assert len(parts(script.sent[-1])) == 1
+
+
+def test_what_was_really_sent_can_be_shown(engine: Engine, script: Script, talk: str) -> None:
+    ask(engine, ASK, conversation=talk)
+    events, _ = ask(engine, "/locate MONTH", conversation=talk)
+    sent = engine.chat.sent(events[-1].data["turn"])
+    assert [(m["role"], m["parts"]) for m in sent.messages] == [
+        (message["role"], parts(message)) for message in script.sent
+    ]
+    assert (sent.model, sent.host) == ("openai/gpt-4o", "127.0.0.1")
+    assert sent.tokens == {"prompt": 120, "completion": 9, "estimated": False}
+    block = engine.chat.context(events[-1].data["turn"])
+    assert block.text == parts(script.sent[-1])[1]
+    assert any(chunk.why for chunk in block.chunks), "a follow-up still knows why"
+
+
+@pytest.mark.parametrize(
+    ("question", "mode", "expected"),
+    [
+        ("/review @codebase expire_session", "", "review"),
+        ("@codebase /plan expire_session", "", "plan"),
+        ("@codebase expire_session", "change", "change"),
+        ("@codebase where is expire_session?", "", "locate"),
+    ],
+)
+def test_the_mode_is_sent_kept_and_told(
+    engine: Engine, script: Script, talk: str, question: str, mode: str, expected: str
+) -> None:
+    events, _ = ask(engine, question, mode=mode, conversation=talk)
+    assert events[-1].data["mode"] == expected
+    assert parts(script.sent[-1])[0].startswith(f"[MODE: {expected}]\n")
+    assert "/" + expected not in parts(script.sent[-1])[0]
+    assert engine.chat.turns(talk)[0].mode == expected
+
+
+def test_an_unknown_mode_and_a_mode_without_a_question_are_explained(engine: Engine) -> None:
+    events, _ = ask(engine, ASK, mode="sing")
+    assert [e.kind for e in events] == ["error"] and "sing" in events[0].data["message"]
+    events, _ = ask(engine, "@codebase /plan")
+    assert events[0].data["message"] == "The question is empty."
+
+
+def test_a_reranked_answer_says_by_which_reranker(engine: Engine, talk: str) -> None:
+    events, _ = ask(engine, ASK, rerank=True, conversation=talk)
+    assert events[-1].data["reranker"] == "built-in"
+    assert engine.chat.turns(talk)[0].reranker == "built-in"
+
+
+def test_secrets_that_are_typed_are_neither_sent_nor_kept(
+    engine: Engine, script: Script, talk: str, places: tuple[Path, Path]
+) -> None:
+    ask(engine, f"@codebase expire_session {TOKEN}", conversation=talk)
+    ask(engine, "and?", conversation=talk)
+    assert TOKEN not in str(script.bodies)
+    assert TOKEN not in str(engine.chat.turns(talk))
+    assert TOKEN not in str(engine.chat.conversations())
+
+
+def test_tokens_are_estimated_when_the_provider_does_not_count(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [stream(SAYS, usage=None)]
+    events, _ = ask(engine, ASK, conversation=talk)
+    tokens = events[-1].data["tokens"]
+    assert tokens["estimated"] is True
+    assert 300 < tokens["prompt"] < 6_000
+    assert 5 < tokens["completion"] < 60
+
+
+def test_a_follow_up_carries_what_its_estimate_says(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [stream(SAYS, usage=None)]
+    events, _ = ask(engine, ASK, conversation=talk)
+    carries = events[-1].data["carries"]
+    assert carries == engine.chat.carries(talk)
+    assert 0 < engine.chat.carries("never-asked") < carries
+    events, _ = ask(engine, "x", conversation=talk)
+    assert abs(events[-1].data["tokens"]["prompt"] - carries) <= 2
+
+
+def test_an_answer_that_is_cut_off_says_so(engine: Engine, script: Script) -> None:
+    script.replies = [stream(SAYS, reason="length")]
+    events, _ = ask(engine, ASK)
+    assert "limit of length" in events[-1].data["notice"]
+
+
+# No model.
+
+
+def test_without_the_model_the_same_question_is_answered_by_the_code_itself(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    events, text = ask(engine, ASK, use_model=False, conversation=talk)
+    assert "Without a language model" in text
+    assert script.bodies == []
+    done = events[-1].data
+    assert (done["generator"], done["model"], done["host"]) == ("extractive", "", "")
+    assert done["tokens"] == {"prompt": 0, "completion": 0, "estimated": False}
+    assert engine.chat.sent(done["turn"]).messages == ()
+
+
+def test_an_extractive_answer_enters_the_history_without_the_text_of_files(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    _, text = ask(engine, ASK, use_model=False, conversation=talk)
+    assert "Forget the visitor" in text
+    ask(engine, "and what is MONTH?", conversation=talk)
+    _, question, answer, user = script.sent
+    assert parts(question) == ["when does expire_session forget the visitor?"]
+    assert "Forget the visitor" not in parts(answer)[0]
+    assert "Forget the visitor" in parts(user)[1]
+
+
+def test_a_model_that_is_chosen_later_answers_the_next_question(
+    places: tuple[Path, Path], script: Script, tmp_path: Path
+) -> None:
+    from codeqa.llm import parse_choice
+
+    engine = open_engine(
+        load_settings(data=tmp_path / "data", tables=str(tmp_path / "t"), workers=1), places[1]
+    )
+    engine.index.run()
+    events, _ = ask(engine, ASK)
+    assert events[-1].data["generator"] == "extractive"
+    engine.models.choose(parse_choice("openai/gpt-4o", script.server.base_url), "a-key")
+    events, _ = ask(engine, ASK)
+    assert events[-1].data["generator"] == "openai/gpt-4o"
+    engine.close()
+
+
+def test_a_model_without_its_key_says_what_to_set(places: tuple[Path, Path]) -> None:
+    engine = engine_at(places, None, model="groq/llama-3.3-70b-versatile")
+    events, _ = ask(engine, ASK)
+    assert [e.kind for e in events] == ["error"]
+    assert "GROQ_API_KEY" in str(events[0].data)
+    _, text = ask(engine, ASK, use_model=False)
+    assert "Without a language model" in text
+
+
+# Isolation.
+
+
+def test_conversations_users_and_repositories_never_see_each_others_context(
+    engine: Engine, script: Script, places: tuple[Path, Path], tmp_path: Path, talk: str
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.py").write_text("def warehouse():\n    return 1\n")
+    ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
+    for options in (
+        {"conversation": talk},
+        {"conversation": talk, "user": "token-bbbbbbbb"},
+        {"conversation": talk + "2", "user": "token-aaaaaaaa"},
+        {"user": "token-aaaaaaaa"},
+        {"user": f"token-aaaaaaaa:conversation:{talk}"},
+    ):
+        ask(engine, "and?", **options)
+        assert len(script.sent) == 2, f"no history reaches {options}"
+        assert len(parts(script.sent[-1])) == 1, f"no context reaches {options}"
+    elsewhere = open_engine(engine.settings, other)
+    ask(elsewhere, "and?", conversation=talk, user="token-aaaaaaaa")
+    assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1
+    ask(engine, "and?", conversation=talk, user="token-aaaaaaaa")
+    assert len(script.sent) == 4 and len(parts(script.sent[-1])) == 2
+
+
+def test_many_conversations_at_once_keep_their_contexts_apart(
+    engine: Engine, script: Script
+) -> None:
+    def converse(number: int) -> None:
+        talk, user = f"t{number % 3}", f"token-{number:08x}"
+        question = f"@codebase show warehouse_part_{number}"
+        ask(engine, question, conversation=talk, user=user)
+        ask(engine, f"follow-up of {number}", conversation=talk, user=user)
+
+    threads = [threading.Thread(target=converse, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    follow_ups = [b["messages"] for b in script.bodies if "follow-up of" in str(b["messages"])]
+    assert len(follow_ups) == 6
+    for messages in follow_ups:
+        instruction, block = parts(messages[-1])
+        number = instruction.partition("follow-up of ")[2][0]
+        assert parts(messages[1]) == [f"show warehouse_part_{number}"]
+        assert parse_block(block)[0].path == f"src/part{number}.py"
+
+
+def test_a_turn_is_shown_only_to_its_user_and_in_its_repository(
+    engine: Engine, talk: str, tmp_path: Path
+) -> None:
+    events, _ = ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
+    turn = events[-1].data["turn"]
+    assert engine.chat.context(turn, "token-aaaaaaaa").text
+    for look in (engine.chat.context, engine.chat.sent):
+        with pytest.raises(NotFoundError):
+            look(turn)
+        with pytest.raises(NotFoundError):
+            look(turn, "token-bbbbbbbb")
+    (tmp_path / "other").mkdir()
+    elsewhere = open_engine(engine.settings, tmp_path / "other")
+    with pytest.raises(NotFoundError):
+        elsewhere.chat.sent(turn, "token-aaaaaaaa")
+
+
+def test_a_client_that_names_no_conversation_has_its_users_context_and_no_history(
+    engine: Engine, script: Script
+) -> None:
+    ask(engine, ASK, user="token-cccccccc")
+    ask(engine, "and?", user="token-cccccccc")
+    assert len(script.sent) == 2
+    assert len(parts(script.sent[-1])) == 2
+    assert engine.chat.turns("", "token-cccccccc") == []
+    assert engine.chat.conversations("token-cccccccc") == []
+
+
+def test_the_keys_of_cached_contexts_are_the_sources_and_cannot_collide() -> None:
+    assert context_key("local", "") == "user:local:chat_context"
+    assert context_key("local", "c1") == "user:local:conversation:c1:chat_context"
+    names = ["a", "a:conversation:b", "a%3Ab", "", "b", ":", "%"]
+    keys = {context_key(user, talk) for user in names for talk in names}
+    assert len(keys) == len(names) ** 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "{", "null", "[]", "{}", '"x"', '{"repository": "r"}',
+     '{"repository": "r", "context": 3}', '{"repository": "r", "context": "[CONTEXT] x"}',
+     '{"repository": "r", "context": "", "chunks": 3}',
+     '{"repository": "r", "context": "", "chunks": [3]}'],
+)  # fmt: skip
+def test_a_damaged_cached_context_counts_as_none(tmp_path: Path, value: str) -> None:
+    state = State(tmp_path)
+    memory = Memory(state, "r")
+    state.set(context_key("u", "c"), value, CONTEXT_SECONDS)
+    assert memory.recall("u", "c") == ContextBlock("", ())
+
+
+def test_two_questions_of_one_conversation_at_once_both_end(engine: Engine, talk: str) -> None:
+    ended: list[str] = []
+
+    def one() -> None:
+        ended.append(ask(engine, ASK, conversation=talk)[0][-1].kind)
+
+    threads = [threading.Thread(target=one) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ended == ["done"] * 4
+    assert len(engine.chat.turns(talk)) == 4
+
+
+def test_a_redis_server_that_goes_down_costs_the_context_and_never_the_turn(
+    places: tuple[Path, Path], script: Script, talk: str, tmp_path: Path
+) -> None:
+    with redis_server(tmp_path / "redis") as redis:
+        engine = engine_at(places, script, redis_url=redis.url)
+        ask(engine, ASK, conversation=talk)
+        ask(engine, "and?", conversation=talk)
+        assert len(parts(script.sent[-1])) == 2, "the context comes from the server"
+        assert State(places[0]).get(context_key("local", talk)) is None
+        redis.kill()
+        events, text = ask(engine, "and?", conversation=talk)
+        assert events[-1].kind == "done" and text
+        assert len(script.sent) == 6, "the history is kept elsewhere"
+        assert len(parts(script.sent[-1])) == 1
+        events, text = ask(engine, ASK, conversation=talk)
+        assert events[-1].kind == "done" and len(parts(script.sent[-1])) == 2
+        assert len(engine.chat.turns(talk)) == 4
+        engine.close()
+
+
+def test_of_a_long_conversation_the_last_six_answers_are_sent_along(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    for number in range(8):
+        script.replies = [stream([f"answer {number}"])]
+        ask(engine, f"question {number}", conversation=talk)
+    ask(engine, "and?", conversation=talk)
+    assert [parts(m)[0] for m in script.sent[2:-1:2]] == [f"answer {n}" for n in range(2, 8)]
+
+
+def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(
+    engine: Engine, talk: str
+) -> None:
+    path = override_path("chat_system", engine.settings.config_dir)
+    path.parent.mkdir(parents=True)
+    path.write_text("Answer $loudly.", encoding="utf-8")
+    events, _ = ask(engine, ASK, conversation=talk)
+    assert events[-1].kind == "error"
+    assert "$loudly" in events[-1].data["message"]
+    events, _ = ask(engine, ASK, conversation=talk, use_model=False)
+    assert events[-1].kind == "done"
+
+
+# Kept turns.
+
+
+def test_conversations_are_listed_shown_renamed_and_deleted(engine: Engine, talk: str) -> None:
+    ask(engine, ASK, conversation=talk)
+    ask(engine, "and what is MONTH?", conversation=talk)
+    found = engine.chat.conversation(talk)
+    assert found in engine.chat.conversations()
+    assert found.title == "when does expire_session forget the visitor?"
+    assert found.turns == 2
+    first, second = engine.chat.turns(talk)
+    assert (first.question, first.tagged) == (ASK.removeprefix("@codebase "), True)
+    assert (second.question, second.tagged) == ("and what is MONTH?", False)
+    assert first.answer == "".join(SAYS)
+    assert first.finished and first.error is None
+    assert (first.generator, first.model) == ("openai/gpt-4o", "openai/gpt-4o")
+    assert first.citations[0]["path"] == "src/session.py"
+    assert first.created <= second.created
+    engine.chat.rename(talk, "Ends of sessions")
+    assert engine.chat.conversation(talk).title == "Ends of sessions"
+    engine.chat.delete(talk)
+    assert engine.chat.turns(talk) == []
+    events, _ = ask(engine, "and what is MONTH?", conversation=talk)
+    assert events[0].data["intent"] == "general", "the cached context goes too"
+
+
+def test_what_is_no_conversation_can_be_neither_shown_renamed_nor_deleted(
+    engine: Engine, talk: str
+) -> None:
+    ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
+    for act in (
+        lambda: engine.chat.conversation(talk),
+        lambda: engine.chat.rename(talk, "mine"),
+        lambda: engine.chat.delete(talk),
+    ):
+        with pytest.raises(NotFoundError):
+            act()
+    assert engine.chat.turns(talk, "token-aaaaaaaa")
+
+
+def test_a_conversation_goes_on_after_a_restart(
+    engine: Engine, script: Script, places: tuple[Path, Path], talk: str
+) -> None:
+    ask(engine, ASK, conversation=talk)
+    engine.close()
+    again = engine_at(places, script)
+    ask(again, "and what is MONTH?", conversation=talk)
+    assert len(script.sent) == 4
+    assert len(parts(script.sent[-1])) == 2
+    again.close()
+
+
+def test_a_repeated_answer_takes_the_place_of_the_first_and_does_not_see_it(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    ask(engine, ASK, conversation=talk)
+    events, _ = ask(engine, "and what is MONTH?", conversation=talk)
+    script.replies = [stream(["Thirty days."])]
+    events, _ = ask(
+        engine, "and what is MONTH?", conversation=talk, replaces=events[-1].data["turn"]
+    )
+    assert len(script.sent) == 4, "the first exchange only"
+    _, second = engine.chat.turns(talk)
+    assert second.answer == "Thirty days."
+    assert second.id == events[-1].data["turn"]
+
+
+def test_a_repetition_that_fails_leaves_the_answer_that_there_was(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    events, _ = ask(engine, ASK, conversation=talk)
+    turn = events[-1].data["turn"]
+    script.replies = [failure(401)]
+    events, _ = ask(engine, ASK, conversation=talk, replaces=turn)
+    assert events[-1].kind == "error"
+    (kept,) = engine.chat.turns(talk)
+    assert kept.id == turn and kept.answer
+    assert engine.chat.sent(events[-1].data["turn"]).messages, "but can be looked at"
+    script.replies = [stream(["Better."])]
+    ask(engine, ASK, conversation=talk, replaces=turn)
+    assert [t.answer for t in engine.chat.turns(talk)] == ["Better."]
+
+
+def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine, talk: str) -> None:
+    from codeqa.state import Turn
+
+    details = {"finished": True, "generator": "extractive", "citations": [], "coverage": "all"}
+    old = Turn("old" + talk, talk, "@codebase x?", "Text.", "", details, 5.0)
+    state = State(engine.settings.data_dir)
+    state.save_turn(old)
+    assert engine.chat.context(old.id).text == ""
+    assert engine.chat.sent(old.id).messages == ()
+
+
+# Misbehaviour.
+
+
+def test_an_answer_that_is_no_text_is_kept_and_shown_all_the_same(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    odd = b'data: {"choices": [{"index": 0, "delta": {"content": "a\\ud800\\u0000b"}}]}\n\n'
+    script.replies = [replace(stream(["odd: "]), events=(odd, delta("c", "stop")))]
+    events, text = ask(engine, ASK, conversation=talk)
+    assert events[-1].kind == "done"
+    assert text.startswith("a") and text.endswith("bc")
+    assert engine.chat.turns(talk)[0].answer == text
+    text.encode()
+
+
+@pytest.mark.parametrize(
+    ("reply", "word"),
+    [
+        (failure(401), "key"),
+        (failure(404, "no such model", code="model_not_found"), "gpt-4o"),
+        (rate_limited(3600), "wait"),
+        (failure(400, "no such thing"), "400"),
+    ],
+)
+def test_a_refusal_is_a_sentence_with_a_next_step_and_the_turn_is_kept(
+    engine: Engine, script: Script, talk: str, reply: Reply, word: str
+) -> None:
+    script.replies = [reply]
+    events, text = ask(engine, ASK, conversation=talk)
+    assert kinds(events) == ["classified", "retrieved", "generating", "error"]
+    assert text == ""
+    error = events[-1].data
+    assert word.lower() in f"{error['message']} {error['hint']}".lower()
+    assert "a-key" not in str(error)
+    (kept,) = engine.chat.turns(talk)
+    assert kept.id == error["turn"]
+    assert not kept.finished
+    assert kept.error == {name: error[name] for name in ("message", "hint", "code")}
+    assert engine.chat.sent(kept.id).messages
+    script.replies = [stream(SAYS)]
+    ask(engine, "and?", conversation=talk)
+    assert len(script.sent) == 2, "a question without an answer is no history"
+    assert len(parts(script.sent[-1])) == 2, "what was found is still the context"
+
+
+def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [dropped(SAYS)]
+    events, text = ask(engine, ASK, conversation=talk)
+    assert events[-1].kind == "error"
+    assert text == "".join(SAYS)
+    (kept,) = engine.chat.turns(talk)
+    assert kept.answer == "".join(SAYS)
+    assert kept.error and not kept.finished
+    assert [c["verified"] for c in kept.citations] == [True]
+    assert kept.tokens["estimated"] is True
+
+
+def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    question = "@codebase how does warehouse_part_1 move stock between warehouse parts?"
+    ask(engine, question, conversation=talk)
+    script.replies = [context_length(), stream(SAYS)]
+    events, text = ask(engine, question, conversation=talk)
+    assert text == "".join(SAYS)
+    first, second = script.bodies[-2]["messages"], script.bodies[-1]["messages"]
+    assert len(first) == 4 and len(second) == 2, "the history is left out"
+    whole, half = parts(first[-1])[1], parts(second[-1])[1]
+    assert 0 < len(half) <= len(whole) / 2
+    assert parse_block(half)
+    done = events[-1].data
+    assert "half" in done["notice"]
+    assert engine.chat.context(done["turn"]).text == half
+    assert engine.chat.context(done["turn"]).dropped
+    assert engine.chat.sent(done["turn"]).messages[-1]["parts"][1] == half
+    assert engine.chat.turns(talk)[-1].notice == done["notice"]
+    ask(engine, "and?", conversation=talk)
+    assert parts(script.sent[-1])[1] == half, "a follow-up does not run into it again"
+
+
+def test_a_context_that_is_still_too_long_is_an_error_after_the_second_try(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [context_length()]
+    events, _ = ask(engine, ASK, conversation=talk)
+    assert events[-1].kind == "error"
+    assert len(script.bodies) == 2
+    sent = engine.chat.sent(events[-1].data["turn"])
+    assert sent.messages[-1]["parts"] == parts(script.sent[-1]), "the last of what was sent"
+
+
+def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    _, _, refusal = context_length()
+    script.replies = [replace(stream(["a"]), events=(delta("a"), event(refusal)))]
+    events, text = ask(engine, ASK, conversation=talk)
+    assert events[-1].kind == "error"
+    assert text == "a"
+    assert len(script.bodies) == 1
+    assert engine.chat.turns(talk)[0].answer == "a"
+
+
+def test_stopping_reaches_a_silent_model_and_keeps_the_turn(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [silent(30)]
+    stopped = threading.Event()
+    events: list[Event] = []
+
+    def read() -> None:
+        events.extend(engine.chat.ask(ASK, conversation=talk, cancelled=stopped.is_set))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert script.server.wait_for_requests()
+    began = time.monotonic()
+    stopped.set()
+    reader.join(5)
+    assert time.monotonic() - began < 2
+    assert script.server.wait_for_disconnects()
+    assert events[-1].kind == "stopped"
+    (kept,) = engine.chat.turns(talk)
+    assert not kept.finished and kept.error is None and kept.answer == ""
+    assert engine.chat.sent(kept.id).messages
+
+
+def test_stopping_in_mid_answer_keeps_the_text_and_ends_the_request(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [stream(["word "] * 200, delay=0.05)]
+    events: list[Event] = []
+
+    def enough() -> bool:
+        return sum(event.kind == "token" for event in events) >= 3
+
+    events.extend(engine.chat.ask(ASK, conversation=talk, cancelled=enough))
+    assert events[-1].kind == "stopped"
+    assert script.server.wait_for_disconnects()
+    (kept,) = engine.chat.turns(talk)
+    assert kept.answer == "word word word "
+    assert kept.tokens["estimated"] is True
+
+
+def test_a_reader_that_goes_away_ends_the_request_and_the_turn_is_kept(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [stream(["word "] * 200, delay=0.05)]
+    events = engine.chat.ask(ASK, conversation=talk)
+    assert next(e for e in events if e.kind == "token").data["text"] == "word "
+    events.close()  # type: ignore[attr-defined]
+    assert script.server.wait_for_disconnects()
+    (kept,) = engine.chat.turns(talk)
+    assert kept.answer == "word " and not kept.finished
+
+
+def test_the_first_piece_is_handed_on_at_once(engine: Engine, script: Script) -> None:
+    script.replies = [stream(SAYS, delay=0.5, first=0.0)]
+    next(step for step in engine.chat.ask(ASK) if step.kind == "token")
+    came = time.monotonic()
+    assert came - script.server.exchanges[-1].first_piece < 0.1

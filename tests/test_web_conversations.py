@@ -1,0 +1,163 @@
+"""Conversations over HTTP: listed, opened, renamed and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from browser.fakes import ANSWER, FakeEngine
+from browser.payloads import PAYLOADS
+from flask.testing import FlaskClient
+
+from codeqa.settings import Settings
+from codeqa.web.app import create_app
+
+EVIL = [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}]
+
+
+class Tags(HTMLParser):
+    """Notes the tags of some HTML, and their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def client(settings: Settings, engine: FakeEngine) -> Iterator[FlaskClient]:
+    with create_app(settings, engine=engine).test_client() as client:  # type: ignore[arg-type]
+        yield client
+
+
+def ask(client: FlaskClient, question: str, conversation: str, **more: Any) -> None:
+    body = {"question": question, "conversation": conversation, **more.pop("body", {})}
+    response = client.post("/chat/stream", json=body, **more)
+    assert response.get_data(as_text=True).endswith('d:{"finishReason":"stop"}\n')
+
+
+def listed(client: FlaskClient, **more: Any) -> list[dict[str, Any]]:
+    return client.get("/api/conversations", **more).json["conversations"]  # type: ignore[no-any-return]
+
+
+def test_conversations_are_listed_the_last_one_first(client: FlaskClient) -> None:
+    assert listed(client) == []
+    ask(client, "@codebase first", "one")
+    ask(client, "second", "two")
+    ask(client, "third", "one")
+    assert [(c["id"], c["title"], c["turns"]) for c in listed(client)] == [
+        ("one", "first", 2),
+        ("two", "second", 1),
+    ]
+    assert set(listed(client)[0]) == {"id", "title", "created", "updated", "turns"}
+
+
+def test_an_opened_conversation_holds_everything_that_the_page_shows(client: FlaskClient) -> None:
+    ask(client, "@codebase how?", "one", body={"rerank": True, "mode": "review"})
+    ask(client, "and then?", "one")
+    opened = client.get("/api/conversations/one").json
+    assert set(opened) == {"id", "title", "carries", "turns"}
+    assert (opened["id"], opened["title"], opened["carries"]) == ("one", "how?", 3_500)
+    first, second = opened["turns"]
+    assert set(first) == {
+        "id", "question", "tagged", "html", "answer", "citations", "finished", "error",
+        "generator", "model", "host", "reranker", "notice", "tokens", "coverage", "mode",
+        "created",
+    }  # fmt: skip
+    assert (first["question"], first["tagged"], first["mode"]) == ("how?", True, "review")
+    assert first["reranker"] == "built-in" and first["finished"] and first["error"] is None
+    assert second["tagged"] is False and second["answer"] == ANSWER
+    assert "<table>" in second["html"] and "citation unverified" in second["html"]
+    assert "/?repo=store-0123abcd&amp;file=src/store/sessions.py" in second["html"]
+
+
+def test_a_stored_answer_is_rendered_as_it_was_when_it_was_streamed(client: FlaskClient) -> None:
+    body = {"question": "@codebase x", "conversation": "one", "render": True}
+    lines = client.post("/chat/stream", json=body).get_data(as_text=True).splitlines()
+    streamed = "".join(
+        value["block"]["html"]
+        for value in (client.application.json.loads(one[2:])[0] for one in lines if one[0] == "8")
+        if "block" in value
+    )
+    assert client.get("/api/conversations/one").json["turns"][0]["html"] == streamed
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_in_a_stored_answer_is_never_markup(client: FlaskClient, payload: str) -> None:
+    ask(client, f"say:{payload}", "one")
+    (turn,) = client.get("/api/conversations/one").json["turns"]
+    tags = Tags()
+    tags.feed(turn["html"])
+    assert {name for name, _ in tags.found} <= {
+        "p", "a", "code", "pre", "span", "div", "table", "thead", "tbody", "tr", "th", "td", "ul",
+        "li", "blockquote", "strong", "em", "h1",
+    }  # fmt: skip
+    for _, attributes in tags.found:
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+        assert not attributes.get("href", "").lower().strip().startswith(("javascript", "data"))
+
+
+def test_a_conversation_is_renamed(client: FlaskClient) -> None:
+    ask(client, "first", "one")
+    renamed = client.post("/api/conversations/one", json={"title": "  A better\n title "})
+    assert renamed.json == {"id": "one", "title": "A better title"}
+    assert listed(client)[0]["title"] == "A better title"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"title": ""}', '{"title": "  "}', '{"title": 7}', "{}", "[]", "x",
+     '{"title": "a\\u202eb"}', '{"title": "a\\u0000b"}', '{"title": "%s"}' % ("x" * 201)],
+)  # fmt: skip
+def test_a_title_that_cannot_be_shown_is_refused(client: FlaskClient, body: str) -> None:
+    ask(client, "first", "one")
+    refused = client.post("/api/conversations/one", data=body, content_type="application/json")
+    assert refused.status_code == 400 and refused.json["error"]["hint"]
+    assert listed(client)[0]["title"] == "first"
+
+
+def test_a_deleted_conversation_is_gone(client: FlaskClient) -> None:
+    ask(client, "first", "one")
+    ask(client, "second", "two")
+    assert client.delete("/api/conversations/one").json == {"deleted": "one"}
+    assert [one["id"] for one in listed(client)] == ["two"]
+    assert client.get("/api/conversations/one").status_code == 404
+
+
+@pytest.mark.parametrize("identifier", ["a/b", "a%2Fb c", "ünï", "a?b#c", "x" * 200])
+def test_any_id_that_a_client_may_choose_can_be_opened(
+    client: FlaskClient, identifier: str
+) -> None:
+    from urllib.parse import quote
+
+    ask(client, "first", identifier)
+    address = f"/api/conversations/{quote(identifier, safe='')}"
+    assert client.get(address).json["id"] == identifier
+    assert client.delete(address).json == {"deleted": identifier}
+
+
+@pytest.mark.parametrize("method", ["get", "post", "delete"])
+def test_an_unknown_conversation_is_not_found(client: FlaskClient, method: str) -> None:
+    body = {"json": {"title": "x"}} if method == "post" else {}
+    missing = getattr(client, method)("/api/conversations/unknown", **body)
+    assert missing.status_code == 404 and missing.json["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize("headers", EVIL)
+def test_another_page_can_neither_rename_nor_delete(
+    client: FlaskClient, headers: dict[str, str]
+) -> None:
+    ask(client, "first", "one")
+    renamed = client.post("/api/conversations/one", json={"title": "x"}, headers=headers)
+    deleted = client.delete("/api/conversations/one", headers=headers)
+    assert renamed.status_code == deleted.status_code == 403
+    assert listed(client)[0]["title"] == "first"

@@ -1,0 +1,179 @@
+"""The language model over HTTP: what there is, a choice, a test, keys that only come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.fakes import FakeEngine
+from flask.testing import FlaskClient
+
+from codeqa.settings import Settings, load_settings
+from codeqa.web.app import create_app
+
+KEY = "sk-very-secret-0123456789"
+POSTS = ["/api/models", "/api/models/list", "/api/models/test", "/api/models/forget"]
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def client(settings: Settings, engine: FakeEngine) -> Iterator[FlaskClient]:
+    with create_app(settings, engine=engine).test_client() as client:  # type: ignore[arg-type]
+        yield client
+
+
+def post(client: FlaskClient, target: str, **body: Any) -> dict[str, Any]:
+    response = client.post(target, json=body)
+    assert response.status_code == 200, response.text
+    assert KEY not in response.text
+    return response.json  # type: ignore[no-any-return]
+
+
+def provider(overview: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in overview["providers"] if one["name"] == name)
+
+
+def test_the_overview_asks_nobody(client: FlaskClient, engine: FakeEngine) -> None:
+    overview = client.get("/api/models").json
+    assert set(overview) == {"current", "providers", "problem", "changeable"}
+    assert overview["current"] is None and overview["changeable"] is True
+    names = [one["name"] for one in overview["providers"]]
+    assert names[0] == "openai" and names[-1] == "custom" and "ollama" in names
+    openai = provider(overview, "openai")
+    assert openai == {
+        "name": "openai", "title": "OpenAI", "host": "api.openai.com", "local": False,
+        "key": "exported", "key_variable": "OPENAI_API_KEY", "model": "gpt-4o",
+        "needs_address": False,
+    }  # fmt: skip
+    assert provider(overview, "ollama")["local"] is True
+    assert provider(overview, "custom")["needs_address"] is True
+    assert engine.models.probed == 0 and engine.models.tested == []
+
+
+def test_local_servers_are_looked_for_only_when_asked(
+    client: FlaskClient, engine: FakeEngine
+) -> None:
+    (server,) = client.get("/api/models/local").json["servers"]
+    assert set(server) == {"provider", "title", "address", "models"}
+    assert server["provider"] == "ollama" and "qwen3:8b" in server["models"]
+    assert engine.models.probed == 1
+
+
+def test_the_models_of_a_provider_are_listed(client: FlaskClient) -> None:
+    listed = post(client, "/api/models/list", provider="openai", key=KEY)
+    assert listed["models"][:2] == ["gpt-4o", "gpt-4o-mini"]
+
+
+def test_a_model_is_tested_before_it_is_chosen(client: FlaskClient, engine: FakeEngine) -> None:
+    body = {"provider": "openai", "model": "gpt-4o", "key": KEY}
+    tested = post(client, "/api/models/test", **body)
+    assert tested == {"milliseconds": 640, "model": "gpt-4o", "host": "api.openai.com"}
+    assert engine.models.current() is None
+
+
+def test_a_chosen_model_is_used_until_none_is_chosen(
+    client: FlaskClient, engine: FakeEngine
+) -> None:
+    chosen = post(client, "/api/models", provider="openai", model="gpt-4o", key=KEY)
+    assert chosen["current"] == {
+        "provider": "openai", "title": "OpenAI", "model": "gpt-4o", "address": "",
+        "host": "api.openai.com", "local": False, "source": "page", "key": "stored",
+    }  # fmt: skip
+    assert client.get("/api/models").json == chosen
+    assert engine.models.keys == {"api.openai.com": KEY}
+    assert post(client, "/api/models", provider="")["current"] is None
+    assert engine.models.current() is None
+
+
+def test_an_address_on_this_machine_is_said_to_be_local(client: FlaskClient) -> None:
+    for address, local in (
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://localhost:1/v1", True),
+        ("http://192.168.1.9:8000/v1", False),
+        ("http://127.0.0.1.evil.example/v1", False),
+    ):
+        body = {"provider": "custom", "model": "m", "address": address}
+        assert post(client, "/api/models", **body)["current"]["local"] is local
+
+
+def test_a_key_is_forgotten(client: FlaskClient, engine: FakeEngine) -> None:
+    post(client, "/api/models", provider="groq", model="m", key=KEY)
+    assert provider(post(client, "/api/models/forget", provider="groq"), "groq")["key"] == "missing"
+    assert engine.models.keys == {}
+
+
+def test_a_refused_key_is_explained_and_not_repeated(client: FlaskClient) -> None:
+    key = f"wrong-{KEY}"
+    refused = client.post("/api/models/test", json={"provider": "openai", "key": key})
+    assert refused.status_code == 502 and refused.json["error"]["code"] == "model"
+    assert KEY not in refused.text
+
+
+@pytest.mark.parametrize("address", POSTS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"provider": "no-such-provider"},
+        {"provider": 7},
+        {"provider": "openai", "key": ["x"]},
+        {"provider": "openai", "key": f"{KEY}\r\nX-Other: 1"},
+        {"provider": "openai", "key": f"{KEY}\u00e9"},
+        {"provider": "openai", "key": "x" * 4_097},
+        {"provider": "openai", "model": {}},
+        {"provider": "openai", "model": "x" * 201},
+        {"provider": "openai", "address": "http://a\nb"},
+        {"provider": "x" * 201},
+    ],
+    ids=str,
+)
+def test_a_bad_choice_is_refused_without_repeating_its_key(
+    client: FlaskClient, engine: FakeEngine, address: str, body: dict[str, Any]
+) -> None:
+    refused = client.post(address, json=body)
+    assert refused.status_code == 400
+    assert set(refused.json) == {"error"} and refused.json["error"]["hint"]
+    assert KEY not in refused.text
+    assert engine.models.current() is None and engine.models.keys == {}
+
+
+@pytest.mark.parametrize("address", POSTS)
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+     {"Sec-Fetch-Site": "same-site"}],
+)  # fmt: skip
+def test_another_page_cannot_choose_a_model(
+    client: FlaskClient, engine: FakeEngine, address: str, headers: dict[str, str]
+) -> None:
+    body = {"provider": "custom", "model": "m", "address": "http://evil.example/v1", "key": KEY}
+    assert client.post(address, json=body, headers=headers).status_code == 403
+    assert engine.models.current() is None and engine.models.tested == []
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_a_form_cannot_choose_a_model(client: FlaskClient, address: str) -> None:
+    assert client.post(address, data={"provider": "openai"}).status_code == 415
+    assert client.post(address, data='{"provider": "openai"}').status_code == 415
+
+
+def test_only_the_owner_of_a_shared_server_sees_to_the_model(
+    data_dir: Path, engine: FakeEngine
+) -> None:
+    settings = load_settings(data=data_dir, token="owner,guest", host="0.0.0.0")
+    client = create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+    owner, guest = ({"Authorization": f"Bearer {token}"} for token in ("owner", "guest"))
+    body = {"provider": "custom", "model": "m", "address": "http://127.0.0.1:9/v1"}
+    for address in POSTS:
+        refused = client.post(address, json=body, headers=guest)
+        assert refused.status_code == 403 and "first token" in refused.json["error"]["hint"]
+    assert client.get("/api/models/local", headers=guest).status_code == 403
+    assert client.get("/api/models", headers=guest).json["changeable"] is False
+    assert engine.models.current() is None and engine.models.probed == 0
+    assert client.post("/api/models", json=body, headers=owner).status_code == 200
+    assert client.get("/api/models", headers=guest).json["current"]["host"] == "127.0.0.1:9"

@@ -1,0 +1,426 @@
+"""Questions over HTTP to a real engine, which asks a model over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from openai_server import failure, openai_server, rate_limited, silent, stream
+from pydantic import SecretStr
+
+from codeqa.engine import Choice
+from codeqa.settings import Settings, load_settings
+from codeqa.web.app import create_app
+from codeqa.web.server import bind, make_server
+
+pytest_plugins = ("cli_shop",)
+
+KEY = "sk-very-secret-0123456789"
+QUESTION = "@codebase how is an article put into the basket?"
+ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
+
+Client = Callable[..., FlaskClient]
+
+
+@pytest.fixture
+def shop_settings(shop: Path, data_dir: Path) -> Settings:
+    """Settings of a data folder that holds the shop's index, and nothing of other tests."""
+    shutil.copytree(shop.parent / "data", data_dir)
+    return load_settings(data=data_dir, threads=24)
+
+
+@pytest.fixture
+def make_client(shop: Path, shop_settings: Settings) -> Iterator[Client]:
+    """`make_client(token=…)` starts a server over the shop: its state is in the data folder."""
+    with contextlib.ExitStack() as ending:
+
+        def make(**overrides: Any) -> FlaskClient:
+            settings = shop_settings.model_copy(update=overrides)
+            app = create_app(settings, shop)
+            ending.callback(app.extensions["codeqa"].close)
+            return app.test_client()
+
+        yield make
+
+
+def choose(client: FlaskClient, address: str, key: str = "", **more: Any) -> dict[str, Any]:
+    body = {"provider": "custom", "model": "m", "address": address, "key": key}
+    response = client.post("/api/models", json=body, **more)
+    assert response.status_code == 200, response.text
+    return response.json  # type: ignore[no-any-return]
+
+
+def ask(client: FlaskClient, question: str, conversation: str = "c", **more: Any) -> Any:
+    """The text of the answer and its last annotation."""
+    headers = more.pop("headers", {})
+    body = {"question": question, "conversation": conversation, "render": True, **more}
+    response = client.post("/chat/stream", json=body, headers=headers)
+    lines = response.get_data(as_text=True).splitlines()
+    text = "".join(json.loads(line[2:]) for line in lines if line.startswith("0:"))
+    return text, [json.loads(line[2:])[0] for line in lines if line.startswith("8:")][-1]
+
+
+def contents(request: tuple[str, dict[str, Any]]) -> str:
+    return json.dumps(request[1]["messages"])
+
+
+def test_a_question_and_its_follow_up_go_to_the_chosen_model(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER, usage=(700, 20))) as server:
+        assert choose(client, server.base_url, KEY)["current"]["local"] is True
+        tested = client.post(
+            "/api/models/test",
+            json={"provider": "custom", "model": "m", "address": server.base_url},
+        ).json
+        assert tested["model"] == "m" and tested["host"] == "127.0.0.1"
+        text, done = ask(client, QUESTION)
+        assert text == "".join(ANSWER)
+        assert (done["model"], done["host"]) == ("custom/m", "127.0.0.1")
+        assert done["tokens"] == {"prompt": 700, "completion": 20, "estimated": False}
+        assert [one["verified"] for one in done["citations"]] == [True, False]
+        assert done["carries"] > 0 and done["mode"] == "explain"
+        ask(client, "and what does it cost?")
+        headers = server.headers
+    first, second = server.requests[-2:]
+    assert all(one["authorization"] == f"Bearer {KEY}" for one in headers)
+    assert "add_article" in contents(first)
+    assert "@codebase" not in json.dumps(first[1]["messages"][-1])
+    assert "add_article" in contents(second) and "and what does it cost?" in contents(second)
+    assert "It is appended" in contents(second) and "It is appended" not in contents(first)
+
+
+def test_the_context_panel_shows_exactly_what_the_server_received(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        ask(client, QUESTION)
+        _, done = ask(client, "and then?", mode="review")
+    context = client.get(f"/api/context/{done['turn']}").json
+    sent = server.requests[-1][1]["messages"]
+    received = [
+        [part["text"] for part in one["content"]] if isinstance(one["content"], list)
+        else [one["content"]]
+        for one in sent
+    ]  # fmt: skip
+    assert [one["role"] for one in context["messages"]] == [one["role"] for one in sent]
+    assert [one["parts"] for one in context["messages"]] == received
+    assert received[-1][0].startswith("[MODE: review]\n[INSTRUCTION]\n")
+    assert received[-1][1] == context["text"] and context["chunks"]
+    assert context["model"] == "custom/m" and context["tokens"]["prompt"] == 7
+
+
+def test_a_conversation_survives_a_restart_with_its_context(make_client: Client) -> None:
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        client = make_client()
+        choose(client, server.base_url)
+        ask(client, QUESTION, "kept")
+        again = make_client()
+        assert again.get("/api/models").json["current"]["host"] == "127.0.0.1"
+        (listed,) = again.get("/api/conversations").json["conversations"]
+        assert listed["title"] == "how is an article put into the basket?"
+        opened = again.get("/api/conversations/kept").json
+        assert opened["carries"] > 0
+        (turn,) = opened["turns"]
+        assert turn["tagged"] and turn["finished"] and turn["answer"] == "".join(ANSWER)
+        assert 'class="citation"' in turn["html"] and "citation unverified" in turn["html"]
+        _, done = ask(again, "and what does it cost?", "kept")
+        assert done["intent"] == "continuation"
+        assert "add_article" in contents(server.requests[-1])
+        assert again.delete("/api/conversations/kept").status_code == 200
+        _, done = ask(again, "and what does it cost?", "kept")
+        assert done["intent"] == "general"
+        assert "add_article" not in contents(server.requests[-1])
+
+
+def test_a_failed_answer_can_be_replaced_by_one_without_the_model(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: failure(401, "no such key")) as server:
+        choose(client, server.base_url, KEY)
+        text, failed = ask(client, QUESTION)
+        assert text == "" and "127.0.0.1" in failed["error"]["message"] and failed["error"]["hint"]
+        _, done = ask(client, QUESTION, without_model=True, replaces=failed["turn"])
+        assert len(server.requests) == 1
+    assert done["generator"] == "extractive" and done["model"] == done["host"] == ""
+    (turn,) = client.get("/api/conversations/c").json["turns"]
+    assert turn["id"] == done["turn"] and turn["error"] is None and "add_article" in turn["answer"]
+
+
+def test_a_regenerated_answer_takes_the_place_of_the_last(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        ask(client, QUESTION)
+        _, second = ask(client, "and then?")
+        _, third = ask(client, "and then?", replaces=second["turn"])
+        assert contents(server.requests[-1]) == contents(server.requests[-2])
+    turns = client.get("/api/conversations/c").json["turns"]
+    assert [turn["question"] for turn in turns][1:] == ["and then?"]
+    assert turns[-1]["id"] == third["turn"] != second["turn"]
+
+
+def test_two_users_never_see_each_others_code_questions_or_answers(make_client: Client) -> None:
+    client = make_client(token=SecretStr("anna, bela"))
+    anna, bela = ({"headers": {"Authorization": f"Bearer {name}"}} for name in ("anna", "bela"))
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url, **anna)
+        _, mine = ask(client, QUESTION, "same", **anna)
+        _, yours = ask(client, "and what does it cost?", "same", **bela)
+        assert yours["intent"] == "general"
+        assert "add_article" not in contents(server.requests[-1])
+        assert "article" not in contents(server.requests[-1]).split("and what does it cost?")[1]
+        assert mine["turn"] != yours["turn"]
+        # Naming another's turn neither shows nor replaces it.
+        assert client.get(f"/api/context/{mine['turn']}", **bela).status_code == 404
+        ask(client, "again", "same", replaces=mine["turn"], **bela)
+    turns = client.get("/api/conversations/same", **anna).json["turns"]
+    assert [turn["id"] for turn in turns] == [mine["turn"]]
+    assert client.get(f"/api/context/{mine['turn']}", **anna).status_code == 200
+    assert len(client.get("/api/conversations/same", **bela).json["turns"]) == 2
+    assert client.delete("/api/conversations/same", **bela).status_code == 200
+    assert client.get("/api/conversations/same", **anna).status_code == 200
+    _, done = ask(client, "go on", "same", without_model=True, **anna)
+    assert done["intent"] == "continuation"
+
+
+def test_a_key_goes_to_the_host_it_was_given_for_and_nowhere_else(
+    make_client: Client, shop_settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    client = make_client()
+    shown = []
+    with openai_server() as first, openai_server() as second:
+        for server, key in ((first, KEY), (second, "")):
+            shown.append(json.dumps(choose(client, server.base_url, key)))
+            body = {"provider": "custom", "model": "m", "address": server.base_url}
+            for address in ("/api/models/test", "/api/models/list"):
+                shown.append(client.post(address, json=body).text)
+            ask(client, QUESTION)
+        assert {one.headers["authorization"] for one in first.exchanges} == {f"Bearer {KEY}"}
+        assert second.exchanges
+        assert not any(KEY in json.dumps(one.headers) for one in second.exchanges)
+        choose(client, first.base_url)
+        body = {"provider": "custom", "address": first.base_url}
+        shown.append(client.post("/api/models/forget", json=body).text)
+        asked = len(first.exchanges)
+        ask(client, QUESTION)
+        assert KEY not in json.dumps(first.exchanges[asked].headers)
+    shown += [client.get(address).text for address in ("/api/models", "/api/conversations/c")]
+    assert not any(KEY in text for text in shown) and KEY not in caplog.text
+    stored = shop_settings.data_dir / "models.json"
+    assert KEY not in stored.read_text() and stored.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_server_that_sends_elsewhere_is_not_followed(make_client: Client) -> None:
+    client = make_client()
+    with openai_server() as elsewhere:
+        there = f"{elsewhere.base_url}/chat/completions"
+        for status in (301, 302, 307, 308):
+            with openai_server(lambda path, body, s=status: (s, {"Location": there}, {})) as server:
+                choose(client, server.base_url, KEY)
+                _, failed = ask(client, QUESTION)
+                assert failed["error"]["message"]
+        assert elsewhere.exchanges == []
+
+
+def test_an_exported_key_sends_nothing_until_its_provider_is_chosen(make_client: Client) -> None:
+    with openai_server() as server:
+        client = make_client(
+            openai_api_key=SecretStr(KEY), openai_base_url=server.base_url
+        )  # fmt: skip
+        overview = client.get("/api/models")
+        openai = overview.json["providers"][0]
+        assert openai["key"] == "exported" and overview.json["current"] is None
+        assert openai["host"] == "127.0.0.1"  # where the question would go, not api.openai.com
+        assert KEY not in overview.text
+        _, done = ask(client, QUESTION)
+        assert done["generator"] == "extractive" and server.exchanges == []
+        assert client.post("/api/models", json={"provider": "openai"}).status_code == 200
+        _, done = ask(client, QUESTION)
+        assert done["model"] == "openai/gpt-4o" and server.headers[0]["authorization"]
+        assert client.post("/api/models", json={"provider": ""}).json["current"] is None
+        _, done = ask(client, QUESTION)
+        assert done["generator"] == "extractive" and len(server.requests) == 1
+
+
+@pytest.mark.parametrize("below", ["", "repos", "../data"])
+def test_the_folder_that_holds_the_keys_cannot_be_opened(
+    make_client: Client, data_dir: Path, below: str
+) -> None:
+    client = make_client()
+    with openai_server() as server:
+        choose(client, server.base_url, KEY)
+    refused = client.post("/api/repos", json={"path": str(data_dir / below)})
+    assert refused.status_code == 400 and "own data" in refused.json["error"]["message"]
+    assert len(client.get("/api/repos").json["repositories"]) == 1
+
+
+def test_a_provider_without_its_key_is_not_chosen(make_client: Client) -> None:
+    client = make_client()
+    refused = client.post("/api/models", json={"provider": "groq"})
+    assert refused.status_code == 400 and "GROQ_API_KEY" in refused.json["error"]["hint"]
+    assert client.get("/api/models").json["current"] is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "ftp://host/v1", "host:80", "file:///etc/passwd", "http://u:p@host/v1", "javascript:1",
+     "http://host/v1?x=1", "http://[::1", "x" * 4_097],
+)  # fmt: skip
+def test_an_address_that_cannot_be_used_is_refused(make_client: Client, address: str) -> None:
+    body = {"provider": "custom", "model": "m", "address": address}
+    client = make_client()
+    for target in ("/api/models", "/api/models/test", "/api/models/list"):
+        refused = client.post(target, json=body)
+        assert refused.status_code == 400 and refused.json["error"]["hint"], target
+    assert client.get("/api/models").json["current"] is None
+
+
+def test_addresses_in_settings_that_lead_nowhere_leave_the_other_providers(
+    make_client: Client,
+) -> None:
+    nowhere = {"model_url": "nowhere", "openai_base_url": "nowhere", "model_key": SecretStr(KEY)}
+    client = make_client(**nowhere, openai_api_key=SecretStr(KEY))
+    assert len(client.get("/api/models").json["providers"]) > 10
+    refused = client.post("/api/models", json={"provider": "openai"})
+    assert refused.status_code == 400 and KEY not in refused.text
+    assert make_client(**nowhere, model="custom/m").get("/api/models").json["problem"]
+
+
+def test_a_setting_that_names_no_provider_is_said_and_another_can_be_chosen(
+    make_client: Client,
+) -> None:
+    client = make_client(model="no-such/model")
+    overview = client.get("/api/models").json
+    assert overview["current"] is None and "no-such" in overview["problem"]
+    with openai_server() as server:
+        assert choose(client, server.base_url)["problem"] == ""
+
+
+def test_a_model_picked_for_one_repository_answers_for_all(
+    make_client: Client, shop_settings: Settings, tmp_path: Path, write_files: Callable[..., Path]
+) -> None:
+    client = make_client()
+    other = write_files(tmp_path / "other", {"a.py": "def alone():\n    return 1\n"})
+    repo = client.post("/api/repos", json={"path": str(other)}).json["id"]
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        deadline = time.monotonic() + 20
+        while client.get(f"/api/status?repo={repo}").json["state"] != "ready":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        _, done = ask(client, "@codebase what is alone?", repo=repo)
+        assert done["model"] == "custom/m"
+    assert client.get("/api/conversations").json["conversations"] == []
+    listed = client.get(f"/api/conversations?repo={repo}").json["conversations"]
+    assert [one["title"] for one in listed] == ["what is alone?"]
+
+
+def test_a_model_named_at_the_start_is_asked_until_another_is_picked(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        started = make_client()
+        started.application.extensions["codeqa"].prefer(Choice("custom", "named", server.base_url))
+        _, done = ask(started, QUESTION)
+        assert done["model"] == "custom/named"
+        assert started.get("/api/models").json["current"]["model"] == "named"
+        choose(started, server.base_url)
+        _, done = ask(started, QUESTION)
+        assert done["model"] == "custom/m"
+
+
+def test_the_answer_in_one_piece_comes_from_the_model_too(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        assert client.post("/", json={"query": QUESTION}).json == {"response": "".join(ANSWER)}
+        client.post("/", json={"query": "go on"})
+        assert "add_article" in contents(server.requests[-1])
+
+
+def test_a_rate_limit_is_explained_with_the_time_to_wait(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: rate_limited(300)) as server:
+        choose(client, server.base_url)
+        _, failed = ask(client, QUESTION)
+    assert failed["error"]["message"] and failed["error"]["hint"] and failed["turn"]
+
+
+# Over a real connection
+
+
+@contextlib.contextmanager
+def serving(settings: Settings, shop: Path) -> Iterator[int]:
+    """The port of a waitress server over the shop."""
+    listener = bind("127.0.0.1", 0)
+    app = create_app(settings, shop)
+    server = make_server(app, settings, listener)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1]
+    app.extensions["codeqa"].close()
+    server.task_dispatcher.shutdown(timeout=5)
+    server.trigger.pull_trigger(server.close)
+    thread.join(5)
+
+
+def post(port: int, question: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    body = json.dumps({"question": question, "render": True, "conversation": "c"})
+    connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
+    return connection.getresponse()
+
+
+def test_a_reader_that_leaves_ends_the_request_to_a_model_that_is_still_silent(
+    shop: Path, shop_settings: Settings
+) -> None:
+    with openai_server(lambda path, body: silent(30)) as server:
+        settings = shop_settings.model_copy(
+            update={"model": "custom/m", "model_url": server.base_url}
+        )
+        with serving(settings, shop) as port:
+            response = post(port, QUESTION)
+            assert server.wait_for_requests()
+            assert server.disconnects == []
+            left = time.monotonic()
+            response.close()
+            assert server.wait_for_disconnects()
+            assert time.monotonic() - left < 2
+
+
+def test_the_first_words_of_a_model_reach_the_reader_at_once(
+    shop: Path, shop_settings: Settings
+) -> None:
+    with openai_server(lambda path, body: stream(ANSWER, delay=0.2)) as server:
+        settings = shop_settings.model_copy(
+            update={"model": "custom/m", "model_url": server.base_url}
+        )
+        with serving(settings, shop) as port:
+            delays = []
+            for _ in range(4):
+                response = post(port, QUESTION)
+                while not response.readline().startswith(b"0:"):
+                    pass
+                delays.append(time.monotonic() - server.exchanges[-1].first_piece)
+                response.read()
+        assert min(delays) < 0.1, delays  # the least: other tests may hold the processor
+
+
+def test_an_answer_in_one_piece_fails_with_the_status_of_what_failed(make_client: Client) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: failure(401, "bad key")) as server:
+        choose(client, server.base_url, KEY)
+        refused = client.post("/", json={"query": QUESTION})
+    assert refused.status_code == 502 and refused.json["error"]["code"] == "model"
+    empty = client.post("/", json={"query": "@codebase"})
+    assert empty.status_code == 400 and empty.json["error"]["code"] == "usage"

@@ -1,0 +1,148 @@
+"""Several tokens: each is a user of its own, who sees nothing of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.fakes import FakeEngine
+from flask.testing import FlaskClient
+
+from codeqa.errors import SettingsError
+from codeqa.settings import load_settings
+from codeqa.web.app import create_app
+from codeqa.web.users import Gate, tokens_of
+
+ANNA, BELA = "anna's token", "bela's token"
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+def ask(client: FlaskClient, question: str, conversation: str, **more: Any) -> None:
+    body = {"question": question, "conversation": conversation}
+    response = client.post("/chat/stream", json=body, **more)
+    assert response.get_data(as_text=True).endswith('d:{"finishReason":"stop"}\n')
+
+
+def listed(client: FlaskClient, **more: Any) -> list[dict[str, Any]]:
+    return client.get("/api/conversations", **more).json["conversations"]  # type: ignore[no-any-return]
+
+
+def start(data_dir: Path, engine: FakeEngine, token: str, **more: Any) -> FlaskClient:
+    settings = load_settings(data=data_dir, token=token, **more)
+    return create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def shared(data_dir: Path, engine: FakeEngine) -> FlaskClient:
+    """A client of a server with two tokens."""
+    return start(data_dir, engine, f"{ANNA}, {BELA}", host="0.0.0.0")
+
+
+def bearer(token: str) -> dict[str, dict[str, str]]:
+    return {"headers": {"Authorization": f"Bearer {token}"}}
+
+
+def test_each_token_is_a_user_of_its_own(shared: FlaskClient, engine: FakeEngine) -> None:
+    ask(shared, "mine", "one", **bearer(ANNA))
+    ask(shared, "yours", "one", **bearer(BELA))
+    anna, bela = (asked["user"] for asked in engine.chat.asked)
+    assert anna != bela
+    for user in (anna, bela):
+        assert user.startswith("token-") and len(user) == len("token-") + 8
+        assert user not in (ANNA, BELA)
+    assert [c["title"] for c in listed(shared, **bearer(ANNA))] == ["mine"]
+    assert [c["title"] for c in listed(shared, **bearer(BELA))] == ["yours"]
+
+
+def test_a_user_cannot_reach_what_belongs_to_another(shared: FlaskClient) -> None:
+    ask(shared, "mine", "one", **bearer(ANNA))
+    other = bearer(BELA)
+    assert listed(shared, **other) == []
+    assert shared.get("/api/conversations/one", **other).status_code == 404
+    renamed = shared.post("/api/conversations/one", json={"title": "x"}, **other)
+    assert renamed.status_code == 404
+    assert shared.delete("/api/conversations/one", **other).status_code == 404
+    assert listed(shared, **bearer(ANNA))[0]["title"] == "mine"
+
+
+def test_a_session_belongs_to_the_token_it_was_opened_with(
+    shared: FlaskClient, engine: FakeEngine
+) -> None:
+    ask(shared, "as a program", "one", **bearer(BELA))
+    assert shared.post("/login", data={"token": BELA}).headers["Location"] == "/"
+    ask(shared, "as a browser", "two")
+    assert len({asked["user"] for asked in engine.chat.asked}) == 1
+    assert {one["id"] for one in listed(shared)} == {"one", "two"}
+
+
+def test_everybody_at_a_server_without_a_token_is_the_local_user(
+    data_dir: Path, engine: FakeEngine
+) -> None:
+    client = start(data_dir, engine, "")
+    ask(client, "x", "one", **bearer(ANNA))
+    assert engine.chat.asked[-1]["user"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("given", "tokens"),
+    [
+        ("one", ("one",)),
+        (" one , two ", ("one", "two")),
+        ("one,,two,", ("one", "two")),
+        ("one,one", ("one",)),
+        ("with space,x", ("with space", "x")),
+        ("", ()),
+    ],
+)
+def test_tokens_stand_between_commas(given: str, tokens: tuple[str, ...]) -> None:
+    assert tokens_of(load_settings(token=given)) == tokens
+
+
+def test_commas_alone_do_not_open_the_door(data_dir: Path) -> None:
+    for host in ("127.0.0.1", "0.0.0.0"):
+        with pytest.raises(SettingsError, match="no token"):
+            create_app(load_settings(data=data_dir, token=" , ", host=host))
+
+
+def test_the_tokens_together_are_no_token(shared: FlaskClient) -> None:
+    for wrong in (f"{ANNA}, {BELA}", f"{ANNA},", ""):
+        refused = shared.get("/api/status", **bearer(wrong))
+        assert refused.status_code == 401
+
+
+def test_a_token_that_is_taken_away_ends_its_sessions_and_no_others(
+    data_dir: Path, engine: FakeEngine
+) -> None:
+    cookies = []
+    both = f"{ANNA},{BELA}"
+    for token in (ANNA, BELA):
+        response = start(data_dir, engine, both).post("/login", data={"token": token})
+        cookies.append(response.headers["Set-Cookie"].split(";")[0].split("=", 1))
+    later = f"a new one,{BELA}"
+    statuses = []
+    for cookie in cookies:
+        client = start(data_dir, engine, later)
+        client.set_cookie(*cookie)
+        statuses.append(client.get("/api/status").status_code)
+    assert statuses == [401, 200]
+
+
+def test_a_user_stays_the_same_when_tokens_come_and_go() -> None:
+    alone, among = Gate((BELA,)), Gate((ANNA, BELA))
+    one, other = alone.admit(BELA, ""), among.admit(BELA, "")
+    assert one is not None and other is not None
+    assert one.user == other.user and one.mark == other.mark
+    assert one.owner and not other.owner
+    assert BELA not in repr(one) and one.mark not in repr(one)
+
+
+def test_guessing_is_stopped_for_all_tokens_at_once(shared: FlaskClient) -> None:
+    for number in range(5):
+        wrong = shared.get("/api/status", **bearer(f"guess {number}"))
+        assert wrong.status_code == 401
+    assert shared.get("/api/status", **bearer(BELA)).status_code == 429
