@@ -10,32 +10,36 @@ export class ServerError extends Error {
 
 const AWAY = new ServerError("The server cannot be reached.", "Is it still running? Start it again, then retry.", "away");
 
-/** GETs, or POSTs `body`, and returns the JSON of the reply. */
-export async function request(address, { body, signal } = {}) {
-  const response = await send(address, body, signal);
+/** GETs, or POSTs `body`, or does what `method` says; returns the JSON of the reply. */
+export async function request(address, options = {}) {
+  const response = await send(address, options);
   return response.json();
 }
 
 /** Yields `{ text }` and the server's annotations of an answer, in order. */
 export async function* ask(body, signal) {
-  const response = await send("/chat/stream", body, signal);
+  const response = await send("/chat/stream", { body, signal });
   for await (const line of lines(response.body)) {
     const value = JSON.parse(line.slice(line.indexOf(":") + 1));
     if (line[0] === "0") yield { text: value };
     else if (line[0] === "8") yield* value;
     else if (line[0] === "d") return;
   }
-  throw new ServerError("The answer broke off.", "The connection to the server was lost. Retry.");
+  throw new ServerError("The answer broke off.", "The connection to the server was lost. Retry.", "away");
 }
 
-async function send(address, body, signal) {
+/** `query({ repo: "x" })` → `?repo=x`. */
+export const query = (values) => `?${new URLSearchParams(values)}`;
+
+async function send(address, { body, method = body ? "POST" : "GET", signal, keepalive }) {
   let response;
   try {
     response = await fetch(address, {
-      method: body ? "POST" : "GET",
+      method,
       headers: body ? { "Content-Type": "application/json" } : {},
       body: body ? JSON.stringify(body) : undefined,
       signal,
+      keepalive,
     });
   } catch (error) {
     throw error.name === "AbortError" ? error : AWAY;

@@ -1,161 +1,191 @@
-// The conversation page: joins composer, answers, panel and status.
+// The conversation page: joins the list, the conversation in view, composer, models and panel.
 
-import { ask, request } from "./api.js";
+import { pushAddress, replaceAddress, shown } from "./address.js";
 import { Composer } from "./composer.js";
-import { byId, element, icon } from "./dom.js";
+import { Conversation, newId } from "./conversation.js";
+import { Conversations } from "./conversations.js";
+import { announce, byId } from "./dom.js";
+import { showEstimate } from "./estimate.js";
+import { showExamples } from "./examples.js";
+import { failureCard } from "./foot.js";
+import { Models } from "./models.js";
 import { Panel } from "./panel.js";
 import { Scroll } from "./scroll.js";
+import { closeSidebar, setUpSidebar } from "./sidebar.js";
 import { Status } from "./status.js";
 import { setUpTheme } from "./theme.js";
-import { Turn } from "./turn.js";
 
-const { repo } = document.body.dataset;
+const { repo, name } = document.body.dataset;
 const thread = byId("thread");
-const welcome = byId("welcome");
-const outline = byId("outline");
+const writing = new Map(); // conversations that are being answered, by id
+let view = null; // the conversation on the page
+let editing = null; // the turn whose question is in the field
+let wanted = 0; // counts openings: a slow one does not overtake a later one
+
+const hooks = {
+  changed: onChange,
+  context: (turn, opener) => panel.openContext(turn, opener),
+  edit: (turn) => {
+    editing = turn;
+    composer.fill(turn.asked, turn.last && !view.running);
+    announce(composer.replacing ? "Edit the question; sending it replaces the answer" : "Edit the question");
+  },
+  model: () => models.name,
+  chooseModel: () => models.choose(),
+};
+
 const panel = new Panel(repo);
 const scroll = new Scroll(byId("scroller"), thread, byId("jump"));
-const composer = new Composer(start, stop);
+const list = new Conversations(repo, {
+  open: (id) => open(id),
+  deleted: (id) => {
+    writing.get(id)?.stop();
+    show(newConversation());
+    pushAddress({ c: "", file: "", lines: "" });
+  },
+  renamed: (id, title) => {
+    if (writing.has(id)) writing.get(id).title = title;
+    if (view.id === id) view.title = title;
+    showTitle();
+  },
+  show: (turn) => { closeSidebar(); scroll.show(turn.node); },
+  failed: (error) => announce(`${error.message} ${error.hint ?? ""}`),
+});
+const composer = new Composer({ ask: send, stop: () => view?.stop(), changed: estimate });
+const models = new Models(estimate);
 
-let conversation = newId();
-let running = null; // the AbortController of the answer that is being written
-
-async function start({ text, codebase, rerank }) {
-  if (running) return;
-  const controller = new AbortController();
-  running = controller;
-  composer.busy = true;
+function send(asked) {
+  if (!view) return; // the conversation of the address is still being read
+  const instead = composer.replacing && editing.last && view.turns.includes(editing) ? editing : null;
   composer.clear();
-  welcome.hidden = true;
-
-  const turn = new Turn(repo, text, codebase);
-  turn.node.id = `turn-${newId()}`;
-  thread.append(turn.node);
-  addToOutline(turn);
-  scroll.show(turn.node);
-
-  const ending = { retry: () => start({ text, codebase, rerank }) };
-  const question = codebase && !/(^|\s)@codebase\b/.test(text) ? `@codebase ${text}` : text;
-  try {
-    for await (const event of ask({ question, rerank, conversation, repo, render: true }, controller.signal)) {
-      if (controller.signal.aborted) break;
-      turn.take(event);
-    }
-    ending.stopped = controller.signal.aborted;
-  } catch (error) {
-    if (controller.signal.aborted) ending.stopped = true;
-    else ending.failure = { message: error.message, hint: error.hint };
-  }
-  turn.finish(ending);
-  if (running === controller) {
-    running = null;
-    composer.busy = false;
-    scroll.rest();
-  }
+  if (shown("c") !== view.id) pushAddress({ c: view.id });
+  view.ask(asked, instead);
 }
 
-function stop() {
-  running?.abort();
+/** A question was asked, or an answer has ended, here or in a conversation out of view. */
+function onChange(conversation, { asked, answered }) {
+  const { id, running } = conversation;
+  if (running) writing.set(id, conversation);
+  else writing.delete(id);
+  list.setRunning(conversation);
+  if (answered) list.refresh();
+  if (conversation !== view) return;
+  composer.busy = running;
+  byId("welcome").hidden = true;
+  list.show(view);
+  showTitle();
+  estimate();
+  if (asked) scroll.show(asked.node);
+  if (answered) scroll.rest();
+}
+
+function newConversation() {
+  return new Conversation(repo, newId(), hooks);
+}
+
+/** Shows a conversation that is at hand. */
+function show(conversation) {
+  wanted += 1;
+  view = conversation;
+  if (composer.replacing) composer.clear();
+  thread.replaceChildren(view.node);
+  byId("welcome").hidden = view.turns.length > 0;
+  composer.busy = view.running;
+  list.show(view);
+  showTitle();
+  estimate();
+  const last = view.turns.at(-1);
+  if (last) {
+    scroll.show(last.node, "auto");
+    announce(`Opened: ${view.title}`);
+  }
+  if (!view.running) scroll.rest();
+}
+
+/** Opens the conversation `id` from the list, the address or the browser's history. */
+async function open(id, { push = true } = {}) {
+  closeSidebar();
+  if (push && shown("c") !== id) pushAddress({ c: id, file: "", lines: "" });
+  if (push) panel.close();
+  if (view?.id === id) return;
+  if (writing.has(id)) {
+    show(writing.get(id));
+    return;
+  }
+  const opening = ++wanted;
+  if (!view) byId("welcome").hidden = true;
+  try {
+    const conversation = await Conversation.open(repo, id, hooks);
+    if (opening === wanted) show(conversation);
+  } catch (error) {
+    if (opening !== wanted) return;
+    show(newConversation());
+    replaceAddress({ c: "" });
+    byId("welcome").hidden = true;
+    view.node.append(failureCard(error, ["New conversation", startOver]));
+  }
 }
 
 function startOver() {
-  stop();
-  running = null;
-  composer.busy = false;
-  conversation = newId();
-  thread.replaceChildren();
-  outline.replaceChildren();
-  outline.parentElement.hidden = true;
-  welcome.hidden = false;
-  panel.close();
   closeSidebar();
+  panel.close();
+  if (shown("c")) pushAddress({ c: "", file: "", lines: "" });
+  show(newConversation());
   composer.reset();
   composer.focus();
 }
 
-function addToOutline(turn) {
-  const link = element("a", { href: `#${turn.node.id}`, title: turn.question }, turn.question);
-  link.addEventListener("click", (event) => {
-    event.preventDefault();
-    closeSidebar();
-    scroll.show(turn.node);
-  });
-  outline.append(element("li", {}, link));
-  outline.parentElement.hidden = false;
+function showTitle() {
+  const title = view.turns.length ? list.titleOf(view.id) ?? view.title : "";
+  document.title = [title, name, "CodeQA"].filter(Boolean).join(" · ");
+  byId("topbar-title").textContent = title || name;
 }
 
-async function showExamples() {
-  const { questions } = await request(`/api/examples?${new URLSearchParams({ repo })}`).catch(() => ({ questions: [] }));
-  byId("examples").replaceChildren(...questions.map((question) => {
-    // `name` in backticks is shown as code; the text itself is never taken as markup.
-    const words = question.split("`").map((part, index) => (index % 2 ? element("code", {}, part) : part));
-    const text = question.replaceAll("`", "");
-    return element("li", {}, element("button", {
-      type: "button",
-      onclick: () => start({ text, codebase: true, rerank: false }),
-    }, element("span", {}, ...words), icon("chevron")));
-  }));
+function estimate() {
+  if (!view) return;
+  showEstimate({ carries: view.turns.length ? view.carries : 0, typed: composer.text, codebase: composer.codebase, model: models.name });
 }
 
-// Citations, and chunks of a context, open the panel; with a modifier key a new tab as usual.
+function openFromAddress() {
+  const id = shown("c");
+  if (id) open(id, { push: false });
+  else if (!view || view.turns.length) show(newConversation());
+  const lines = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(shown("lines"));
+  const first = Number(lines?.[1] ?? 0);
+  if (shown("file")) panel.openFile(shown("file"), first, Number(lines?.[2] ?? first), null);
+  else panel.close();
+}
+
+// Citations open the panel; with a modifier key a new tab as usual.
 thread.addEventListener("click", (event) => {
   const link = event.target.closest("[data-path]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   panel.openFile(link.dataset.path, Number(link.dataset.start), Number(link.dataset.end), link);
 });
-
 byId("show-skipped").addEventListener("click", (event) => {
   closeSidebar();
   panel.openSkipped(event.currentTarget);
 });
-byId("new-conversation").addEventListener("click", startOver);
-byId("new-conversation-top").addEventListener("click", startOver);
+for (const id of ["new-conversation", "new-conversation-top"]) byId(id).addEventListener("click", startOver);
 
 document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || byId("models").open) return;
   const typing = event.target.closest?.("input, textarea");
   if (event.key === "Escape") {
-    if (document.body.classList.contains("sidebar-open")) closeSidebar();
-    else if (running) stop();
+    if (closeSidebar()) return;
+    if (view?.running) view.stop();
     else panel.close();
   } else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.preventDefault();
     byId("question").focus();
   }
 });
-
-// The sidebar is a drawer where there is no room for it.
-const opener = byId("open-sidebar");
-opener.addEventListener("click", () => {
-  document.body.classList.add("sidebar-open");
-  opener.setAttribute("aria-expanded", "true");
-  byId("backdrop").hidden = false;
-  byId("close-sidebar").focus();
-});
-byId("close-sidebar").addEventListener("click", closeSidebar);
-byId("backdrop").addEventListener("click", closeSidebar);
-
-function closeSidebar() {
-  if (!document.body.classList.contains("sidebar-open")) return;
-  document.body.classList.remove("sidebar-open");
-  opener.setAttribute("aria-expanded", "false");
-  byId("backdrop").hidden = true;
-  opener.focus();
-}
-
-function openFromAddress() {
-  const values = new URLSearchParams(location.search);
-  const lines = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(values.get("lines") ?? "");
-  const first = Number(lines?.[1] ?? 0);
-  if (values.get("file")) panel.openFile(values.get("file"), first, Number(lines?.[2] ?? first), null);
-}
-
-function newId() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
+addEventListener("popstate", openFromAddress);
 
 setUpTheme();
+setUpSidebar();
 new Status(repo);
-showExamples();
+showExamples(repo, (text) => send({ text, codebase: true, rerank: false }));
 openFromAddress();
 composer.focus();

@@ -8,18 +8,26 @@ export class Composer {
   #codebase = byId("codebase");
   #rerank = byId("rerank");
   #send = byId("send");
+  #bar = byId("editing");
   #busy = false;
+  #hooks;
 
-  /** `onAsk({ text, codebase, rerank })` on sending, `onStop()` on stopping. */
-  constructor(onAsk, onStop) {
+  /** `hooks`: `ask({ text, codebase, rerank })`, `stop()`, `changed()` as text or switches do. */
+  constructor(hooks) {
+    this.#hooks = hooks;
     for (const chip of [this.#codebase, this.#rerank]) {
       chip.addEventListener("click", () => {
         press(chip, !pressed(chip));
+        hooks.changed();
         this.focus();
       });
     }
     this.#field.addEventListener("input", () => this.#fit());
     this.#field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !this.#bar.hidden) {
+        event.preventDefault();
+        this.clear();
+      }
       // While an input method composes a character, Enter is its own.
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
@@ -27,12 +35,27 @@ export class Composer {
     });
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.#busy) onStop();
-      else if (this.#field.value.trim()) {
-        onAsk({ text: this.#field.value.trim(), codebase: pressed(this.#codebase), rerank: pressed(this.#rerank) });
-      }
+      if (this.#busy) hooks.stop();
+      else if (this.text) hooks.ask({ text: this.text, codebase: this.codebase, rerank: pressed(this.#rerank) });
+    });
+    byId("leave-editing").addEventListener("click", () => {
+      this.clear();
+      this.focus();
     });
     this.#fit();
+  }
+
+  get text() {
+    return this.#field.value.trim();
+  }
+
+  /** Whether the question in the field takes the place of the last one. */
+  get replacing() {
+    return !this.#bar.hidden;
+  }
+
+  get codebase() {
+    return pressed(this.#codebase);
   }
 
   set busy(value) {
@@ -43,7 +66,19 @@ export class Composer {
     this.#fit();
   }
 
+  /** Puts a question there, to be changed and sent again; `replacing` says that it is replaced. */
+  fill({ text, codebase, rerank }, replacing) {
+    this.#bar.hidden = !replacing;
+    press(this.#codebase, codebase);
+    press(this.#rerank, rerank);
+    this.#field.value = text;
+    this.#fit();
+    this.#field.focus();
+    this.#field.setSelectionRange(text.length, text.length);
+  }
+
   clear() {
+    this.#bar.hidden = true;
     this.#field.value = "";
     this.#fit();
   }
@@ -62,7 +97,8 @@ export class Composer {
   #fit() {
     this.#field.style.height = "auto";
     this.#field.style.height = `${this.#field.scrollHeight}px`;
-    this.#send.disabled = !this.#busy && !this.#field.value.trim();
+    this.#send.disabled = !this.#busy && !this.text;
+    this.#hooks.changed();
   }
 }
 

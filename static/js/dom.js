@@ -100,6 +100,16 @@ export function ago(seconds) {
   return new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });
 }
 
+/** The same, for where there is little room: `now`, `3 min`, `5 h`, `2 d`, `4 Mar`. */
+export function age(seconds) {
+  const passed = Math.max(0, Date.now() / 1000 - seconds);
+  if (passed < 60) return "now";
+  if (passed < 3600) return `${Math.floor(passed / 60)} min`;
+  if (passed < 86400) return `${Math.floor(passed / 3600)} h`;
+  if (passed < 7 * 86400) return `${Math.floor(passed / 86400)} d`;
+  return new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
 /** The directory and the name of `path`. */
 export function splitPath(path) {
   const cut = path.lastIndexOf("/") + 1;

@@ -1,9 +1,12 @@
-// The panel beside the conversation: a file at its cited lines, or the skipped files.
+// The panel beside the conversation: a file at its cited lines, an answer's context, or the
+// skipped files.
 
-import { request } from "./api.js";
-import { byId, copyText, element, plural, setHtml, splitPath, announce } from "./dom.js";
-
-const LINES_ABOVE = 4; // lines that stay visible above the cited ones
+import { replaceAddress } from "./address.js";
+import { query, request } from "./api.js";
+import { contextOf, summaryOf } from "./context.js";
+import { announce, byId, copyText, element, splitPath } from "./dom.js";
+import { groupsOf } from "./skipped.js";
+import { markLines, sourceOf } from "./source.js";
 
 export class Panel {
   #repo;
@@ -12,15 +15,23 @@ export class Panel {
   #opener = null;
   #path = "";
   #shown = ""; // the file whose lines are in the body
+  #turn = ""; // the answer whose context is in view, or one step back
   #asked = 0;
 
   constructor(repo) {
     this.#repo = repo;
     byId("panel-close").addEventListener("click", () => this.close());
+    byId("panel-back").addEventListener("click", () => this.openContext(this.#turn, this.#opener));
     byId("panel-copy").addEventListener("click", async () => {
       announce((await copyText(this.#path)) ? "Path copied" : "Not copied");
     });
     byId("backdrop").addEventListener("click", () => this.close());
+    this.#body.addEventListener("click", (event) => {
+      const chunk = event.target.closest("button[data-path]");
+      if (!chunk) return;
+      const { path, start, end } = chunk.dataset;
+      this.openFile(path, Number(start), Number(end), this.#opener, this.#turn);
+    });
   }
 
   get isOpen() {
@@ -28,46 +39,48 @@ export class Panel {
   }
 
   /** Shows `path` with lines `start` to `end` marked; `opener` gets the focus back later. */
-  async openFile(path, start, end, opener) {
-    const asked = ++this.#asked;
+  async openFile(path, start, end, opener, turn = "") {
     const [folder, name] = splitPath(path);
     const where = start === end ? `line ${start}` : `lines ${start}–${end}`;
-    this.#open(opener, name, [folder, start ? where : ""].filter(Boolean).join(" · ") || "top level");
+    const asked = this.#open(opener, name, [folder, start ? where : ""].filter(Boolean).join(" · ") || "top level");
+    this.#turn = turn;
     this.#path = path;
+    byId("panel-back").hidden = !turn;
     byId("panel-copy").hidden = false;
-    opener?.classList.add("shown");
-    this.#remember({ file: path, lines: start ? `${start}-${end}` : null });
+    replaceAddress({ file: path, lines: start ? `${start}-${end}` : "" });
     if (this.#shown !== path) {
       this.#message("Opening…");
-      try {
-        const file = await request(`/api/file?${new URLSearchParams({ repo: this.#repo, path })}`);
-        if (asked !== this.#asked) return;
-        this.#note(file.changed ? "This file has changed since it was indexed: lines may have moved." : "");
-        this.#body.replaceChildren(sourceOf(file.lines));
-        this.#shown = path;
-      } catch (error) {
-        if (asked === this.#asked) this.#failed(error);
-        return;
-      }
+      const file = await this.#read(asked, `/api/file${query({ repo: this.#repo, path })}`);
+      if (!file) return;
+      this.#note(file.changed ? "This file has changed since it was indexed: lines may have moved." : "");
+      this.#body.replaceChildren(sourceOf(file.lines));
+      this.#shown = path;
     }
-    this.#mark(start, end);
+    markLines(this.#body, start, end);
     announce(start ? `${path}, ${where}` : path);
+  }
+
+  /** Shows what the answer `turn` was made from and what was sent for it. */
+  async openContext(turn, opener) {
+    const asked = this.#open(opener, "Context", "Looking…");
+    this.#turn = turn;
+    replaceAddress({ file: "", lines: "" });
+    this.#message(turn ? "Looking…" : "Nothing was kept of this answer.");
+    if (!turn) return;
+    const sent = await this.#read(asked, `/api/context/${encodeURIComponent(turn)}${query({ repo: this.#repo })}`);
+    if (!sent) return;
+    this.#title("Context", summaryOf(sent));
+    this.#body.replaceChildren(contextOf(sent));
+    this.#body.scrollTo(0, 0);
+    announce(`Context. ${summaryOf(sent)}`);
   }
 
   /** Lists the files that are not indexed, by reason. */
   async openSkipped(opener) {
-    const asked = ++this.#asked;
-    this.#open(opener, "Skipped files", "Not indexed, by reason");
-    byId("panel-copy").hidden = true;
-    this.#note("");
+    const asked = this.#open(opener, "Skipped files", "Not indexed, by reason");
     this.#message("Looking…");
-    try {
-      const { groups } = await request(`/api/skipped?${new URLSearchParams({ repo: this.#repo })}`);
-      if (asked !== this.#asked) return;
-      this.#body.replaceChildren(groupsOf(groups));
-    } catch (error) {
-      if (asked === this.#asked) this.#failed(error);
-    }
+    const skipped = await this.#read(asked, `/api/skipped${query({ repo: this.#repo })}`);
+    if (skipped) this.#body.replaceChildren(groupsOf(skipped.groups));
   }
 
   close() {
@@ -76,21 +89,34 @@ export class Panel {
     this.#panel.hidden = true;
     document.body.classList.remove("with-panel");
     if (!document.body.classList.contains("sidebar-open")) byId("backdrop").hidden = true;
-    this.#remember({ file: null, lines: null });
+    replaceAddress({ file: "", lines: "" });
     this.#leaveOpener()?.focus({ preventScroll: true });
   }
 
+  /** Returns the number of this opening: what another one overtook is not shown any more. */
   #open(opener, title, detail) {
     this.#leaveOpener();
     this.#opener = opener ?? null;
-    byId("panel-title").replaceChildren(
-      element("strong", { title }, title),
-      element("span", { title: detail }, detail),
-    );
+    opener?.classList.add("shown");
+    this.#title(title, detail);
+    byId("panel-copy").hidden = true;
+    byId("panel-back").hidden = true;
     this.#panel.hidden = false;
     document.body.classList.add("with-panel");
     byId("backdrop").hidden = !matchMedia("(max-width: 760px)").matches;
     this.#body.focus({ preventScroll: true }); // arrow keys then scroll the lines
+    return ++this.#asked;
+  }
+
+  /** What the server gives; null when that failed or something else was opened meanwhile. */
+  async #read(asked, address) {
+    try {
+      const values = await request(address);
+      return asked === this.#asked ? values : null;
+    } catch (error) {
+      if (asked === this.#asked) this.#message(element("p", {}, error.message), element("p", {}, error.hint ?? ""));
+      return null;
+    }
   }
 
   #leaveOpener() {
@@ -100,14 +126,11 @@ export class Panel {
     return opener?.isConnected ? opener : null;
   }
 
-  #mark(start, end) {
-    for (const row of this.#body.querySelectorAll(".cited")) row.classList.remove("cited");
-    const rows = this.#body.querySelector(".source")?.children ?? [];
-    for (let line = start; line >= 1 && line <= end && line <= rows.length; line += 1) {
-      rows[line - 1].classList.add("cited");
-    }
-    const first = rows[Math.max(0, start - 1 - LINES_ABOVE)];
-    this.#body.scrollTo({ top: first && start > LINES_ABOVE ? first.offsetTop - first.parentElement.offsetTop : 0, left: 0 });
+  #title(title, detail) {
+    byId("panel-title").replaceChildren(
+      element("strong", { title }, title),
+      element("span", { title: detail }, detail),
+    );
   }
 
   #note(text) {
@@ -117,52 +140,7 @@ export class Panel {
 
   #message(...content) {
     this.#shown = "";
+    this.#note("");
     this.#body.replaceChildren(element("div", { class: "panel-message" }, ...content));
   }
-
-  #failed(error) {
-    this.#note("");
-    this.#message(element("p", {}, error.message), element("p", {}, error.hint ?? ""));
-  }
-
-  /** Keeps the address such that a reload, or another tab, shows the same file. */
-  #remember(values) {
-    const address = new URL(location.href);
-    for (const [name, value] of Object.entries(values)) {
-      if (value) address.searchParams.set(name, value);
-      else address.searchParams.delete(name);
-    }
-    history.replaceState(null, "", address);
-  }
-}
-
-function sourceOf(lines) {
-  const source = element("div", { class: "source" });
-  source.style.setProperty("--digits", String(lines.length).length);
-  const rows = lines.map((html, index) => {
-    const code = element("code");
-    if (html) setHtml(code, html);
-    else code.textContent = "\n"; // an empty line is copied as one
-    const row = element("div", { class: "row", "data-line": index + 1 });
-    row.append(code);
-    return row;
-  });
-  source.append(...rows);
-  return source;
-}
-
-function groupsOf(groups) {
-  const list = element("div", { class: "groups" });
-  for (const { reason, count, paths } of groups) {
-    const more = count - paths.length;
-    list.append(
-      element("details", { open: groups.length === 1 || count <= 20 },
-        element("summary", {}, reason, element("span", {}, plural(count, "file"))),
-        element("ul", {},
-          ...paths.map((path) => element("li", {}, path)),
-          more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null)),
-    );
-  }
-  if (!groups.length) list.append(element("p", { class: "panel-message" }, "No file was skipped."));
-  return list;
 }

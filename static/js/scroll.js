@@ -33,11 +33,11 @@ export class Scroll {
   }
 
   /** Puts the beginning of `node` at the top, where reading starts. */
-  show(node) {
+  show(node, behavior = calm() ? "auto" : "smooth") {
     this.#following = false;
     this.#jump.classList.remove("compact");
     const top = node.getBoundingClientRect().top - this.#scroller.getBoundingClientRect().top;
-    this.#scroller.scrollBy({ top, behavior: calm() ? "auto" : "smooth" });
+    this.#scroller.scrollBy({ top, behavior });
   }
 
   /** The answer is complete: nothing more to follow. */

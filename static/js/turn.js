@@ -1,130 +1,172 @@
 // One question and its answer, from the first stage to the buttons below it.
 
-import { request } from "./api.js";
-import { announce, copyButton, count, duration, element, icon, plural, setHtml } from "./dom.js";
-
-const STAGES = {
-  classified: ({ intent }) => ["Understood", intent === "knowledge_base" ? "Searching the code" : "Reading on"],
-  retrieved: ({ retrieval_info: { num_docs: found } }) => [`Found ${plural(found, "piece")} of code`, "Packing them"],
-  generating: () => ["Answered", "Writing"],
-};
+import { announce, copyButton, element, icon, plural, setHtml } from "./dom.js";
+import { actionButton, factsOf, failureCard, noticeOf } from "./foot.js";
+import { Stages } from "./stages.js";
+import { showTail } from "./tail.js";
 
 export class Turn {
-  #repo;
+  id = ""; // the server's name for what is kept of it, once known
   #text = "";
   #settled = 0; // UTF-16 units of the text that finished blocks stand for
-  #stages = element("ol", { class: "stages" });
+  #hooks;
+  #stages;
   #answer = element("div", { class: "answer" });
   #tail = element("div", { class: "tail" });
   #foot = element("div", { class: "foot" });
-  #stage = null;
-  #since = 0;
+  #again = null;
   #outcome = null;
+  #last = true;
 
-  constructor(repo, question, tagged) {
-    this.#repo = repo;
-    this.question = question;
-    const bubble = element("div", {}, tagged ? element("span", { class: "tag" }, "@codebase") : null, question);
+  /**
+   * `asked` is `{ text, codebase, rerank, withoutModel, model }`; `hooks` are what its buttons
+   * do: `again(turn, changes)`, `context(turn, opener)`, `edit(turn)`, `chooseModel()`.
+   */
+  constructor(asked, hooks) {
+    this.asked = asked;
+    this.#hooks = hooks;
+    this.#stages = new Stages(asked.model);
+    const bubble = element("div", {}, asked.codebase ? element("span", { class: "tag" }, "@codebase") : null, asked.text);
+    const edit = element("button", { type: "button", class: "icon-button edit", "aria-label": "Edit the question", title: "Edit the question", onclick: () => hooks.edit(this) }, icon("edit"));
     this.node = element("article", { class: "turn writing", "aria-busy": "true" },
       element("h2", { class: "visually-hidden" }, "Question"),
-      element("div", { class: "question" }, bubble),
+      element("div", { class: "question" }, edit, bubble),
       element("h3", { class: "visually-hidden" }, "Answer"),
-      this.#stages, this.#answer, this.#foot);
+      this.#stages.node, this.#answer, this.#foot);
     this.#answer.append(this.#tail);
-    this.#running("Understanding");
-    announce("Looking for an answer");
+  }
+
+  /** A turn of an earlier day, as the server kept it. */
+  static restored(kept, hooks) {
+    const turn = new Turn({ text: kept.question, codebase: kept.tagged, rerank: Boolean(kept.reranker), model: "" }, hooks);
+    turn.#stages.node.remove();
+    turn.#stages.complete();
+    turn.#text = kept.answer;
+    turn.#settled = kept.answer.length;
+    turn.#addHtml(kept.html);
+    turn.#outcome = { ...kept, turn: kept.id, failure: kept.error, stopped: !kept.finished && !kept.error };
+    turn.#close();
+    return turn;
+  }
+
+  /** Only the last answer of a conversation is replaced by another one. */
+  set last(value) {
+    this.#last = value;
+    this.node.classList.toggle("last", value);
+    if (this.#again) this.#again.lastElementChild.textContent = value ? "Regenerate" : "Ask again";
+  }
+
+  get last() {
+    return this.#last;
   }
 
   get text() {
     return this.#text;
   }
 
+  /** What the server said at the end: model, tokens, what a follow-up carries, … */
+  get outcome() {
+    return this.#outcome ?? {};
+  }
+
   /** Takes one event of the stream. */
   take(event) {
     if (event.text !== undefined) {
+      if (!this.#text) this.#stages.write();
       this.#text += event.text;
       this.#showTail();
     } else if (event.block) {
-      this.#addBlock(event.block);
+      this.#addHtml(event.block.html);
+      this.#settled += event.block.length;
+      this.#showTail();
     } else if (event.stage) {
-      this.#addStage(event);
+      this.#stages.take(event);
     } else if (event.error) {
-      this.#outcome = { failure: event.error };
+      this.#outcome = { failure: event.error, turn: event.turn };
     } else if (event.stopped) {
-      this.#outcome = { stopped: true, ...event };
+      this.#outcome = { ...event };
     } else if ("intent" in event) {
-      this.#outcome = { done: true, ...event };
+      this.#outcome = { ...event };
     }
   }
 
-  /** The stream has ended; `failure` is an error that ended it, `retry` asks again. */
-  finish({ failure, stopped, retry }) {
-    const outcome = failure ? { failure } : stopped ? { stopped: true } : this.#outcome ?? {};
-    this.node.classList.remove("writing");
-    this.node.removeAttribute("aria-busy");
+  /** The stream has ended; `failure` is an error that ended it. */
+  finish({ failure, stopped }) {
+    if (failure) this.#outcome = { failure };
+    else if (stopped) this.#outcome = { ...this.#outcome, stopped: true };
+    const outcome = this.outcome;
     if (outcome.failure) {
-      this.#settleStage("alert");
-      this.#foot.append(failureCard(outcome.failure, retry));
+      this.#stages.fail();
       announce(`That failed. ${outcome.failure.message}`);
-      return;
-    }
-    if (outcome.stopped) {
-      this.#stage?.replaceChildren(icon("stop"), element("span", { class: "stopped" }, "Stopped"));
+    } else if (outcome.stopped) {
+      this.#stages.stop();
       announce("Stopped");
     } else {
-      this.#settleStage("check", outcome.milliseconds);
-      const wrong = this.#checkCitations(outcome.citations ?? []);
+      this.#stages.complete(outcome.milliseconds);
+    }
+    const wrong = this.#close();
+    if (!outcome.failure && !outcome.stopped) {
       const cited = (outcome.citations ?? []).length;
       announce(`The answer is complete, with ${plural(cited, "citation")}${wrong ? `, ${wrong} not verified` : ""}`);
     }
-    const { coverage } = outcome;
-    if (coverage && !this.#text.includes(coverage)) {
-      this.#foot.append(element("p", { class: "coverage" }, `Searched: ${coverage}`));
+  }
+
+  /** Nothing more will come: marks citations and adds the foot. */
+  #close() {
+    const outcome = this.outcome;
+    this.id = outcome.turn ?? "";
+    this.node.classList.remove("writing");
+    this.node.removeAttribute("aria-busy");
+    const wrong = this.#checkCitations(outcome.citations ?? []);
+    if (outcome.stopped && !this.node.contains(this.#stages.node)) {
+      this.#foot.append(element("p", { class: "cut" }, icon("stop"), "Stopped before it was complete"));
     }
-    this.#foot.append(this.#actions(outcome, retry));
-  }
-
-  #addStage(event) {
-    const [past, next] = STAGES[event.stage]?.(event) ?? [event.stage, "Working"];
-    if (event.stage === "generating") this.#settleStage("check", event.milliseconds, true);
-    else this.#settleStage("check", event.milliseconds, false, past);
-    this.#running(next, past);
-    this.#since = event.milliseconds ?? this.#since;
-    if (event.stage === "retrieved") announce(past);
-  }
-
-  #running(words, past = words) {
-    this.#stage = element("li", {}, element("span", { class: "dot" }), element("span", {}, words));
-    this.#stage.dataset.past = past;
-    this.#stages.append(this.#stage);
-  }
-
-  /** Turns the running stage into a finished one with its time, or takes it away. */
-  #settleStage(symbol, milliseconds, remove = false, words = this.#stage?.dataset.past) {
-    const stage = this.#stage;
-    this.#stage = null;
-    if (!stage) return;
-    if (remove) {
-      stage.remove();
-      return;
+    if (outcome.notice) this.#foot.append(noticeOf(outcome.notice));
+    if (outcome.failure) {
+      this.#foot.append(failureCard(outcome.failure, ...this.#waysOut()));
     }
-    stage.classList.toggle("failed", symbol === "alert");
-    stage.replaceChildren(icon(symbol), element("span", {}, words));
-    const passed = milliseconds - this.#since;
-    if (passed >= 1) stage.append(element("span", { class: "time" }, duration(passed)));
+    const facts = factsOf(outcome, this.#text);
+    if (facts) this.#foot.append(facts);
+    if (this.#text || this.id || outcome.stopped) this.#foot.append(this.#actions(outcome));
+    return wrong;
   }
 
-  #addBlock({ html, length }) {
+  #waysOut() {
+    const ways = [["Try again", () => this.#hooks.again(this)]];
+    if (this.outcome.failure.code === "away" || !this.#hooks.model() || this.asked.withoutModel) return ways;
+    ways.push(["Answer without the model", () => this.#hooks.again(this, { withoutModel: true })]);
+    ways.push(["Change the model", () => this.#hooks.chooseModel()]);
+    return ways;
+  }
+
+  #actions({ failure }) {
+    const actions = element("div", { class: "actions" });
+    if (this.#text.trim()) actions.append(copyButton("action", "Copy answer", () => this.#text.trim()));
+    const context = actionButton("layers", "Context", () => this.#hooks.context(this, context), "Exactly what the answer was made from, and what was sent");
+    actions.append(context);
+    if (!failure) {
+      this.#again = actionButton("retry", "", () => this.#hooks.again(this), "Ask the same question once more");
+      this.#again.classList.add("again");
+      this.last = this.#last;
+      actions.append(this.#again);
+    }
+    if (!this.asked.codebase) {
+      const search = actionButton("search", "Search the code", () => this.#hooks.again(this, { codebase: true }), "Ask again with @codebase");
+      search.classList.add("again");
+      actions.append(search);
+    }
+    return actions;
+  }
+
+  #addHtml(html) {
     const block = element("div", { class: "block" });
     setHtml(block, html);
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
-    this.#settled += length;
     this.#tail.before(block);
-    this.#showTail();
   }
 
   #showTail() {
-    this.#tail.textContent = this.#text.slice(this.#settled);
+    showTail(this.#tail, this.#text.slice(this.#settled));
   }
 
   /** Marks links whose citation the server could not verify after all; returns how many. */
@@ -141,40 +183,6 @@ export class Turn {
     }
     return wrong.length;
   }
-
-  #actions({ turn }, retry) {
-    const actions = element("div", { class: "actions" });
-    if (this.#text.trim()) actions.append(copyButton("action", "Copy answer", () => this.#text.trim()));
-    const context = element("div", { class: "context", id: `context-${turn}`, hidden: true });
-    if (turn) actions.append(this.#contextButton(turn, context));
-    actions.append(actionButton("retry", "Ask again", retry));
-    const box = element("div", {}, actions);
-    if (turn) box.append(context);
-    return box;
-  }
-
-  #contextButton(turn, box) {
-    const button = actionButton("layers", "Context", async () => {
-      const open = button.getAttribute("aria-expanded") !== "true";
-      button.setAttribute("aria-expanded", String(open));
-      box.hidden = !open;
-      if (!open || box.childElementCount) return;
-      try {
-        const query = new URLSearchParams({ repo: this.#repo });
-        fillContext(box, await request(`/api/context/${encodeURIComponent(turn)}?${query}`));
-      } catch (error) {
-        box.replaceChildren(failureCard(error));
-      }
-    });
-    button.setAttribute("aria-expanded", "false");
-    button.setAttribute("aria-controls", box.id);
-    button.title = "Exactly what the answer was made from";
-    return button;
-  }
-}
-
-function actionButton(symbol, label, onclick) {
-  return element("button", { type: "button", class: "action", onclick }, icon(symbol), label);
 }
 
 function frameCode(block) {
@@ -183,38 +191,4 @@ function frameCode(block) {
   block.prepend(element("div", { class: "code-head" },
     element("span", {}, block.dataset.language || "text"),
     copyButton("copy", "Copy", () => pre.textContent.replace(/\n$/, ""))));
-}
-
-function failureCard(failure, retry) {
-  const text = element("div", {}, element("strong", {}, failure.message));
-  if (failure.hint) text.append(element("p", {}, failure.hint));
-  if (retry) text.append(element("button", { type: "button", class: "button", onclick: retry }, icon("retry"), "Try again"));
-  return element("div", { class: "failure", role: "alert" }, icon("alert"), text);
-}
-
-function fillContext(box, { text, chunks, dropped }) {
-  const list = element("ol", { class: "chunks" });
-  const add = (chunk, number, left) => {
-    const { path, start_line: start, end_line: end } = chunk;
-    const open = element("button", {
-      type: "button", class: left ? "dropped" : null, "data-path": path, "data-start": start, "data-end": end,
-    },
-    element("span", { class: "number" }, number),
-    element("span", { class: "where" }, `${path}:${start}-${end}`),
-    element("span", { class: "size" }, `${count(chunk.characters)} characters`),
-    chunk.why || left ? element("span", { class: "why" }, [left ? "left out: over the budget" : "", chunk.why].filter(Boolean).join("; ")) : null);
-    list.append(element("li", {}, open));
-  };
-  chunks.forEach((chunk, index) => add(chunk, String(index + 1), false));
-  dropped.forEach((chunk) => add(chunk, "–", true));
-  const summary = chunks.length
-    ? `${plural(chunks.length, "chunk")}, ${plural(text.length, "character")}, exactly as packed`
-    : "Nothing was packed for this answer.";
-  const head = element("div", { class: "context-head" }, element("p", {}, summary));
-  box.replaceChildren(head, list);
-  if (!text) return;
-  head.append(copyButton("copy", "Copy", () => text));
-  const exact = element("pre", { tabindex: "0", "aria-label": "The context block" });
-  exact.textContent = text;
-  box.append(exact);
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.fake_models import FakeModels
 from browser.fakes import FakeChat, FakeEngine
 from browser.repository import write_repository
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
@@ -39,6 +40,7 @@ class Server:
 
     address: str
     chat: FakeChat | None = None
+    models: FakeModels | None = None
 
 
 @dataclass
@@ -77,33 +79,42 @@ def serve(app: Any, settings: Any) -> Iterator[str]:
     thread.join(5)
 
 
-@pytest.fixture(scope="session")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose answers are written down."""
-    settings = load_settings(data=tmp_path_factory.mktemp("scripted"), threads=24)
+@pytest.fixture
+def scripted(tmp_path: Path) -> Iterator[Server]:
+    """A server whose answers are written down; no test finds what another one left."""
+    settings = load_settings(data=tmp_path / "scripted", threads=12)
     engine = FakeEngine()
     for address in serve(create_app(settings, engine=engine), settings):  # type: ignore[arg-type]
-        yield Server(address, engine.chat)
+        yield Server(address, engine.chat, engine.models)
 
 
-@pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The scripted server, started with the token `open sesame`."""
-    settings = load_settings(
-        data=tmp_path_factory.mktemp("guarded"), threads=8, token="open sesame"
-    )
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Server]:
+    """The scripted server with two tokens: its owner's, `open sesame`, and `second key`."""
+    settings = load_settings(data=tmp_path / "guarded", threads=8, token="open sesame,second key")
     engine = FakeEngine()
     for address in serve(create_app(settings, engine=engine), settings):  # type: ignore[arg-type]
-        yield Server(address, engine.chat)
+        yield Server(address, engine.chat, engine.models)
 
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server over a generated repository with its real index."""
+    yield from bookshop(tmp_path_factory.mktemp("real"))
+
+
+@pytest.fixture(scope="session")
+def modelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Another one of its own, for tests in which a language model is chosen."""
+    yield from bookshop(tmp_path_factory.mktemp("modelled"))
+
+
+def bookshop(folder: Path) -> Iterator[Server]:
+    """Serve the generated repository with its real index."""
     from codeqa.engine import open_engine
 
-    repository = write_repository(tmp_path_factory.mktemp("real") / "bookshop")
-    settings = load_settings(data=tmp_path_factory.mktemp("data"), threads=24, workers=1)
+    repository = write_repository(folder / "bookshop")
+    settings = load_settings(data=folder / "data", threads=24, workers=1)
     engine = open_engine(settings, repository)
     engine.index.run()
     for address in serve(create_app(settings, repository), settings):

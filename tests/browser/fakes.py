@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from browser.fake_models import FakeModels
 
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
@@ -83,14 +87,22 @@ Where it is used:
 |:-----|------:|
 | salt | [src/store/sessions.py:22] |
 """
+BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
 
 
 class FakeChat:
-    """Answers by what the question contains: `slow`, `silent`, `fail`, `crash`, `say:…`."""
+    """Answers by what the question contains: `slow`, `silent`, `fail`, `crash`, `say:…`, …
 
-    def __init__(self) -> None:
+    `modelfail` fails after a few words as long as a model is used, `hurt` names a notice.
+    """
+
+    def __init__(self, models: FakeModels) -> None:
         self.asked: list[dict[str, Any]] = []
         self.cancelled = threading.Event()
+        self._models = models
+        self._kept: dict[tuple[str, str], list[SimpleNamespace]] = {}
+        self._titles: dict[tuple[str, str], str] = {}
+        self._numbers = itertools.count(1)
 
     def ask(
         self,
@@ -98,57 +110,183 @@ class FakeChat:
         *,
         rerank: bool = False,
         conversation: str = "",
+        user: str = "local",
+        mode: str = "",
+        replaces: str = "",
+        use_model: bool = True,
         cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Event]:
         self.asked.append(
-            {"question": question, "rerank": rerank, "conversation": conversation}
+            {"question": question, "rerank": rerank, "conversation": conversation, "user": user,
+             "mode": mode, "replaces": replaces, "use_model": use_model}
         )  # fmt: skip
-        about = {"intent": "knowledge_base", "confidence": 0.92}
+        tagged = "@codebase" in question
+        text = question.replace("@codebase", "").lstrip()
+        choice = self._models.current() if use_model else None
+        earlier = bool(conversation and self._kept.get((user, conversation)))
+        turn = self._turn(text, tagged, rerank, mode, choice)
+        done: dict[str, Any] = {}
+        try:
+            searched = tagged or not earlier
+            for event in self._answer(text, turn, searched, choice, cancelled or _never):
+                if event.kind == "token":
+                    turn.answer += event.data["text"]
+                done = dict(event.data) if event.kind in ("done", "error") else {}
+                yield event
+        finally:
+            turn.finished = "turn" in done and "message" not in done
+            if "turn" in done or not done:
+                self._keep(user, conversation, turn, replaces)
+
+    def _turn(
+        self, text: str, tagged: bool, rerank: bool, mode: str, choice: Any
+    ) -> SimpleNamespace:
+        """What is kept of an answer, as the real chat gives it."""
+        return SimpleNamespace(
+            id=f"turn-{next(self._numbers)}", question=text, tagged=tagged, answer="",
+            citations=[], finished=False, error=None, mode=mode or "explain",
+            generator=choice.model if choice else "extractive",
+            model=str(choice) if choice else "", host=self._models.host(choice),
+            reranker="built-in" if rerank else "",
+            notice="The ColBERT model is not on this machine: the built-in reranker was used."
+            if rerank and "hurt" in text else "",
+            tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text}
+            if choice else {"prompt": 0, "completion": 0, "estimated": True},
+            coverage="4 of 4 files, text and symbols; no vectors",
+            created=time.time(),
+        )  # fmt: skip
+
+    def _answer(
+        self,
+        question: str,
+        turn: SimpleNamespace,
+        searched: bool,
+        choice: Any,
+        cancelled: Callable[[], bool],
+    ) -> Iterator[Event]:
+        intent = "knowledge_base" if searched else "continuation"
+        about = {"intent": intent, "confidence": 0.92}
         yield Event("classified", about)
-        if "fail" in question:
-            yield Event("error", {"message": "It did not work.", "hint": "Try it again."})
-            return
         if "crash" in question:
             raise RuntimeError("secret detail of the crash")
-        yield Event("retrieved", {"num_docs": 4, "similar_queries": 2})
+        if "fail" in question and "modelfail" not in question:
+            yield Event("error", {"message": "It did not work.", "hint": "Try it again."})
+            return
+        info = {"num_docs": 4 if searched else 0, "similar_queries": 2 if searched else 0}
+        if searched:
+            yield Event("retrieved", info)
         yield Event("generating")
-        answer = question.split("say:", 1)[1] if "say:" in question else ANSWER
         while "silent" in question:
-            if cancelled is not None and cancelled():
+            if cancelled():
                 self.cancelled.set()
                 return
             time.sleep(0.02)
-        if "slow" in question:
-            answer = "".join(f"Paragraph {n} of a long answer.\n\n" for n in range(2000))
-        for start in range(0, len(answer), 24):
-            if cancelled is not None and cancelled():
-                self.cancelled.set()
-                yield Event("stopped", {"turn": "turn-stopped"})
-                return
-            if "slow" in question:
-                time.sleep(0.01)
-            yield Event("token", {"text": answer[start : start + 24]})
+        yield from self._tokens(question, choice, cancelled)
+        if self.cancelled.is_set() and cancelled():
+            yield Event("stopped", {"turn": turn.id})
+            return
+        if "modelfail" in question and choice:
+            message = question.partition("because:")[2] or "The model's server refused the key."
+            turn.error = {"message": message, "hint": "Enter another key, then try again."}
+            yield Event("error", {**turn.error, "turn": turn.id})
+            return
         unverified = {"path": "src/store/long.py", "start": 1200, "end": 1210, "verified": False}
         verified = {"path": "src/store/sessions.py", "start": 25, "end": 33, "verified": True}
+        turn.citations = [verified, *([unverified] if "unverified" in question else [])]
+        told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage")
         yield Event(
             "done",
             {
                 **about,
-                "retrieval_info": {"num_docs": 4, "similar_queries": 2},
-                "query_tags": ["codebase"],
-                "turn": "turn-1",
-                "citations": [verified, *([unverified] if "unverified" in question else [])],
-                "coverage": "4 of 4 files, text and symbols; no vectors",
+                "retrieval_info": info,
+                "query_tags": ["codebase"] if turn.tagged else [],
+                "turn": turn.id,
+                "citations": turn.citations,
+                "carries": 3_500,
+                **{name: getattr(turn, name) for name in told},
             },
         )
 
-    def context(self, turn_id: str) -> ContextBlock:
-        if turn_id != "turn-1":
-            raise NotFoundError("There is no such answer.", "Ask again.")
+    def _tokens(self, question: str, choice: Any, cancelled: Callable[[], bool]) -> Iterator[Event]:
+        answer = question.split("say:", 1)[1] if "say:" in question else ANSWER
+        if "modelfail" in question and choice:
+            answer = "It began well, "
+        if "slow" in question:
+            answer = "".join(f"Paragraph {n} of a long answer.\n\n" for n in range(2000))
+        for start in range(0, len(answer), 24):
+            if cancelled():
+                self.cancelled.set()
+                return
+            if "slow" in question:
+                time.sleep(0.01)
+            yield Event("token", {"text": answer[start : start + 24]})
+
+    def _keep(self, user: str, conversation: str, turn: SimpleNamespace, replaces: str) -> None:
+        key = (user, conversation)
+        kept = [one for one in self._kept.get(key, []) if one.id != replaces]
+        self._kept[key] = [*kept, turn]
+        self._titles.setdefault(key, " ".join(turn.question.split())[:80])
+
+    def conversations(self, user: str = "local") -> list[SimpleNamespace]:
+        found = [
+            SimpleNamespace(id=key[1], title=self._titles[key], created=turns[0].created,
+                            updated=turns[-1].created, turns=len(turns))
+            for key, turns in self._kept.items() if key[0] == user and key[1]
+        ]  # fmt: skip
+        return sorted(found, key=lambda one: -one.updated)
+
+    def conversation(self, conversation: str, user: str = "local") -> SimpleNamespace:
+        for one in self.conversations(user):
+            if one.id == conversation:
+                return one
+        raise NotFoundError("There is no such conversation.", "Choose one from the list.")
+
+    def turns(self, conversation: str, user: str = "local") -> list[SimpleNamespace]:
+        self.conversation(conversation, user)
+        return self._kept[user, conversation]
+
+    def rename(self, conversation: str, title: str, user: str = "local") -> None:
+        self.conversation(conversation, user)
+        self._titles[user, conversation] = title
+
+    def delete(self, conversation: str, user: str = "local") -> None:
+        self.conversation(conversation, user)
+        del self._kept[user, conversation]
+        del self._titles[user, conversation]
+
+    def carries(self, conversation: str, user: str = "local") -> int:
+        return 3_500
+
+    def context(self, turn_id: str, user: str = "local") -> ContextBlock:
+        self._known(turn_id)
         chunk = Chunk("c1", "src/store/sessions.py", 25, 33, "python", "x" * 310, why="name match")
         left = Chunk("c2", "src/store/long.py", 1, 2000, "python", "y" * 40_000)
-        text = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
-        return ContextBlock(text, (chunk,), (left,))
+        return ContextBlock(BLOCK, (chunk,), (left,))
+
+    def sent(self, turn_id: str, user: str = "local") -> Any:
+        self._known(turn_id)
+        turns = [turn for kept in self._kept.values() for turn in kept if turn.id == turn_id]
+        turn = turns[0] if turns else self._turn("", True, False, "", self._models.current())
+        if not turn.model:
+            return SimpleNamespace(model="", host="", messages=[], tokens={})
+        instruction = f"[MODE: {turn.mode}]\n[INSTRUCTION]\n{turn.question}"
+        messages = [
+            {"role": "system", "parts": ["Answer from the chunks alone. <i>Never</i> guess."]},
+            {"role": "user", "parts": ["What is a session?"]},
+            {"role": "assistant", "parts": ["A signed cookie."]},
+            {"role": "user", "parts": [instruction, BLOCK]},
+        ]
+        return SimpleNamespace(
+            model=turn.model, host=turn.host, messages=messages, tokens=turn.tokens
+        )
+
+    def _known(self, turn_id: str) -> None:
+        if not re.fullmatch(r"turn-\d+", turn_id):
+            raise NotFoundError("There is no such answer.", "Ask again.")
+
+
+def _never() -> bool:
+    return False
 
 
 class FakeFiles:
@@ -204,6 +342,7 @@ class FakeEngine:
         root = Path("/home/you/src/store")
         self.location = SimpleNamespace(id="store-0123abcd", name="store", root=root)
         self.index, self.search = FakeIndex(), FakeSearch()
-        self.chat, self.files = FakeChat(), FakeFiles()
+        self.models = FakeModels()
+        self.chat, self.files = FakeChat(self.models), FakeFiles()
 
     def close(self) -> None: ...

@@ -1,0 +1,79 @@
+// What an answer was made from: its chunks, and the messages exactly as they were sent.
+
+import { copyButton, count, element, plural } from "./dom.js";
+import { withoutProvider } from "./foot.js";
+
+const EARLIER = { user: "Earlier question", assistant: "Earlier answer" };
+
+/** Contents of the panel; `chunk` buttons carry `data-path`, `data-start` and `data-end`. */
+export function contextOf(sent) {
+  const node = element("div", { class: "context" });
+  node.append(chunksOf(sent));
+  if (sent.messages?.length) node.append(messagesOf(sent));
+  else node.append(...packedOf(sent));
+  return node;
+}
+
+/** A line for the head of the panel. */
+export function summaryOf({ model, host, tokens }) {
+  if (!model) return "Nothing was sent to a model";
+  const about = tokens?.estimated ? "≈ " : "";
+  return `Sent to ${withoutProvider(model)} at ${host}${tokens?.prompt ? ` · ${about}${plural(tokens.prompt, "token")}` : ""}`;
+}
+
+function chunksOf({ text, chunks, dropped }) {
+  const list = element("ol", { class: "chunks" });
+  chunks.forEach((chunk, index) => list.append(chunkOf(chunk, String(index + 1), "")));
+  dropped.forEach((chunk) => list.append(chunkOf(chunk, "–", "left out: over the budget")));
+  const summary = chunks.length ? `${plural(chunks.length, "chunk")}, ${plural(text.length, "character")}` : "Nothing was packed for this answer.";
+  return element("section", { "aria-label": "Chunks" }, head("Code", summary), list);
+}
+
+function chunkOf({ path, start_line: start, end_line: end, characters, why }, number, left) {
+  const reason = [left, why].filter(Boolean).join("; ");
+  return element("li", {}, element("button", {
+    type: "button", class: left ? "dropped" : null, "data-path": path, "data-start": start, "data-end": end,
+  },
+  element("span", { class: "number" }, number),
+  element("span", { class: "where" }, `${path}:${start}-${end}`),
+  element("span", { class: "size" }, `${count(characters)} characters`),
+  reason ? element("span", { class: "why" }, reason) : null));
+}
+
+function messagesOf({ messages }) {
+  const whole = JSON.stringify(messages.map(({ role, parts }) => ({ role, content: parts.map((text) => ({ type: "text", text })) })), null, 2);
+  const section = element("section", { "aria-label": "Messages as sent" }, head("Messages, exactly as sent", "", copyButton("copy", "Copy as JSON", () => whole)));
+  messages.forEach(({ role, parts }, index) => {
+    const last = index === messages.length - 1;
+    parts.forEach((text, part) => {
+      section.append(messageOf(nameOf(role, last, part), role, text, last));
+    });
+  });
+  return section;
+}
+
+function nameOf(role, last, part) {
+  if (role === "system") return "System prompt";
+  if (!last) return EARLIER[role] ?? role;
+  return part === 0 ? "Question and instruction" : "The context block";
+}
+
+function messageOf(name, role, text, open) {
+  const summary = element("summary", {}, name, element("span", { class: "role" }, role), element("span", { class: "size" }, plural(text.length, "character")));
+  return element("details", { class: "message", open }, summary, exact(name, text));
+}
+
+function packedOf({ text }) {
+  if (!text) return [];
+  return [element("section", { "aria-label": "Context block" }, head("The context block, exactly as packed", "", copyButton("copy", "Copy", () => text)), exact("The context block", text))];
+}
+
+function head(title, detail, button = null) {
+  return element("header", { class: "context-head" }, element("h3", {}, title), detail ? element("p", {}, detail) : null, button);
+}
+
+function exact(name, text) {
+  const pre = element("pre", { tabindex: "0", "aria-label": name });
+  pre.textContent = text;
+  return pre;
+}

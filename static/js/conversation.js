@@ -1,0 +1,139 @@
+// One conversation: its turns, and the answer that is being written. It goes on writing
+// while another conversation is in view.
+
+import { ask, query, request } from "./api.js";
+import { announce, element } from "./dom.js";
+import { Turn } from "./turn.js";
+
+const TAG = /(^|\s)@codebase\b/;
+const LOOKS = 4; // how often a stopped answer is looked for before it counts as not kept
+const PAUSE = 150;
+
+export class Conversation {
+  node = element("div", { class: "turns" });
+  turns = [];
+  carries = 0; // tokens that a follow-up without @codebase would send
+  #repo;
+  #hooks;
+  #running = null; // the AbortController of the answer that is being written
+
+  /**
+   * `hooks`: `changed(conversation)` after each step, `context(id, opener)`, `edit(turn)`,
+   * `model()` the name of the model in use or "", `chooseModel()`.
+   */
+  constructor(repo, id, hooks, title = "") {
+    this.#repo = repo;
+    this.#hooks = hooks;
+    this.id = id;
+    this.title = title;
+  }
+
+  /** Reads a conversation from the server. Throws what the server says. */
+  static async open(repo, id, hooks) {
+    const kept = await request(`/api/conversations/${encodeURIComponent(id)}${query({ repo })}`);
+    const conversation = new Conversation(repo, id, hooks, kept.title);
+    conversation.carries = kept.carries;
+    for (const turn of kept.turns) conversation.#append(Turn.restored(turn, conversation.#turnHooks()));
+    return conversation;
+  }
+
+  get running() {
+    return this.#running !== null;
+  }
+
+  /** Asks `{ text, codebase, rerank, withoutModel }`; `instead` is the turn that it replaces. */
+  async ask(asked, instead = null) {
+    if (this.#running) return;
+    const controller = new AbortController();
+    this.#running = controller;
+    const model = asked.withoutModel ? "" : this.#hooks.model();
+    const turn = new Turn({ ...asked, model }, this.#turnHooks());
+    turn.node.id = `turn-${newId()}`;
+    const replaces = instead ? this.#idOf(instead) : Promise.resolve("");
+    if (instead) this.#replace(instead, turn);
+    else this.#append(turn);
+    this.title ||= asked.text.replace(/\s+/g, " ").slice(0, 80);
+    this.#hooks.changed(this, { asked: turn });
+    announce("Looking for an answer");
+
+    const ending = {};
+    try {
+      const body = {
+        question: asked.codebase && !TAG.test(asked.text) ? `@codebase ${asked.text}` : asked.text,
+        rerank: asked.rerank,
+        conversation: this.id,
+        repo: this.#repo,
+        render: true,
+        replaces: turn.replaces = await replaces,
+        without_model: Boolean(asked.withoutModel),
+      };
+      for await (const event of ask(body, controller.signal)) {
+        if (controller.signal.aborted) break;
+        turn.take(event);
+      }
+      ending.stopped = controller.signal.aborted;
+    } catch (error) {
+      if (controller.signal.aborted) ending.stopped = true;
+      else ending.failure = { message: error.message, hint: error.hint, code: error.code };
+    }
+    turn.finish(ending);
+    this.carries = turn.outcome.carries ?? this.carries;
+    this.#running = null;
+    this.#hooks.changed(this, { answered: turn });
+  }
+
+  stop() {
+    this.#running?.abort();
+  }
+
+  #turnHooks() {
+    return {
+      again: (turn, changes = {}) => this.#again(turn, changes),
+      context: async (turn, opener) => this.#hooks.context(await this.#idOf(turn), opener),
+      edit: (turn) => this.#hooks.edit(turn),
+      model: this.#hooks.model,
+      chooseModel: this.#hooks.chooseModel,
+    };
+  }
+
+  #again(turn, changes) {
+    if (this.#running) return;
+    const asked = { ...turn.asked, withoutModel: false, ...changes };
+    this.ask(asked, turn.last ? turn : null);
+  }
+
+  /** What the server keeps `turn` under. Of one that broke off the page was never told. */
+  async #idOf(turn) {
+    const untold = turn.outcome.stopped || turn.outcome.failure?.code === "away";
+    for (let look = 0; !turn.id && untold && look < LOOKS; look += 1) {
+      if (look) await new Promise((resolve) => { setTimeout(resolve, PAUSE); });
+      const known = new Set(this.turns.map(({ id }) => id));
+      const kept = await this.#kept().catch(() => []);
+      turn.id = kept.findLast(({ id, finished }) => !finished && !known.has(id))?.id ?? "";
+    }
+    // Of what was never kept, the one that it should have replaced is still there.
+    return turn.id || turn.replaces || "";
+  }
+
+  /** The turns that the server keeps; none while it does not know the conversation yet. */
+  async #kept() {
+    const { conversations } = await request(`/api/conversations${query({ repo: this.#repo })}`);
+    if (!conversations.some(({ id }) => id === this.id)) return [];
+    return (await request(`/api/conversations/${encodeURIComponent(this.id)}${query({ repo: this.#repo })}`)).turns;
+  }
+
+  #append(turn) {
+    for (const earlier of this.turns) earlier.last = false;
+    this.turns.push(turn);
+    this.node.append(turn.node);
+  }
+
+  #replace(old, turn) {
+    this.turns[this.turns.indexOf(old)] = turn;
+    old.node.replaceWith(turn.node);
+  }
+}
+
+export function newId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,90 @@
+// The line above an answer that says what is being done, and how long it took.
+
+import { announce, duration, element, icon, plural } from "./dom.js";
+
+const NOTICED = 50; // milliseconds from which on a finished stage says how long it took
+const PATIENCE = 3000; // milliseconds after which the seconds of a stage are counted in view
+
+export class Stages {
+  node = element("ol", { class: "stages" });
+  #stage = null;
+  #past = "";
+  #since = 0; // milliseconds from the question to this stage, by the server's clock
+  #clock = 0;
+  #model;
+
+  /** `model` is the name of the model that will write, "" for none. */
+  constructor(model) {
+    this.#model = model;
+    this.#run("Understanding", "Understood");
+  }
+
+  /** Takes a stage as the server announces it. */
+  take(event) {
+    const { stage, milliseconds } = event;
+    if (stage === "classified") {
+      this.#settle("check", milliseconds);
+      if (event.intent === "knowledge_base") this.#run("Searching the code", "Searched the code");
+      else this.#run("Taking up the conversation", "Went on from what was found before");
+    } else if (stage === "retrieved") {
+      this.#past = `Found ${plural(event.retrieval_info.num_docs, "piece")} of code`;
+      announce(this.#past);
+      this.#settle("check", milliseconds);
+      this.#run("Packing them", "Packed them");
+    } else if (stage === "generating") {
+      if (this.#past === "Packed them") this.#remove();
+      else this.#settle("check", milliseconds);
+      this.#run(this.#model ? `Waiting for ${this.#model}` : "Writing", "Answered");
+    }
+    this.#since = milliseconds ?? this.#since;
+  }
+
+  /** The first text has come. */
+  write() {
+    if (this.#stage) this.#stage.querySelector(".doing").textContent = "Writing";
+  }
+
+  /** All is done, in `milliseconds` from the question. */
+  complete(milliseconds) {
+    this.#settle("check", milliseconds);
+  }
+
+  fail() {
+    this.#past = "Failed";
+    this.#stage?.classList.add("failed");
+    this.#settle("alert");
+  }
+
+  stop() {
+    this.#past = "Stopped";
+    this.#stage?.classList.add("stopped");
+    this.#settle("stop");
+  }
+
+  #run(words, past) {
+    const time = element("span", { class: "time" });
+    this.#past = past;
+    this.#stage = element("li", {}, element("span", { class: "dot" }), element("span", { class: "doing" }, words), time);
+    this.node.append(this.#stage);
+    const began = performance.now();
+    this.#clock = setInterval(() => {
+      const passed = performance.now() - began;
+      if (passed >= PATIENCE) time.textContent = `${Math.floor(passed / 1000)} s`;
+    }, 500);
+  }
+
+  #settle(symbol, milliseconds) {
+    const stage = this.#stage;
+    clearInterval(this.#clock);
+    this.#stage = null;
+    if (!stage) return;
+    stage.replaceChildren(icon(symbol), element("span", {}, this.#past));
+    const passed = milliseconds - this.#since;
+    if (passed >= NOTICED) stage.append(element("span", { class: "time" }, duration(passed)));
+  }
+
+  #remove() {
+    this.#stage?.remove();
+    this.#settle();
+  }
+}

@@ -1,0 +1,63 @@
+"""What somebody does on the page, and what they wait for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label(re.compile("Question about")).fill(question)
+    page.keyboard.press("Enter")
+
+
+def answered(page: Page) -> None:
+    """Wait until the last answer is complete."""
+    expect(page.locator(".turn").last.get_by_role("button", name="Regenerate")).to_be_visible()
+
+
+def loaded(page: Page) -> None:
+    """Wait until the page's modules run, after a navigation that nothing waited for."""
+    expect(page.locator("#examples button").first).to_be_visible()
+
+
+def scrolled_sideways(page: Page) -> bool:
+    return bool(
+        page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    )
+
+
+def expecting(page: Page, *parts: str) -> None:
+    """Messages with these parts on the console are what the test provokes."""
+    watched: Any = page.watched  # type: ignore[attr-defined]
+    watched.expected.extend(parts)
+
+
+def row(page: Page, title: str) -> Locator:
+    """The conversation with that title in the sidebar."""
+    named = page.locator(".title").and_(page.get_by_text(title, exact=True))
+    return page.locator("li.conversation").filter(has=named)
+
+
+def choose_from_menu(page: Page, title: str, item: str) -> None:
+    """Open the menu of a conversation and choose one of its entries."""
+    entry = row(page, title)
+    entry.hover()
+    entry.get_by_role("button", name=f"More for “{title}”").click()
+    page.get_by_role("menuitem", name=item).click()
+
+
+def choose_provider(page: Page, title: str) -> Locator:
+    """Open the dialog of models and choose a provider; gives the dialog."""
+    page.locator("#model-chip").click()
+    dialog = page.get_by_role("dialog", name="Language model")
+    dialog.get_by_role("radio", name=re.compile(title)).check(force=True)
+    return dialog
+
+
+def use_model(page: Page, title: str = "OpenAI") -> None:
+    """Have questions answered by the model that the dialog proposes for a provider."""
+    choose_provider(page, title).get_by_role("button", name="Use this model").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()

@@ -1,0 +1,89 @@
+"""Language models that are written down, behind the seam `engine.models`."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+from codeqa.errors import ModelError
+
+HOSTS = {
+    "openai": "api.openai.com",
+    "anthropic": "api.anthropic.com",
+    "groq": "api.groq.com",
+    "ollama": "localhost:11434",
+    "lmstudio": "localhost:1234",
+}
+HOSTILE = "<img src=x onerror=window.hacked=1>"
+
+
+class FakeModels:
+    """OpenAI has an exported key, Ollama runs here; the key `wrong` is refused."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, str] = {}
+        self.tested: list[Any] = []
+        self.probed = 0
+        self._choice: Any = None
+        self._lock = threading.Lock()
+
+    def current(self) -> Any:
+        return self._choice
+
+    def source(self) -> str:
+        return "page" if self._choice else ""
+
+    def problem(self) -> str:
+        return ""
+
+    def choose(self, choice: Any, key: str = "") -> None:
+        with self._lock:
+            self._choice = choice
+            if choice and key:
+                self.keys[self.host(choice)] = key
+
+    def forget_key(self, choice: Any) -> None:
+        self.keys.pop(self.host(choice), None)
+
+    def key_state(self, choice: Any) -> str:
+        if choice.provider in ("ollama", "lmstudio", "llamacpp", "vllm"):
+            return "unneeded"
+        if self.host(choice) in self.keys:
+            return "stored"
+        return "exported" if choice.provider == "openai" else "missing"
+
+    def address(self, choice: Any) -> str:
+        return choice.address or f"https://{HOSTS.get(choice.provider, choice.provider)}/v1"
+
+    def host(self, choice: Any) -> str:
+        return urlsplit(self.address(choice)).netloc if choice else ""
+
+    def endpoint(self, choice: Any, key: str = "") -> Any:
+        return SimpleNamespace(host=self.host(choice), address=self.address(choice))
+
+    def list_models(self, choice: Any, key: str = "") -> list[str]:
+        self._refuse(key)
+        return ["gpt-4o", "gpt-4o-mini", "o4-mini", HOSTILE]
+
+    def test(self, choice: Any, key: str = "") -> Any:
+        self._refuse(key)
+        self.tested.append(choice)
+        return SimpleNamespace(milliseconds=640, model=choice.model, text="ready")
+
+    def running_locally(self) -> list[Any]:
+        self.probed += 1
+        return [
+            SimpleNamespace(
+                provider=SimpleNamespace(name="ollama", title="Ollama"),
+                address="http://localhost:11434/v1",
+                models=["qwen3:8b", "llama3.2:3b", HOSTILE],
+            )
+        ]
+
+    def _refuse(self, key: str) -> None:
+        if "wrong" in key:
+            raise ModelError(
+                f"The server refused the key: {HOSTILE}.", "Enter another key, then test again."
+            )
