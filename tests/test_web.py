@@ -187,7 +187,7 @@ def test_a_page_also_receives_what_the_answer_came_from(client: FlaskClient) -> 
 
 
 def test_an_error_reaches_a_page_with_its_hint(client: FlaskClient) -> None:
-    error = {"message": "It did not work.", "hint": "Try it again."}
+    error = {"message": "It did not work.", "hint": "Try it again.", "code": "error"}
     assert {"error": error, "turn": ""} in annotations(stream(client, "fail", render=True))
 
 

@@ -122,13 +122,16 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
                 break
     except CodeQAError as error:
         ended = "error"
-        yield from _error(error.message, error.hint, renderer is not None)
+        yield from _error(error.as_data(), renderer is not None)
     except Exception:
         log.exception("an answer failed")
         ended = "error"
-        yield from _error(
-            "The answer failed unexpectedly.", "The server's log says why.", renderer is not None
-        )
+        unexpected = {
+            "message": "The answer failed unexpectedly.",
+            "hint": "The server's log says why.",
+            "code": "internal",
+        }
+        yield from _error(unexpected, renderer is not None)
     finish = {"finishReason": ended or "stop"}
     yield line("e", finish)
     yield line("d", finish)
@@ -150,14 +153,15 @@ def _annotation(event: Event, extra: Mapping[str, Any]) -> Iterator[str]:
     elif event.kind == "stopped" and extra:
         yield line("8", [{"stopped": True, "turn": data.get("turn", ""), **extra}])
     elif event.kind == "error":
-        message, hint = str(data.get("message", "")), str(data.get("hint", ""))
-        yield from _error(message, hint, bool(extra), str(data.get("turn", "")))
+        yield from _error(data, bool(extra))
 
 
-def _error(message: str, hint: str, for_page: bool, turn: str = "") -> Iterator[str]:
+def _error(data: Mapping[str, Any], for_page: bool) -> Iterator[str]:
     """`turn` is the id under which the part of the answer was kept that had come."""
+    error = {name: str(data.get(name, "")) for name in ("message", "hint", "code")}
+    message, hint = error["message"], error["hint"]
     if for_page:
-        yield line("8", [{"error": {"message": message, "hint": hint}, "turn": turn}])
+        yield line("8", [{"error": error, "turn": str(data.get("turn", ""))}])
         yield line("3", message)
     else:
         yield line("3", f"{message} {hint}".strip())

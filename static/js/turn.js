@@ -5,6 +5,9 @@ import { actionButton, factsOf, failureCard, noticeOf } from "./foot.js";
 import { Stages } from "./stages.js";
 import { showTail } from "./tail.js";
 
+// Codes of errors that another model, or none, would not have met.
+const MODELS_FAULT = ["model", "context_length", "settings"];
+
 export class Turn {
   id = ""; // the server's name for what is kept of it, once known
   #text = "";
@@ -133,7 +136,7 @@ export class Turn {
 
   #waysOut() {
     const ways = [["Try again", () => this.#hooks.again(this)]];
-    if (this.outcome.failure.code === "away" || !this.#hooks.model() || this.asked.withoutModel) return ways;
+    if (!MODELS_FAULT.includes(this.outcome.failure.code)) return ways;
     ways.push(["Answer without the model", () => this.#hooks.again(this, { withoutModel: true })]);
     ways.push(["Change the model", () => this.#hooks.chooseModel()]);
     return ways;

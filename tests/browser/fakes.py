@@ -13,7 +13,7 @@ from typing import Any
 
 from browser.fake_models import FakeModels
 
-from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.errors import CodeQAError, ModelError, NotFoundError
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
@@ -170,7 +170,7 @@ class FakeChat:
         if "crash" in question:
             raise RuntimeError("secret detail of the crash")
         if "fail" in question and "modelfail" not in question:
-            yield Event("error", {"message": "It did not work.", "hint": "Try it again."})
+            yield Event("error", CodeQAError("It did not work.", "Try it again.").as_data())
             return
         info = {"num_docs": 4 if searched else 0, "similar_queries": 2 if searched else 0}
         if searched:
@@ -187,7 +187,7 @@ class FakeChat:
             return
         if "modelfail" in question and choice:
             message = question.partition("because:")[2] or "The model's server refused the key."
-            turn.error = {"message": message, "hint": "Enter another key, then try again."}
+            turn.error = ModelError(message, "Enter another key, then try again.").as_data()
             yield Event("error", {**turn.error, "turn": turn.id})
             return
         unverified = {"path": "src/store/long.py", "start": 1200, "end": 1210, "verified": False}

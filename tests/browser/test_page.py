@@ -248,6 +248,7 @@ def test_an_error_says_what_to_do_and_offers_to_try_again(
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("It did not work.")
     expect(alert).to_contain_text("Try it again.")
+    expect(alert.get_by_role("button")).to_have_count(1)  # another model would not help
     alert.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("alert")).to_contain_text("It did not work.")
     expect(page.locator(".turn")).to_have_count(1)
