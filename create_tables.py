@@ -8,6 +8,7 @@ from pathlib import Path
 from codeqa.console import ProgressDisplay, front_door, print_summary, run_main
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
+from codeqa.state import State
 from codeqa.store import locate
 from codeqa.types import IndexSummary
 
@@ -31,11 +32,14 @@ def create_tables(
 ) -> IndexSummary:
     """Parse `repo` and write its tables; later runs only do what changed.
 
-    `progress` shows bars on stderr. Raises the errors of `Indexer.run`.
+    `repo` is then the repository used last, which `app.py` opens. `progress` shows bars on
+    stderr. Raises the errors of `Indexer.run`.
     """
     root = Path(repo)
     settings = settings or load_settings(root)
-    indexer = Indexer(settings, locate(settings, root))
+    location = locate(settings, root)
+    State(settings.data_dir).remember_repository(location.root)
+    indexer = Indexer(settings, location)
     if not progress:
         return indexer.run(full=full, refine=refine, wait=wait)
     with ProgressDisplay() as display:

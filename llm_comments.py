@@ -54,8 +54,9 @@ def main() -> None:
     units = candidates(location)[: arguments.limit]
     with _model(settings, arguments.model) as model:
         tokens = sum(estimate_tokens(unit.source_code) for unit in units)
+        methods = f"{len(units):,} method{'s' if len(units) != 1 else ''}"
         print(
-            f"{len(units):,} methods, ≈ {tokens:,} tokens to {model.name} at {model.host} at "
+            f"{methods}, ≈ {tokens:,} tokens to {model.name} at {model.host} at "
             f"most, ≈ {len(units) * TYPICAL_TOKENS:,} back (never more than {MAX_TOKENS:,} each)."
         )
         if not arguments.yes and not _agreed(f"Send them to {model.host}?"):

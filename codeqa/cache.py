@@ -56,11 +56,6 @@ def open_cache(settings: Settings, state: Cache) -> Cache:
     return RedisCache(settings.redis_url) if settings.redis_url else state
 
 
-def check_url(url: str) -> None:
-    """Raise SettingsError for what is no address of a Redis server; nothing is connected."""
-    RedisCache(url)
-
-
 class RedisCache:
     """Values in the Redis server at `url`; safe to share between threads.
 

@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -136,6 +137,18 @@ def error_from(data: Mapping[str, Any]) -> CodeQAError:
     kinds = (kind for kind in _kinds(CodeQAError) if kind.code == data.get("code"))
     kind = next(kinds, CodeQAError)
     return kind(str(data["message"]), str(data.get("hint", "")))
+
+
+def places_of(error: BaseException | None) -> str:
+    """What `error` and those behind it are, and where in the program: what a log may hold.
+
+    Their words are left out: those of a library may quote the question, code or a key.
+    """
+    lines: list[str] = []
+    while error is not None:
+        lines += [f"{type(error).__name__}\n", *traceback.format_tb(error.__traceback__)]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "".join(lines).rstrip()
 
 
 def _kinds(kind: type[CodeQAError]) -> Iterator[type[CodeQAError]]:

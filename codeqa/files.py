@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from codeqa.errors import NotFoundError
+from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.parsing.reading import read_file
 from codeqa.parsing.secrets import mask_secret_bytes
 from codeqa.search import file_state
@@ -58,6 +58,6 @@ class Files:
         """Lines that `path` has on disk; None when it is no readable indexed file."""
         try:
             text = self.read(path).text
-        except NotFoundError:
+        except CodeQAError:  # one file that cannot be read must not cost the whole answer
             return None
         return text.count("\n") + (not text.endswith("\n"))

@@ -147,7 +147,7 @@ class Event:
     generator (`extractive` or the model's name), model (`provider/name`) and host, '' without
     a model, reranker ('' when not reranked), notice (sentences), tokens {prompt, completion,
     estimated}, carries (tokens that a follow-up without `@codebase` sends)} · `error`
-    {message, hint, and turn when something was kept} · `stopped` {turn when something was}.
+    {message, hint, code, and turn when something was kept} · `stopped` {turn when something was}.
     """
 
     kind: str

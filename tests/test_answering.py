@@ -229,6 +229,26 @@ def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
         assert chunk.content == "\n".join(lines)
 
 
+def test_of_five_methods_and_five_classes_the_best_three_of_each_enter_the_context(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "depot").mkdir()
+    for number in range(7):
+        (tmp_path / "depot" / f"wagon{number}.py").write_text(
+            f"class Wagon{number}:\n    load = 'wagon {number}'\n\n\n"
+            f"def couple_{number}(wagon):\n    return 'wagon {number}'\n",
+        )
+    engine = open_engine(load_settings(data=tmp_path / "data", workers=1), tmp_path / "depot")
+    engine.index.run()
+    result = engine.search.search("which wagon is loaded?")
+    assert (len(result.methods), len(result.classes)) == (5, 5)
+    block = build_context(engine.tables(), result, load_settings())
+    kept = {hit.unit.id for hit in (*result.methods[:3], *result.classes[:3])}
+    assert {c.unit_id for c in block.chunks if not c.why.startswith("uses ")} == kept
+    assert load_settings().context_characters == 12_000
+    engine.close()
+
+
 def test_call_sites_of_the_best_units_are_chunks_of_their_own(engine: Engine) -> None:
     settings = load_settings(top_methods=1, top_classes=0)
     result = engine.search.search("open_session")

@@ -279,6 +279,18 @@ def test_citations_are_found_in_prose_and_not_in_code() -> None:
     ]
 
 
+def test_a_place_written_as_code_is_a_citation_when_there_is_such_a_file() -> None:
+    text = (
+        "It is in `src/a.py:3-5`, not on `localhost:8080`; see `src/a.py:900`.\n"
+        "```\n`src/a.py:1`\n```"
+    )
+    checked = verify_all(text, [Span("src/a.py", 1, 9, "f")], {"src/a.py": 20}.get)
+    assert [(c.start, c.end, c.verified, c.exists) for c in checked] == [
+        (3, 5, True, True),
+        (900, 900, False, False),
+    ]
+
+
 @pytest.mark.parametrize(
     ("citation", "problem"),
     [
@@ -296,6 +308,7 @@ def test_a_citation_is_checked_against_what_was_shown_and_the_file(
     spans = [Span("a.py", 2, 9, "outer"), Span("a.py", 3, 6, "inner"), Span("c.py", 1, 9, "x")]
     checked = verify(citation, spans, {"a.py": 20, "c.py": 6}.get)
     assert checked.verified == (not problem)
+    assert checked.exists == (not problem or "not part of" in problem)
     assert problem in checked.problem
     if not problem:
         assert checked.name == "inner"

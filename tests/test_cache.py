@@ -18,7 +18,7 @@ import pytest
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
 from codeqa import cache as cache_module
-from codeqa.cache import CALL_SECONDS, Cache, RedisCache, check_url, open_cache
+from codeqa.cache import CALL_SECONDS, Cache, RedisCache, open_cache
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
 from codeqa.state import State
@@ -240,7 +240,7 @@ def test_the_database_of_the_address_is_used(shared_server: RedisServer) -> None
 )
 def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -> None:
     with pytest.raises(SettingsError, match=r"^REDIS_URL is no address .* Write it as") as caught:
-        check_url(url)
+        RedisCache(url)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
     with pytest.raises(SettingsError):
@@ -257,7 +257,6 @@ def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -
     ],
 )
 def test_the_address_is_shown_without_name_and_password(url: str, shown: str) -> None:
-    check_url(url)
     assert RedisCache(url).address == shown
 
 

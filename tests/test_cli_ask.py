@@ -52,6 +52,17 @@ def test_the_answer_of_a_model_is_printed_and_what_made_it_is_said_beside_it(
     assert "add_article" in last_message(server.requests[0])
 
 
+def test_citations_that_are_not_true_are_named(
+    shop_codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = stream(["See [store/basket.py:7-9], [store/basket.py:7-900] and [no/such.py:3]."])
+    with openai_server(lambda path, body: said) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m")
+    (note,) = [line for line in result.err.splitlines() if line.startswith("Not verified")]
+    assert note.endswith(": store/basket.py:7-900, no/such.py:3-3")
+
+
 def test_without_a_model_nothing_is_sent(
     shop_codeqa: Command, shop: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,10 +102,20 @@ def test_a_follow_up_goes_on_from_the_code_that_was_found(
     _, second = server.requests
     assert "add_article" in last_message(second)
     said = [message["content"] for message in second[1]["messages"][1:-1]]
-    assert said == [QUESTION, "".join(ANSWER).strip()] or said == [QUESTION, "".join(ANSWER)]
+    assert said == [QUESTION, "".join(ANSWER)]
     # A question that is no follow-up owes nothing to what was said before.
     shop_codeqa("ask", "who pays?", *model)
     assert len(server.requests[2][1]["messages"]) == 2
+
+
+def test_an_address_that_looks_like_the_tag_does_not_keep_a_question_from_being_searched(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer
+) -> None:
+    question = f"{QUESTION} Tell me@codebase.example"
+    asked = shop_codeqa("ask", question, "--repo", shop, "--model", "custom/m")
+    assert "Searched: 3 of 3 files" in asked.err
+    assert "add_article" in last_message(server.requests[0])
+    assert question in last_message(server.requests[0])
 
 
 def test_a_follow_up_belongs_to_its_repository(
@@ -122,6 +143,14 @@ def test_a_follow_up_to_nothing_says_so(
     result = shop_codeqa("ask", "--continue", "and then?", "--repo", empty)
     assert result.status == 0 and "@codebase" in result.out
     assert shop_codeqa("repos", "remove", empty, "--yes").status == 0
+
+
+def test_the_address_that_is_set_goes_with_a_model_that_is_named(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer
+) -> None:
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "openai/gpt-4o")
+    assert result.status == 0, result.err
+    assert "Model: openai/gpt-4o at 127.0.0.1" in result.err
 
 
 def test_a_mode_reaches_the_model(shop_codeqa: Command, shop: Path, server: ScriptedServer) -> None:
@@ -171,3 +200,32 @@ def test_a_model_that_fails_is_one_line_with_a_next_step(
     assert (result.status, result.out) == (1, printed)
     assert said in result.error and KEY not in result.err
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_one_object_holds_the_answer_and_how_it_came_about(
+    shop_codeqa: Command, shop: Path, server: ScriptedServer
+) -> None:
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--json")
+    said = json.loads(result.out)
+    assert (result.status, result.err) == (0, "")
+    assert (said["question"], said["answer"]) == (QUESTION, "".join(ANSWER))
+    assert said["model"] == "custom/m" and said["citations"][0]["verified"] is True
+    assert said["tokens"] == {"prompt": 1_234, "completion": 56, "estimated": False}
+
+
+def test_a_model_that_fails_can_be_left_out(
+    shop_codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with openai_server(lambda path, body: failure(401, "bad key")) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        failed = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m")
+        assert failed.status == 1 and failed.err.rstrip().endswith("Or ask with --no-model.")
+    in_json = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--json")
+    assert in_json.status == 1 and in_json.out == ""
+
+
+def test_without_a_model_a_review_says_that_it_only_quotes(
+    shop_codeqa: Command, shop: Path
+) -> None:
+    result = shop_codeqa("ask", "/review add_article", "--repo", shop, "--no-model")
+    assert result.status == 0 and "takes a language model" in result.err

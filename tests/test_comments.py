@@ -72,6 +72,16 @@ def test_what_was_described_before_a_failure_is_kept(tmp_path: Path) -> None:
     assert next(again)[1] == "d"
 
 
+def test_a_description_that_is_no_text_is_kept_with_marks_for_it(tmp_path: Path) -> None:
+    reply = completion("half \ud83d of a sign")
+    with (
+        openai_server(lambda path, body: reply) as server,
+        Model(Endpoint(server.base_url, "m")) as model,
+    ):
+        described = describe([method("f")], model.complete, model="m", cache=State(tmp_path))
+        assert [text for _, text in described] == ["half ? of a sign"]
+
+
 def test_no_more_requests_than_allowed_run_at_once() -> None:
     running = most = 0
     lock = threading.Lock()

@@ -313,7 +313,7 @@ def test_a_reader_that_stops_reading_holds_the_server_back() -> None:
     class Endless(tuple[bytes, ...]):
         def __iter__(self) -> Iterator[bytes]:
             nonlocal sent
-            piece = delta("x" * 20_000)
+            piece = delta("x" * 400, padding="x" * 20_000)
             for _ in range(2_000):
                 sent += 1
                 yield piece

@@ -101,7 +101,10 @@ def test_a_refusal_becomes_a_sentence_with_a_next_step(
 
 def test_without_a_key_one_is_asked_for_and_with_a_variable_it_is_named() -> None:
     error, _ = fail(failure(401), key="")
-    assert "asks for a key" in error.message
+    assert "asks for a key" in error.message and error.hint == "Enter one for this address."
+    keyless = Endpoint("https://api.groq.com/v1", "m", "", "groq", "GROQ_API_KEY")
+    hint = explain_refusal(read_refusal(401, {}), keyless).hint
+    assert hint == "Enter one for this address, or set GROQ_API_KEY."
     target = Endpoint("https://api.groq.com/v1", "m", "k", "groq", "GROQ_API_KEY")
     assert "GROQ_API_KEY" in explain_refusal(read_refusal(401, {}), target).hint
 
@@ -466,6 +469,7 @@ def test_no_error_repeats_the_key_the_question_or_the_code() -> None:
         f"Incorrect API key provided: {KEY}.",
         "Incorrect key sk-test-****************cdef, see the site",
         "Bearer abcdef.ghijkl is no token",
+        f"No account for {KEY[3:15]}***",
         "cannot parse 'def burrow(depth): return depth' near 'def'",
         "line one\nline two\r\n\x1b[31mred\u202e",
     ):
@@ -476,6 +480,7 @@ def test_no_error_repeats_the_key_the_question_or_the_code() -> None:
                 list(model.stream(parts))
         said = str(caught.value)
         assert KEY not in said and "****" not in said and "ghijkl" not in said
+        assert KEY[5:13] not in said
         assert "burrow" not in said
         assert said.isprintable()
         assert caught.value.__cause__ is None and caught.value.__suppress_context__

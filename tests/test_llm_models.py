@@ -125,7 +125,8 @@ def test_an_address_has_one_spelling_and_is_kept_only_where_it_differs(
     [
         "box:8080", "ftp://box/v1", "http://", "http://user:secret-word@box/v1", "http://box:99999/",
         "http://box/v1?key=secret-word", "http://bo x/", "http://box/#secret-word", "javascript:1",
-        "http://[::1/v1", "http://box/\u202ev1",
+        "http://[::1/v1", "http://box/\u202ev1", "http://\u24dbocalhost/v1", "http://%00/v1",
+        "http://box\\.openai.com/v1",
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_without_repeating_it(address: str) -> None:
@@ -186,7 +187,7 @@ def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[...,
 
 
 def test_an_impossible_setting_is_said(make: Callable[..., Models]) -> None:
-    with pytest.raises(UsageError, match="no model provider 'gpt-4o'"):
+    with pytest.raises(SettingsError, match=r"CODEQA_MODEL .* no model provider 'gpt-4o'"):
         make(model="gpt-4o").current()
     with pytest.raises(UsageError, match="needs an address"):
         make(model="custom/m").connect()
@@ -268,6 +269,20 @@ def test_the_state_of_a_key_is_one_of_four(make: Callable[..., Models]) -> None:
     assert models.key_state(Choice("mistral", "x")) == "stored"
 
 
+def test_another_model_at_the_address_picked_before_needs_no_address(
+    make: Callable[..., Models],
+) -> None:
+    models = make()
+    models.choose(Choice("custom", "m", "http://box:8000/v1"), KEY)
+    other = models.endpoint(Choice("custom", "other"))
+    assert (other.base_url, other.key) == ("http://box:8000/v1", KEY)
+    models.choose(Choice("custom", "other"))
+    assert models.current() == Choice("custom", "other", "http://box:8000/v1")
+    models.choose(None)
+    with pytest.raises(UsageError, match="needs an address"):
+        models.endpoint(Choice("custom", "m"))
+
+
 @pytest.mark.parametrize("key", ["two words", "zwölf", "tab\tinside", "line\nbreak", "x" * 5000])
 def test_a_key_that_no_header_takes_is_refused_without_repeating_it(
     key: str, make: Callable[..., Models]
@@ -330,7 +345,8 @@ def test_a_file_that_others_may_read_is_closed_to_them(
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"format": 99}', b'{"format": 1, "pick": 3}',
-     b'{"format": 1, "pick": null, "keys": []}', b'{"format": 1, "pick": {}, "keys": {}}'],
+     b'{"format": 1, "pick": null, "keys": []}', b'{"format": 1, "pick": {}, "keys": {}}',
+     b"[" * 100_000],
 )  # fmt: skip
 def test_a_damaged_file_is_said_and_not_fatal(
     content: bytes,
@@ -340,6 +356,7 @@ def test_a_damaged_file_is_said_and_not_fatal(
 ) -> None:
     data_dir.mkdir()
     (data_dir / FILE_NAME).write_bytes(content)
+    (data_dir / FILE_NAME).chmod(0o644)
     models = make(model="ollama/qwen3")
     with caplog.at_level(logging.WARNING):
         assert models.current() == Choice("ollama", "qwen3")
@@ -348,7 +365,9 @@ def test_a_damaged_file_is_said_and_not_fatal(
     assert caplog.text.count(FILE_NAME) == 1
     models.choose(Choice("ollama", "gemma3"))
     assert models.problem() == "" and models.current() == Choice("ollama", "gemma3")
-    assert (data_dir / "models.damaged").read_bytes() == content
+    damaged = data_dir / "models.damaged"  # which may hold keys
+    assert damaged.read_bytes() == content
+    assert stat.S_IMODE(damaged.stat().st_mode) == 0o600
 
 
 def test_a_pick_of_a_provider_that_is_not_known_any_more_is_no_pick(

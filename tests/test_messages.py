@@ -99,11 +99,14 @@ def test_prompts_of_the_user_take_the_place_of_the_built_in_ones(tmp_path: Path)
 
 
 def test_the_weight_of_messages_counts_every_part() -> None:
-    whole = as_sent(build_messages(asked()))
-    without = as_sent(build_messages(asked(block=NO_CONTEXT)))
-    assert count_tokens(whole) > count_tokens([whole[0]]) > 100
-    assert count_tokens(whole) - count_tokens(without) > -100
+    one = {"role": "user", "parts": ["x" * 300]}
+    both = {"role": "user", "parts": ["x" * 300, "y" * 600]}
+    assert 100 <= count_tokens([one]) <= 110
+    assert 200 <= count_tokens([both]) - count_tokens([one]) <= 203
+    assert count_tokens([one, both]) == count_tokens([one]) + count_tokens([both])
     assert count_tokens([]) == 0
+    sent = as_sent(build_messages(asked()))
+    assert count_tokens(sent) > count_tokens(sent[:-1]) + len(BLOCK.text) // 4
 
 
 # History.

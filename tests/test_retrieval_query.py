@@ -14,8 +14,9 @@ from codeqa.retrieval.channels import (
 )
 from codeqa.retrieval.forms import form_pattern, variants, written_forms
 from codeqa.retrieval.fusion import fuse, ranks, z_scores
-from codeqa.retrieval.query import has_tag, parse_query, strip_tag
+from codeqa.retrieval.query import parse_query
 from codeqa.retrieval.rerank import closeness
+from codeqa.tag import has_tag, strip_tag
 from codeqa.types import Unit
 
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError, StorageError
-from codeqa.retrieval import has_tag
 from codeqa.state import Conversation, State, Turn, database, schema, title_of
 from codeqa.state import state as state_module
+from codeqa.tag import has_tag
 
 
 @pytest.fixture
@@ -188,6 +188,21 @@ def test_only_a_conversation_that_exists_is_renamed(state: State) -> None:
     with pytest.raises(NotFoundError, match="There is no such conversation"):
         state.rename_conversation("c", "mine now")
     assert [one.title for one in state.conversations("shop", "ann")] == ["who?"]
+
+
+def test_a_turn_does_not_bring_back_the_conversation_that_was_deleted_under_it(
+    state: State,
+) -> None:
+    state.save_turn(ask("t1", created=1.0))
+    began = state.conversation("c")
+    assert began is not None
+    assert state.save_turn(ask("t2", created=2.0), continues=began.created)
+    state.delete_conversation("c")
+    assert not state.save_turn(ask("t3", created=3.0), continues=began.created)
+    assert state.conversation("c") is None and state.turn("t3") is None
+    state.save_turn(ask("t4", created=4.0))  # another one of the same name
+    assert not state.save_turn(ask("t5", created=5.0), "t4", began.created)
+    assert [turn.id for turn in state.turns("c")] == ["t4"]
 
 
 def test_a_deleted_conversation_takes_its_turns_along(state: State) -> None:

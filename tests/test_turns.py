@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 import time
 import uuid
@@ -284,6 +286,44 @@ def test_an_answer_that_is_cut_off_says_so(engine: Engine, script: Script) -> No
     script.replies = [stream(SAYS, reason="length")]
     events, _ = ask(engine, ASK)
     assert "limit of length" in events[-1].data["notice"]
+    assert events[-1].data["tokens"]["estimated"] is False
+
+
+def test_an_answer_that_is_cut_off_uncounted_has_an_estimate(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [stream(SAYS, reason="length", usage=None)]
+    events, _ = ask(engine, ASK)
+    tokens = events[-1].data["tokens"]
+    assert tokens["estimated"] is True and tokens["prompt"] > 300 and tokens["completion"] > 5
+    assert "limit of length" in events[-1].data["notice"]
+
+
+def test_a_chunk_named_by_number_is_cited_by_the_lines_that_were_sent(
+    engine: Engine, script: Script, talk: str
+) -> None:
+    script.replies = [stream(["It ends [Chu", "nk 1]", " and not (Chunk 99). See [Chunk 1]"])]
+    events, text = ask(engine, ASK, conversation=talk)
+    chunk = engine.chat.context(events[-1].data["turn"]).chunks[0]
+    place = f"[{chunk.path}:{chunk.start_line}-{chunk.end_line}]"
+    assert text == f"It ends {place} and not (Chunk 99). See {place}"
+    (citation,) = events[-1].data["citations"]
+    assert citation["verified"] and citation["path"] == chunk.path
+    # A later block numbers other chunks: the history says which one was meant.
+    ask(engine, "@codebase show warehouse_part_2", conversation=talk)
+    assert place in parts(script.sent[2])[0] and "[Chunk 1]" not in parts(script.sent[2])[0]
+
+
+def test_a_chunk_is_one_of_the_smaller_block_when_that_was_sent(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [context_length(), dropped(["See [Chunk 2] ", "and [Chunk 1]"])]
+    question = "@codebase how does warehouse_part_1 move stock between warehouse parts?"
+    events, text = ask(engine, question)
+    chunks = engine.chat.context(events[-1].data["turn"]).chunks
+    places = [f"[{c.path}:{c.start_line}-{c.end_line}]" for c in chunks]
+    second = places[1] if len(places) > 1 else "[Chunk 2]"
+    assert text == f"See {second} and {places[0]}", "also what waited when it broke off"
 
 
 # No model.
@@ -495,6 +535,7 @@ def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(
     assert "$loudly" in events[-1].data["message"]
     events, _ = ask(engine, ASK, conversation=talk, use_model=False)
     assert events[-1].kind == "done"
+    assert engine.chat.turns(talk) and engine.chat.carries(talk) == 0, "it can still be opened"
 
 
 # Kept turns.
@@ -521,6 +562,65 @@ def test_conversations_are_listed_shown_renamed_and_deleted(engine: Engine, talk
     assert engine.chat.turns(talk) == []
     events, _ = ask(engine, "and what is MONTH?", conversation=talk)
     assert events[0].data["intent"] == "general", "the cached context goes too"
+
+
+@pytest.mark.parametrize("by", ["this server", "another server", "its first turn"])
+@pytest.mark.parametrize("how", ["answered", "stopped", "left"])
+def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
+    places: tuple[Path, Path], engine: Engine, script: Script, talk: str, how: str, by: str
+) -> None:
+    if by != "its first turn":
+        ask(engine, ASK, conversation=talk)
+    script.replies = [stream(["one ", "two ", "three."], delay=0.1)]
+    stopped = threading.Event()
+    events = engine.chat.ask(ASK, conversation=talk, cancelled=stopped.is_set)
+    while next(events).kind != "token":
+        pass
+    deleting = engine_at(places, script) if by == "another server" else engine
+    deleting.chat.delete(talk)
+    if how == "left":
+        events.close()  # type: ignore[attr-defined]
+    elif how == "stopped":
+        stopped.set()
+    rest = list(events)
+    assert talk not in [one.id for one in engine.chat.conversations()]
+    assert engine.chat.turns(talk) == []
+    assert engine.chat.carries(talk) == engine.chat.carries("never-used")
+    assert [one.kind for one in rest][-1:] == {
+        "answered": ["done"], "stopped": ["stopped"], "left": []
+    }[how]  # fmt: skip
+    for last in rest[-1:]:
+        with pytest.raises(NotFoundError):
+            engine.chat.context(last.data["turn"])
+    with pytest.raises(NotFoundError):
+        deleting.chat.delete(talk)
+    deleting.close()
+    again, _ = ask(engine, ASK, conversation=talk)  # the name itself is free again
+    assert [turn.id for turn in engine.chat.turns(talk)] == [again[-1].data["turn"]]
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["read", "left"])
+def test_an_answer_that_cannot_be_kept_is_given_all_the_same(
+    places: tuple[Path, Path], engine: Engine, talk: str, leaves: bool
+) -> None:
+    with contextlib.closing(sqlite3.connect(State(places[0]).path)) as disk:
+        disk.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON turn "
+            "BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+        )
+        try:
+            events = engine.chat.ask(ASK, conversation=talk)
+            if leaves:
+                assert any(event.kind == "token" for event in events)
+                events.close()  # type: ignore[attr-defined]
+                return
+            *rest, last = events
+        finally:
+            disk.execute("DROP TRIGGER full")
+    assert "".join(e.data["text"] for e in rest if e.kind == "token") == "".join(SAYS)
+    assert last.kind == "done" and "could not be kept" in last.data["notice"]
+    assert "disk is full" in last.data["notice"]
+    assert engine.chat.turns(talk) == []
 
 
 def test_what_is_no_conversation_can_be_neither_shown_renamed_nor_deleted(
@@ -585,8 +685,12 @@ def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine, talk: str)
 
     details = {"finished": True, "generator": "extractive", "citations": [], "coverage": "all"}
     old = Turn("old" + talk, talk, "@codebase x?", "Text.", "", details, 5.0)
+    old = replace(old, repository=engine.location.id)
     state = State(engine.settings.data_dir)
     state.save_turn(old)
+    (shown,) = engine.chat.turns(talk)
+    assert (shown.question, shown.answer, shown.tagged) == ("x?", "Text.", True)
+    assert (shown.model, shown.mode, shown.tokens["prompt"]) == ("", "", 0)
     assert engine.chat.context(old.id).text == ""
     assert engine.chat.sent(old.id).messages == ()
 

@@ -541,3 +541,23 @@ def test_a_damaged_secret_key_is_replaced(data_dir: Path) -> None:
     data_dir.mkdir()
     (data_dir / "secret_key").write_bytes(b"short")
     assert len(security.secret_key(data_dir)) == 32
+
+
+def test_the_log_says_where_something_failed_and_nothing_of_what_was_asked(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> Iterator[Event]:
+        yield Event("token", {"text": "so far"})
+        try:
+            raise KeyError("wom" + "bats")  # the line of the code itself may be logged
+        except KeyError as error:
+            raise ValueError("quok" + "kas") from error
+
+    stream = b"".join(encode(broken())).decode()
+    assert stream.count("\n3:") == 1 and stream.endswith('d:{"finishReason":"error"}\n')
+    app = create_app(settings)
+    app.add_url_rule("/broken", view_func=lambda: next(iter([*broken()])))
+    assert error_of(app.test_client().get("/broken"), 500)["code"] == "internal"
+    assert caplog.text.count("failed: ValueError\n") == caplog.text.count("\nKeyError\n") == 2
+    assert "test_web.py" in caplog.text
+    assert "wombats" not in caplog.text and "quokkas" not in caplog.text

@@ -186,14 +186,15 @@ def test_the_front_door_indexes_serves_and_ends_cleanly(
     with bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "app.py", repository, "--port", str(port), "--model", "ollama/m"],
-        cwd=ROOT, env={**os.environ, "CODEQA_WORKERS": "1"}, text=True,
+        [sys.executable, "app.py", repository, "--port", str(port), "--model", "openai/m"],
+        cwd=ROOT, env={**os.environ, "CODEQA_WORKERS": "1",
+                       "CODEQA_MODEL_URL": "http://models.example:8000/v1"}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
         assert server.stdout is not None and server.stderr is not None
         assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
-        assert server.stdout.readline() == "Questions go to ollama/m at 127.0.0.1.\n"
+        assert server.stdout.readline() == "Questions go to openai/m at models.example.\n"
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("GET", "/ready")
         assert connection.getresponse().status == 200
@@ -205,12 +206,21 @@ def test_the_front_door_indexes_serves_and_ends_cleanly(
     finally:
         server.kill()
         server.communicate()
-    script = """import app
+
+
+def test_generate_context_gives_the_block_of_the_repository_used_last(
+    tmp_path: Path, write_files: Callable[..., Path], run_python: Callable[..., Any]
+) -> None:
+    repository = write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"})
+    script = """import app, sys
+from create_tables import create_tables
+create_tables(sys.argv[1])
+print(app.generate_context("the total of a cart"))
 for rerank in (False, "false", "1"):
     print(app.generate_context("the total of a cart", rerank=rerank))"""
-    done = run_python("-c", script)
-    assert done.stdout.startswith("[CONTEXT]\n"), done.stderr
-    assert done.stdout.count("Path: cart.py") == 3
+    done = run_python("-c", script, repository)
+    assert done.stdout.partition("[CONTEXT]\n")[1], done.stderr
+    assert done.stdout.count("Path: cart.py") == 4
 
 
 STREAMING = """

@@ -264,6 +264,22 @@ def test_the_folder_that_holds_the_keys_cannot_be_opened(
     assert len(client.get("/api/repos").json["repositories"]) == 1
 
 
+@pytest.mark.parametrize("path", ["~", "\x00", "{other}", "{shop}/..", "/", "relative"])
+def test_only_the_owner_of_a_shared_server_opens_what_is_not_indexed_yet(
+    make_client: Client, shop: Path, tmp_path: Path, path: str
+) -> None:
+    client = make_client(token=SecretStr("anna,bela"))
+    bela = {"headers": {"Authorization": "Bearer bela"}}
+    (tmp_path / "private.py").write_text("def hidden():\n    return 1\n", encoding="utf-8")
+    path = path.format(other=tmp_path, shop=shop)
+    refused = client.post("/api/repos", json={"path": path}, **bela)
+    assert refused.status_code == 403, refused.text
+    assert client.post("/api/repos", json={"path": str(shop)}, **bela).status_code == 202
+    anna = {"headers": {"Authorization": "Bearer anna"}}
+    if path == str(tmp_path):
+        assert client.post("/api/repos", json={"path": path}, **anna).status_code == 202
+
+
 def test_a_provider_without_its_key_is_not_chosen(make_client: Client) -> None:
     client = make_client()
     refused = client.post("/api/models", json={"provider": "groq"})
@@ -354,6 +370,26 @@ def test_a_rate_limit_is_explained_with_the_time_to_wait(make_client: Client) ->
         choose(client, server.base_url)
         _, failed = ask(client, QUESTION)
     assert failed["error"]["message"] and failed["error"]["hint"] and failed["turn"]
+
+
+def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_conversation(
+    make_client: Client, shop: Path
+) -> None:
+    client = make_client()
+    file = shop / "store" / "basket.py"
+    text = file.read_text(encoding="utf-8")
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        ask(client, QUESTION, conversation="grown")
+        file.write_text(text + "# more\n" * 200_000, encoding="utf-8")  # above the limit
+        try:
+            _, done = ask(client, QUESTION, conversation="grown")
+            opened = client.get("/api/conversations/grown")
+        finally:
+            file.write_text(text, encoding="utf-8")
+    assert [one["verified"] for one in done["citations"]] == [False, False]
+    assert opened.status_code == 200, opened.text
+    assert [turn["answer"] for turn in opened.json["turns"]] == ["".join(ANSWER)] * 2
 
 
 # Over a real connection

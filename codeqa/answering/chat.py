@@ -15,14 +15,15 @@ from codeqa.answering.mode import read_mode
 from codeqa.answering.model_answer import ModelAnswer
 from codeqa.answering.turns import Draft
 from codeqa.cache import Cache
-from codeqa.errors import CodeQAError, SettingsError, UsageError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm import Cancelled, Model, never
 from codeqa.parsing.secrets import mask_secrets
-from codeqa.retrieval import parse_query, strip_tag
+from codeqa.retrieval import parse_query
 from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.store import Tables
+from codeqa.tag import strip_tag
 from codeqa.tokens import well_formed
 from codeqa.types import ContextBlock, Event
 
@@ -30,6 +31,12 @@ TAGGED = 1.0
 """Confidence of the intent when `@codebase` decides it."""
 UNTAGGED = 0.5
 """And when only the presence of an earlier context does."""
+
+NEED_A_MODEL = ("review", "plan", "change")
+QUOTED_ONLY = (
+    "To review, plan or change something takes a language model: this quotes the code that was "
+    "found for it."
+)
 
 
 class Chat(Conversations):
@@ -85,16 +92,22 @@ class Chat(Conversations):
             mode, text = read_mode(strip_tag(asked), mode)
             if not text:
                 raise UsageError("The question is empty.", "Type a question.")
+            conversation = well_formed(conversation)
             draft = Draft(
                 question=asked,
                 text=text,
                 mode=mode,
                 user=user,
-                conversation=well_formed(conversation),
+                conversation=conversation,
                 repository=self._repository,
                 replaces=well_formed(replaces),
+                continues=self._created(conversation, user),
             )
-            yield from self._turn(draft, rerank, use_model, cancelled or never)
+            self._drafts[draft.id] = draft
+            try:
+                yield from self._turn(draft, rerank, use_model, cancelled or never)
+            finally:
+                del self._drafts[draft.id]
         except CodeQAError as error:
             yield Event("error", error.as_data())
 
@@ -103,6 +116,8 @@ class Chat(Conversations):
     ) -> Iterator[Event]:
         generator = self._writer(use_model)
         draft.generator = generator.name
+        if generator.name == Extractive.name and draft.mode in NEED_A_MODEL:
+            draft.notices.append(QUOTED_ONLY)
         if draft.tagged:
             draft.intent, draft.confidence = "knowledge_base", TAGGED
             yield Event("classified", draft.classification())
@@ -161,6 +176,7 @@ class Chat(Conversations):
         self, draft: Draft, asked: Asked, generator: Generator, stop: Cancelled
     ) -> Iterator[Event]:
         """Generate, piece by piece; the turn is kept however this ends."""
+        kept = False
         try:
             if not stop():
                 yield Event("generating")
@@ -177,22 +193,20 @@ class Chat(Conversations):
             with suppress(CodeQAError):  # the index may be gone by now
                 spans = _spans(draft, asked)
                 draft.citations = verify_all("".join(draft.answer), spans, self._line_count)
-            self._keep(draft)
+            kept = self._keep(draft)
         if draft.error:
             yield Event("error", {**draft.error, "turn": draft.id})
         elif not draft.finished:
             yield Event("stopped", {"turn": draft.id})
         else:
-            if draft.block is not asked.block:  # this much is what the model can read
+            if kept and draft.block is not asked.block:  # this much is what the model can read
                 self._memory.keep(draft.user, draft.conversation, draft.block)
             yield Event("done", self._done(draft))
 
     def _done(self, draft: Draft) -> dict[str, Any]:
         """Data of the `done` event."""
         tags = ["codebase"] if draft.tagged else []
-        carries = 0
-        with suppress(SettingsError):  # a prompt that cannot be used matters only to a model
-            carries = self.carries(draft.conversation, draft.user)
+        carries = self.carries(draft.conversation, draft.user)
         return {**draft.told(), "query_tags": tags, "turn": draft.id, "carries": carries}
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:

@@ -1,4 +1,8 @@
-"""Citations `[path:12-34]` in an answer: found, checked, and handed to the surfaces."""
+"""Citations `[path:12-34]` in an answer: found, checked, and handed to the surfaces.
+
+Models also write a place as code, `path:12-34`. That is a citation when such a file is
+indexed, and any code (`localhost:8080`) when there is none.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
+_PLACE = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
 _FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 
@@ -31,19 +36,32 @@ class Citation:
     end: int
     name: str = ""
     verified: bool = False
+    exists: bool = False
+    """The file has these lines, whether or not they were shown."""
     problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The form in which the last event carries it."""
-        fields = ("path", "start", "end", "name", "verified")
+        fields = ("path", "start", "end", "name", "verified", "exists", "problem")
         return {field: getattr(self, field) for field in fields}
+
+
+def find_places(text: str) -> list[Citation]:
+    """Distinct code spans in the prose of `text` that have the form of a place, in order."""
+    found: dict[Citation, None] = {}
+    for line in _prose_lines(text):
+        for span in _CODE_SPAN.finditer(line):
+            if place := _PLACE.fullmatch(span[0].strip("`").strip()):
+                path, start, end = place.groups()
+                found[Citation(path, int(start), int(end or start))] = None
+    return list(found)
 
 
 def find_citations(text: str) -> list[Citation]:
     """Distinct citations in the prose of `text`, in order; code is no prose."""
     found: dict[Citation, None] = {}
     for line in _prose_lines(text):
-        for path, start, end in _CITATION.findall(line):
+        for path, start, end in _CITATION.findall(_CODE_SPAN.sub(" ", line)):
             found[Citation(path, int(start), int(end or start))] = None
     return list(found)
 
@@ -57,6 +75,7 @@ def verify(
     """
     start, end = citation.start, citation.end
     problem = name = ""
+    exists = False
     if not 1 <= start <= end:
         problem = "these are no lines"
     else:
@@ -67,10 +86,12 @@ def verify(
         elif end > lines:
             problem = f"the file now has {lines} lines"
         elif not inside:
+            exists = True
             problem = "these lines were not part of what was retrieved"
         else:
+            exists = True
             name = min(inside, key=lambda span: span.end - span.start).name
-    return Citation(citation.path, start, end, name, not problem, problem)
+    return Citation(citation.path, start, end, name, not problem, exists, problem)
 
 
 def verify_all(
@@ -85,19 +106,29 @@ def verify_all(
             counts[path] = line_count(path)
         return counts[path]
 
-    return [verify(citation, known, count) for citation in find_citations(text)]
+    places = (place for place in find_places(text) if count(place.path) is not None)
+    found = dict.fromkeys([*find_citations(text), *places])
+    return [verify(citation, known, count) for citation in found]
+
+
+def fence_after(line: str, fence: str) -> str:
+    """The run of marks that opened the fenced block which `line` leaves open, '' for none.
+
+    `fence` is what was open before the line.
+    """
+    found = _FENCE.match(line)
+    if found is None:
+        return fence
+    if not fence:
+        return found[1]
+    closed = found[1].startswith(fence) and not found[2].strip()
+    return "" if closed else fence
 
 
 def _prose_lines(text: str) -> Iterator[str]:
-    """Lines outside fenced blocks, their code spans blanked."""
-    closing = ""
+    """Lines outside fenced blocks."""
+    fence = ""
     for line in text.split("\n"):
-        fence = _FENCE.match(line)
-        if closing:
-            if fence and fence[1].startswith(closing) and not fence[2].strip():
-                closing = ""
-            continue
-        if fence:
-            closing = fence[1]
-            continue
-        yield _CODE_SPAN.sub(" ", line)
+        before, fence = fence, fence_after(line, fence)
+        if not before and not fence:
+            yield line

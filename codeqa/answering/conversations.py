@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from dataclasses import replace
 
 from codeqa.answering.extractive import Extractive
@@ -11,10 +13,10 @@ from codeqa.answering.messages import HISTORY_TURNS, as_sent, build_messages, co
 from codeqa.answering.mode import DEFAULT, read_mode
 from codeqa.answering.turns import Draft, TurnView, block_of, sent_of, view_of
 from codeqa.cache import Cache
-from codeqa.errors import NotFoundError
-from codeqa.retrieval import strip_tag
+from codeqa.errors import NotFoundError, SettingsError, StorageError
 from codeqa.settings import Settings
 from codeqa.state import Conversation, State, Turn
+from codeqa.tag import strip_tag
 from codeqa.tokens import well_formed
 from codeqa.types import ContextBlock
 
@@ -25,6 +27,8 @@ QUOTED = "(Answered without a language model, by quoting the code.)"
 """Stands in the history for an extractive answer: that is text of files, which has no place
 among what the model itself is supposed to have said."""
 
+log = logging.getLogger(__name__)
+
 
 class Conversations:
     """The conversations of each user about one repository; `repository` is its id."""
@@ -34,6 +38,9 @@ class Conversations:
         self._memory = Memory(cache, repository)
         self._settings = settings
         self._repository = repository
+        self._drafts: dict[str, Draft] = {}
+        """Turns in the making by their id; their conversations may not be kept yet."""
+        self._changing = threading.Lock()
 
     def conversations(self, user: str = USER) -> list[Conversation]:
         """Conversations of `user`, the latest first."""
@@ -57,10 +64,20 @@ class Conversations:
         self._state.rename_conversation(found.id, title, user, self._repository)
 
     def delete(self, conversation: str, user: str = USER) -> None:
-        """Delete a conversation with its turns and its cached context. Raises NotFoundError."""
-        found = self.conversation(conversation, user)
-        self._state.delete_conversation(found.id, user, self._repository)
-        self._memory.forget(user, found.id)
+        """Delete a conversation with its turns, those in the making too, and its cached context.
+
+        Raises NotFoundError.
+        """
+        conversation = well_formed(conversation)
+        with self._changing:
+            place = (user, conversation)
+            drafts = [d for d in [*self._drafts.values()] if (d.user, d.conversation) == place]
+            for draft in drafts:
+                draft.deleted = True
+            if not drafts:
+                self.conversation(conversation, user)
+            self._state.delete_conversation(conversation, user, self._repository)
+        self._memory.forget(user, conversation)
 
     def context(self, turn_id: str, user: str = USER) -> ContextBlock:
         """Exactly the context of a turn. Raises NotFoundError."""
@@ -73,12 +90,17 @@ class Conversations:
     def carries(self, conversation: str, user: str = USER) -> int:
         """Tokens, estimated, that a follow-up without `@codebase` sends besides its words.
 
-        Raises SettingsError for a prompt override that cannot be used.
+        0 when a prompt override cannot be used: no model can be asked then, which is said when
+        one is, and what there is can be read all the same.
         """
         block = self._memory.recall(user, well_formed(conversation))
         history = self._history(conversation, user)
         follow_up = Asked("", DEFAULT, block, searched=False, history=history)
-        return count_tokens(as_sent(build_messages(follow_up, self._settings.config_dir)))
+        try:
+            messages = build_messages(follow_up, self._settings.config_dir)
+        except SettingsError:
+            return 0
+        return count_tokens(as_sent(messages))
 
     def _history(self, conversation: str, user: str, before: str = "") -> tuple[Exchange, ...]:
         """The latest answered questions, oldest first; only those before the turn `before`."""
@@ -92,15 +114,37 @@ class Conversations:
                 exchanges.append(Exchange(question, QUOTED if quoted else turn.answer))
         return tuple(exchanges)
 
-    def _keep(self, draft: Draft) -> None:
-        """Keep the turn, in place of the one that it replaces."""
+    def _created(self, conversation: str, user: str) -> float:
+        """When the conversation was created; 0 while there is none."""
+        if not conversation:
+            return 0.0
+        found = self._state.conversation(conversation, user, self._repository)
+        return found.created if found else 0.0
+
+    def _keep(self, draft: Draft) -> bool:
+        """Keep the turn, in place of the one that it replaces.
+
+        False when its conversation was deleted meanwhile: then nothing of it is kept. Where
+        the state cannot be written the answer is as good, and says so.
+        """
         turn = draft.as_turn()
-        if draft.replaces and not turn.answer:
-            earlier = self._state.turn(draft.replaces, draft.user)
-            if earlier is not None and earlier.answer:
-                # Better the answer that there is than none: this one is in no conversation.
-                turn = replace(turn, conversation="")
-        self._state.save_turn(turn, replaces=draft.replaces)
+        try:
+            if draft.replaces and not turn.answer:
+                earlier = self._state.turn(draft.replaces, draft.user)
+                if earlier is not None and earlier.answer:
+                    # Better the answer that there is than none: this one is in no conversation.
+                    turn = replace(turn, conversation="")
+            with self._changing:
+                kept = not draft.deleted and self._state.save_turn(
+                    turn, draft.replaces, draft.continues
+                )
+            if not kept:
+                self._memory.forget(draft.user, draft.conversation)
+            return kept
+        except StorageError as error:
+            log.warning("an answer could not be kept: %s", error)
+            draft.notices.append(f"This answer could not be kept. {error}")
+            return True
 
     def _turns(self, conversation: str, user: str, last: int | None = None) -> list[Turn]:
         if not conversation:

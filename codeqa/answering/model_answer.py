@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from codeqa.answering.chunk_names import ChunkNames
 from codeqa.answering.generator import Asked, Piece, Sent, Used, closed_after
 from codeqa.answering.messages import as_sent, build_messages
 from codeqa.context import pack
@@ -57,6 +58,7 @@ class ModelAnswer:
             notice=notice,
         )
         answered = False
+        names = ChunkNames(asked.block.chunks)
         try:
             reply = self._model.stream(messages, cancelled=asked.cancelled)
             with closed_after(reply) as stream:
@@ -65,12 +67,17 @@ class ModelAnswer:
                         yield Used(piece.prompt_tokens, piece.completion_tokens, piece.cut)
                     else:
                         answered = True
-                        yield piece
-        except ContextLengthError as error:
-            if not answered:
-                raise
-            # Too late to begin anew: the reader already has a part of the answer.
-            raise ModelError(error.message, error.hint) from error
+                        if text := names.feed(piece):
+                            yield text
+        except ModelError as error:
+            if rest := names.close():
+                yield rest
+            if answered and isinstance(error, ContextLengthError):
+                # Too late to begin anew: the reader already has a part of the answer.
+                raise ModelError(error.message, error.hint) from error
+            raise
+        if rest := names.close():
+            yield rest
 
 
 def shrink(asked: Asked) -> Asked | None:

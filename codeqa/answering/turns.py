@@ -14,8 +14,8 @@ from codeqa.answering.messages import count_tokens
 from codeqa.context import notes_of, parse_block, with_notes
 from codeqa.errors import CodeQAError
 from codeqa.llm import estimate_tokens
-from codeqa.retrieval import has_tag, strip_tag
 from codeqa.state import Turn
+from codeqa.tag import has_tag, strip_tag
 from codeqa.tokens import well_formed
 from codeqa.types import Chunk, ContextBlock
 
@@ -36,6 +36,10 @@ class Draft:
     conversation: str
     repository: str
     replaces: str = ""
+    continues: float = 0.0
+    """When the conversation was created, in seconds since the epoch; 0 while there is none."""
+    deleted: bool = False
+    """The conversation was deleted while this turn was in the making."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     intent: str = ""
@@ -85,8 +89,8 @@ class Draft:
 
     def tokens(self) -> Mapping[str, Any]:
         """What the provider counted; an estimate when it did not say or was not heard out."""
-        if self.used:
-            used = self.used
+        used = self.used
+        if used and (used.prompt or used.completion):
             return {"prompt": used.prompt, "completion": used.completion, "estimated": False}
         if not self.sent.messages:
             return NO_TOKENS
@@ -153,7 +157,7 @@ class TurnView:
     finished: bool
     """Neither stopped nor failed."""
     error: Mapping[str, str] | None
-    """`message` and `hint` of what ended it, None when nothing did."""
+    """`message`, `hint` and `code` of what ended it, None when nothing did."""
     generator: str
     """The model's name, or `extractive`."""
     model: str

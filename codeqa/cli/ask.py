@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,12 +12,20 @@ import click
 
 from codeqa.cli.command import MODEL_HELP, REPO_HELP, cli, command
 from codeqa.cli.repository import open_repository
-from codeqa.console import DONE, FAILED, PlainText
-from codeqa.errors import NotFoundError, UsageError, error_from
+from codeqa.console import DONE, FAILED, PlainText, Waiting, visible
+from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.types import Event
 
 USER = "terminal"
 """Whose conversations the terminal's are; the page does not list them."""
+
+FAULT_OF_MODELS = ("model", "context_length", "settings")
+"""Codes of errors that an answer without a model does not meet."""
+
+TOLD = (
+    "mode", "model", "host", "tokens", "generator", "reranker", "notice", "coverage", "citations",
+)  # fmt: skip
+"""What `--json` gives beside the question and the answer."""
 
 
 @command(
@@ -35,9 +44,8 @@ USER = "terminal"
 @click.option("--model", default="", metavar="MODEL", help=MODEL_HELP)
 @click.option("--no-model", is_flag=True, help="Answer from the code alone; nothing is sent.")
 @click.option("--mode", default="", metavar="MODE", help="explain, locate, review, plan or change.")
-@click.option(
-    "--continue", "-c", "go_on", is_flag=True, help="A follow-up: search nothing anew."
-)  # fmt: skip
+@click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: search nothing anew.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def ask_command(
     question: str,
     repo: str | None,
@@ -46,6 +54,7 @@ def ask_command(
     no_model: bool,
     mode: str,
     go_on: bool,
+    as_json: bool,
 ) -> int:
     """Answer QUESTION from the code, with citations of files and lines."""
     from codeqa.engine import MODES, parse_choice
@@ -56,52 +65,94 @@ def ask_command(
         raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
     if mode and mode not in MODES:
         raise UsageError(f"There is no mode {mode}.", f"Choose one: {', '.join(MODES)}.")
-    with open_repository(repo) as engine:
+    waiting = Waiting()
+    waiting.show("Opening the index…")
+    with contextlib.closing(waiting), open_repository(repo) as engine:
         if model:
-            choice = parse_choice(model)
-            engine.models.endpoint(choice)  # says now what is wrong with it
-            engine.models.prefer(choice)
+            engine.models.prefer(parse_choice(model))
+            if choice := engine.models.current():
+                engine.models.endpoint(choice)  # says now what is wrong with it
         # A name per repository: what is cached for a conversation belongs to one of them.
         conversation = f"{USER}-{engine.location.id}"
         if not go_on:  # a new question owes nothing to those before it
             with contextlib.suppress(NotFoundError):
                 engine.chat.delete(conversation, USER)
-        tagged = go_on or "@codebase" in question
         events = engine.chat.ask(
-            question if tagged else f"@codebase {question}",
+            question if go_on else f"@codebase {question}",
             rerank=rerank,
             conversation=conversation,
             user=USER,
             mode=mode,
             use_model=not no_model,
         )
-        return _print_answer(events)
+        current = None if no_model else engine.models.current()
+        events = _watched(events, waiting, str(current or ""))
+        try:
+            return _print_json(question, events) if as_json else _print_answer(events)
+        except KeyboardInterrupt:
+            waiting.close()
+            click.echo()
+            click.echo("Stopped; what was answered so far is kept for --continue.", err=True)
+            return FAILED
+
+
+def _watched(events: Iterator[Event], waiting: Waiting, model: str) -> Iterator[Event]:
+    """The events; what is going on meanwhile is shown, and errors are raised."""
+    for event in events:
+        if event.kind == "classified":
+            waiting.show("Searching the code…")
+        elif event.kind == "generating":
+            waiting.show(f"Waiting for {model}…" if model else "Putting the answer together…")
+        else:
+            waiting.close()
+        if event.kind == "error":
+            error = error_from(event.data)
+            if model and error.code in FAULT_OF_MODELS:
+                error.hint = f"{error.hint} Or ask with --no-model.".strip()
+            raise error
+        yield event
+
+
+def _print_json(question: str, events: Iterator[Event]) -> int:
+    """Print one object when the answer is complete."""
+    answer, done = "", None
+    for event in events:
+        if event.kind == "token":
+            answer += str(event.data["text"])
+        elif event.kind == "done":
+            done = event.data
+    if done is None:
+        return FAILED
+    document = {"question": question, "answer": answer, **{name: done.get(name) for name in TOLD}}
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    return DONE
 
 
 def _print_answer(events: Iterator[Event]) -> int:
     """Print the answer as it comes; notes go to stderr, so that a pipe gets the answer only."""
     text = ""
     plain = PlainText() if sys.stdout.isatty() else None
-    for event in events:
-        if event.kind == "token":
-            # Blank lines wait for what follows them: the last ones separate nothing.
-            shown = len(text.rstrip("\n"))
-            text += event.data["text"]
-            new = text[shown : len(text.rstrip("\n"))]
-            click.echo(plain.feed(new) if plain else new, nl=False)
-            sys.stdout.flush()
-        elif event.kind == "error":
-            if text:
+    try:
+        for event in events:
+            if event.kind == "token":
+                # Blank lines wait for what follows them: the last ones separate nothing.
+                shown = len(text.rstrip("\n"))
+                text += event.data["text"]
+                new = text[shown : len(text.rstrip("\n"))]
+                click.echo(plain.feed(new) if plain else new, nl=False)
+                sys.stdout.flush()
+            elif event.kind == "stopped":
                 click.echo()
-            raise error_from(event.data)
-        elif event.kind == "stopped":
+                return FAILED
+            elif event.kind == "done":
+                click.echo()
+                notes = [*_notes(event.data, text)]
+                if notes:
+                    click.echo("\n" + visible("\n".join(notes)), err=True)
+    except CodeQAError:
+        if text:
             click.echo()
-            return FAILED
-        elif event.kind == "done":
-            click.echo()
-            notes = [*_notes(event.data, text)]
-            if notes:
-                click.echo("\n" + "\n".join(notes), err=True)
+        raise
     return DONE
 
 
@@ -116,6 +167,10 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
         yield f"Model: {model} at {done.get('host')}{_tokens(done.get('tokens') or {})}"
     if notice := done.get("notice"):
         yield str(notice)
+    wrong = [c for c in done.get("citations", ()) if not c["verified"]]
+    if wrong:
+        places = ", ".join(f"{c['path']}:{c['start']}-{c['end']}" for c in wrong)
+        yield f"Not verified, since these lines were not among what was sent: {places}"
 
 
 def _tokens(tokens: Mapping[str, Any]) -> str:

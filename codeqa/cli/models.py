@@ -121,15 +121,14 @@ def _show(found: Models) -> None:
 
 
 def _read_key() -> str:
-    """The key that stands in stdin, or is typed unseen. Raises UsageError when it is none."""
+    """The key that stands in stdin, or is typed unseen. Raises UsageError when there is none."""
     if sys.stdin.isatty():
         key = click.prompt("Key", hide_input=True, err=True)
     else:
         key = sys.stdin.readline()
-    key = key.strip()
-    if not key or not key.isascii() or not key.isprintable():
-        raise UsageError("There is no key on stdin.", "Give it as one line of plain text.")
-    return key
+    if not key.strip():
+        raise UsageError("There is no key on stdin.", "Give it as one line.")
+    return str(key)
 
 
 def _host(found: Models, choice: Choice, key: str = "") -> str:

@@ -10,6 +10,7 @@ from codeqa.console.figures import (
 from codeqa.console.progress import ProgressDisplay, describe_progress
 from codeqa.console.running import BAD_USAGE, DONE, FAILED, front_door, print_error, run_main
 from codeqa.console.text import PlainText, visible
+from codeqa.console.waiting import Waiting
 
 __all__ = [
     "BAD_USAGE",
@@ -17,6 +18,7 @@ __all__ = [
     "FAILED",
     "PlainText",
     "ProgressDisplay",
+    "Waiting",
     "describe_progress",
     "format_pairs",
     "format_table",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from codeqa.errors import UsageError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")
+"""A name or an address; names in other letters than these look like what they are not."""
 WHOLE_PATH = "/chat/completions"
 """What people paste along with the address; the client adds it itself."""
 
@@ -28,13 +31,15 @@ def normal_address(text: str, default_path: str = "") -> str:
         raise _unusable("it is no valid URL") from None
     if parts.scheme not in DEFAULT_PORTS or not host:
         raise _unusable("it does not begin with http:// or https:// and a host")
+    if not HOST.fullmatch(host):
+        raise _unusable("its host is no plain host name (xn--… in other alphabets)")
     if parts.username is not None or parts.password is not None:
         raise _unusable("it carries a user name or password")
     if parts.query or parts.fragment:
         raise _unusable("it carries a query or fragment")
     path = parts.path.rstrip("/").removesuffix(WHOLE_PATH).rstrip("/") or default_path
     shown = f"[{host}]" if ":" in host else host
-    place = f"{shown}:{port}" if port and port != DEFAULT_PORTS[parts.scheme] else shown
+    place = f"{shown}:{port}" if port is not None and port != DEFAULT_PORTS[parts.scheme] else shown
     return f"{parts.scheme}://{place}{path}"
 
 

@@ -33,6 +33,11 @@ def parse_choice(text: str, address: str = "") -> Choice:
     return settled(Choice(name, model, address))
 
 
+def usable(name: str) -> bool:
+    """Whether a model can have this name: a line of text without anything invisible."""
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == " ".join(name.split())
+
+
 def settled(choice: Choice) -> Choice:
     """`choice` in its one spelling: default model filled in, address normal or ''.
 
@@ -40,7 +45,7 @@ def settled(choice: Choice) -> Choice:
     """
     provider = provider_named(choice.provider)
     model = choice.model.strip() or provider.chat_model
-    if len(model) > LONGEST_NAME or not model.isprintable() or model != " ".join(model.split()):
+    if model and not usable(model):
         raise UsageError(
             "The name of the model cannot be used.", "Write it as the provider lists it."
         )

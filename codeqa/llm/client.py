@@ -10,6 +10,7 @@ from types import TracebackType
 from codeqa.llm.background import Background, End, Feed, closed
 from codeqa.llm.connection import Connection
 from codeqa.llm.endpoint import Cancelled, Endpoint, Message, Usage, never
+from codeqa.tokens import well_formed
 
 ASK_SECONDS = 0.05
 """How often `cancelled` is asked while nothing comes."""
@@ -88,7 +89,7 @@ class Model:
         It is streamed as well: so a slow model shows that it lives. Raises ModelError.
         """
         pieces = self.stream(messages, max_tokens=max_tokens, cancelled=cancelled)
-        return "".join(piece for piece in pieces if isinstance(piece, str))
+        return well_formed("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def list_models(self) -> list[str]:
         """Names of the models of this endpoint's server. Raises ModelError."""
@@ -97,9 +98,9 @@ class Model:
         except concurrent.futures.CancelledError:
             raise closed() from None
 
-    def prepare(self) -> None:
+    def prepare(self) -> concurrent.futures.Future[None]:
         """Load the client meanwhile: the first request need not wait for it."""
-        self._background.submit(self._connection.open())
+        return self._background.submit(self._connection.open())
 
     def close(self) -> None:
         """End what runs, close all connections and the thread."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import ModelError
+from codeqa.errors import ModelError, places_of
 from codeqa.llm.background import Feed, closed
+from codeqa.llm.choice import usable
 from codeqa.llm.dialect import Dialect
 from codeqa.llm.endpoint import Endpoint, Message
 from codeqa.llm.estimate import message_text
@@ -63,18 +63,15 @@ class Connection:
         except ModelError as error:
             feed.end(error)
         except Exception as error:
-            # Its words may hold the question: the places in the code say enough.
-            trace = "".join(traceback.format_tb(error.__traceback__))
-            log.error("Unexpected %s while a model was asked:\n%s", type(error).__name__, trace)
-            feed.end(explain_unexpected(error, self._target))
+            feed.end(self._unexpected(error))
 
     async def list_models(self) -> list[str]:
         """Names of the models, as the server gives them. Raises ModelError."""
         import httpx2
         import openai
 
-        client = self._open()
         try:
+            client = self._open()
             async with asyncio.timeout(LIST_SECONDS):
                 headers = listing_headers(self._target)
                 listing = client.models.with_streaming_response.list(extra_headers=headers)
@@ -90,6 +87,8 @@ class Connection:
             raise explain_refusal(self._refusal(error), self._target) from None
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             raise explain_lost(error, self._target, self._timeout) from None
+        except Exception as error:
+            raise self._unexpected(error) from None
         return _model_names(payload, self._target)
 
     async def open(self) -> None:
@@ -150,9 +149,13 @@ class Connection:
         response = error.response
         try:
             body = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             body = response.text
         return read_refusal(error.status_code, body, response.headers)
+
+    def _unexpected(self, error: Exception) -> ModelError:
+        log.error("Unexpected while a model was asked: %s", places_of(error))
+        return explain_unexpected(error, self._target)
 
     def _open(self) -> AsyncOpenAI:
         if self._client is None:
@@ -169,7 +172,7 @@ def _model_names(payload: Any, target: Endpoint) -> list[str]:
     if not isinstance(rows, list):
         raise not_an_api(target)
     names = [row.get("id") or row.get("name") for row in rows if isinstance(row, Mapping)]
-    return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+    return list(dict.fromkeys(name for name in names if isinstance(name, str) and usable(name)))
 
 
 def _wait(failed: int, retry_after: float | None) -> float:

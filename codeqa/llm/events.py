@@ -14,6 +14,8 @@ from codeqa.llm.endpoint import Usage
 
 LONGEST_EVENT = 4_000_000
 """Bytes of one event; a sane one has hundreds, and a stream without line ends has no limit."""
+LONGEST_LEAD = 1_000
+"""Characters of white space in front of a `<think>`."""
 OPENED, CLOSED = "<think>", "</think>"
 
 
@@ -62,7 +64,7 @@ class Events:
         if name == b"data":
             value = value.removeprefix(b" ")
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(value) + 1  # empty ones, too, take room
 
 
 def _line_end(buffer: bytearray, begin: int) -> tuple[int, int] | None:
@@ -87,6 +89,11 @@ class Thinking:
         """Whether there was any."""
         return self._state in ("inside", "after", "passed")
 
+    @property
+    def inside(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self._state == "inside"
+
     def feed(self, piece: str) -> str:
         """The part of what has come that belongs to the answer."""
         if self._state in ("plain", "passed"):
@@ -96,7 +103,7 @@ class Thinking:
             begin = self._held.lstrip()
             if begin.startswith(OPENED):
                 self._state, self._held = "inside", begin.removeprefix(OPENED)
-            elif not OPENED.startswith(begin):
+            elif not OPENED.startswith(begin) or len(self._held) > LONGEST_LEAD:
                 self._state = "plain"
                 return self._release()
         if self._state == "inside":
@@ -105,9 +112,11 @@ class Thinking:
                 self._state, self._held = "after", after
             else:
                 self._held = self._held[-len(CLOSED) + 1 :]
-        if self._state == "after" and self._held.strip():
-            self._state = "passed"
-            return self._release().lstrip()
+        if self._state == "after":
+            self._held = self._held.lstrip()
+            if self._held:
+                self._state = "passed"
+                return self._release()
         return ""
 
     def close(self) -> str:
@@ -127,6 +136,8 @@ class Answer:
         self.reason = ""
         self.error: Any = None
         self.reasoned = False
+        self.length = 0
+        """Characters of the answer, what is held back included."""
         self.understood = 0
         """Events that were read; 0 at the end means that this was no chat API."""
         self._tokens: tuple[int, int] | None = None
@@ -148,7 +159,7 @@ class Answer:
         """The text that an event adds; '' for none, and for events that cannot be read."""
         try:
             event = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):  # or brackets within brackets, thousands deep
             return ""
         if not isinstance(event, Mapping):
             return ""
@@ -158,7 +169,11 @@ class Answer:
             return ""
         text = self._take_choice(event)
         self._take_usage(event)
-        return self._thinking.feed(text) if text else ""
+        if not text:
+            return ""
+        if not self._thinking.inside:
+            self.length += len(text)
+        return self._thinking.feed(text)
 
     def close(self) -> str:
         """Text that was held back until the end."""

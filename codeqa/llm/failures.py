@@ -18,6 +18,8 @@ QUOTED_CHARACTERS = 160
 """Of a provider's own words, where ours say too little."""
 ECHO_CHARACTERS = 16
 """A run of this many characters that was also sent is the question or code, and not quoted."""
+KEY_CHARACTERS = 8
+"""Nor is what holds so much of the key: some repeat it in part, with asterisks for the rest."""
 
 _ABOUT_MODEL = re.compile(r"\bmodels?\b|model_not_found", re.IGNORECASE)
 _BAD_KEY = re.compile(r"api.?key|authentication|unauthori[sz]ed", re.IGNORECASE)
@@ -84,8 +86,8 @@ def explain_lost(
 ) -> ModelError:
     """The sentence for a connection that was not made or did not last."""
     host = target.host
-    names = {type(one).__name__ for one in _causes(error)}
     causes = tuple(_causes(error))
+    names = {type(one).__name__ for one in causes}
     if begun:
         why = (
             f"it stayed silent for {timeout:g} seconds"
@@ -171,13 +173,12 @@ def explain_unexpected(error: BaseException, target: Endpoint) -> ModelError:
 
 
 def _key_refused(target: Endpoint) -> ModelError:
-    variable = f" or {target.key_variable}" if target.key_variable else ""
     if not target.key:
-        return ModelError(
-            f"{target.host} asks for a key.", f"Enter one for this address{variable}."
-        )
+        set_one = f", or set {target.key_variable}" if target.key_variable else ""
+        return ModelError(f"{target.host} asks for a key.", f"Enter one for this address{set_one}.")
+    exported = f", or {target.key_variable}" if target.key_variable else ""
     return ModelError(
-        f"{target.host} refused the key.", f"Check the key that you entered{variable}."
+        f"{target.host} refused the key.", f"Check the key that you entered{exported}."
     )
 
 
@@ -223,10 +224,15 @@ def _spoken(seconds: float) -> str:
 
 
 def _quoted(text: str, key: str, sent: str) -> str:
-    """A short, single-line part of a provider's words, '' when it repeats what was sent."""
+    """A short, single-line part of a provider's words, '' when it repeats what was sent.
+
+    Nothing of the key is quoted either.
+    """
     if not text or "<html" in text.lower() or "<!doctype" in text.lower():
         return ""
-    if key:
+    if any(key[at : at + KEY_CHARACTERS] in text for at in range(len(key) - KEY_CHARACTERS + 1)):
+        return ""
+    if key:  # a shorter one
         text = text.replace(key, "…")
     text = _LIKE_A_KEY.sub("…", "".join(c if c.isprintable() else " " for c in text))
     text = " ".join(text.split())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from codeqa.llm.address import is_loopback
 from codeqa.llm.endpoint import Endpoint
@@ -20,12 +22,17 @@ _SENT_HEADERS = frozenset(
 it is read as it comes. The client would add the operating system, its own version and whatever
 OPENAI_CUSTOM_HEADERS and OPENAI_ORG_ID hold, to any host."""
 
+REFUSAL_BYTES = 64_000
+REFUSAL_SECONDS = 5.0
+"""Of a refusal's body, which the client would read to its end, if it ever comes to one."""
+
 
 def open_client(target: Endpoint, timeout: float) -> AsyncOpenAI:
     """A client for `target` that gives up after `timeout` silent seconds and never tries again.
 
     Its key is set by the hook alone, so that none is sent where there is none.
     """
+    import httpx2
     import openai  # late: takes half a second
 
     async def only_what_is_needed(request: httpx2.Request) -> None:
@@ -33,8 +40,18 @@ def open_client(target: Endpoint, timeout: float) -> AsyncOpenAI:
             if name.lower() not in _SENT_HEADERS:
                 del request.headers[name]
         request.headers["user-agent"] = "codeqa"
+        request.headers["accept-encoding"] = "identity"
         if target.key and "x-api-key" not in request.headers:
             request.headers["authorization"] = f"Bearer {target.key}"
+
+    async def only_a_part_of_a_refusal(response: httpx2.Response) -> None:
+        if response.is_success:
+            return
+        body = await _beginning(response.stream)
+        if response.headers.pop("content-encoding", "identity") != "identity":
+            body = b""  # nobody asked for that, and a few bytes may stand for gigabytes
+        response.stream = httpx2.ByteStream(body)
+        response.encoding = "utf-8"
 
     return openai.AsyncOpenAI(
         api_key="set by the hook",
@@ -42,7 +59,10 @@ def open_client(target: Endpoint, timeout: float) -> AsyncOpenAI:
         max_retries=0,
         http_client=openai.DefaultAsyncHttpxClient(
             timeout=openai.Timeout(timeout, connect=CONNECT_SECONDS),
-            event_hooks={"request": [only_what_is_needed]},
+            event_hooks={
+                "request": [only_what_is_needed],
+                "response": [only_a_part_of_a_refusal],
+            },
             # Another host would get texts that were meant for this one.
             follow_redirects=False,
             # A proxy for the network has no way to a server on this machine.
@@ -50,6 +70,19 @@ def open_client(target: Endpoint, timeout: float) -> AsyncOpenAI:
             verify=target.base_url.startswith("https:"),
         ),
     )
+
+
+async def _beginning(stream: Any) -> bytes:
+    """What comes of `stream` within both limits; then it is closed."""
+    data = bytearray()
+    with suppress(Exception):  # a body that breaks off is a refusal all the same
+        async with asyncio.timeout(REFUSAL_SECONDS):
+            async for portion in stream:
+                data += portion[: REFUSAL_BYTES - len(data)]
+                if len(data) >= REFUSAL_BYTES:
+                    break
+    await stream.aclose()
+    return bytes(data)
 
 
 def listing_headers(target: Endpoint) -> dict[str, str]:

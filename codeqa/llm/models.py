@@ -6,8 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import wait
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from codeqa.errors import ModelError, SettingsError, UsageError
@@ -31,6 +33,10 @@ TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"
 TEST_TOKENS = 1_000
 """Enough for a model that reasons before it says its one word."""
 TEST_CHARACTERS = 200
+TEST_SECONDS = 10.0
+TEST_SILENCE = 60
+"""Seconds without a word in a test; a large model that is loaded first takes about half."""
+"""For an answer of one word, besides the silence that a model is allowed."""
 
 KeyState = Literal["stored", "exported", "missing", "unneeded"]
 
@@ -57,7 +63,7 @@ class Models:
         self._said = False
 
     def current(self) -> Choice | None:
-        """The choice in force, None for no model. Raises UsageError for an impossible setting."""
+        """The choice in force, None for no model. Raises SettingsError for an unfit setting."""
         return self._in_force()[0]
 
     def source(self) -> Literal["page", "setting", ""]:
@@ -88,6 +94,8 @@ class Models:
         place = ""
         if choice is not None:
             choice = settled(choice)
+            if choice.provider == CUSTOM.name:
+                choice = replace(choice, address=self.address(choice))
             self.endpoint(choice, key)
             place = location(self.address(choice))
             pick = replace(
@@ -129,8 +137,12 @@ class Models:
         provider = provider_named(choice.provider)
         if not choice.address and provider.name == "openai" and self._settings.openai_base_url:
             return normal_address(self._settings.openai_base_url)
-        if not choice.address and provider.name == CUSTOM.name and self._settings.model_url:
-            return normal_address(self._settings.model_url)
+        if not choice.address and provider.name == CUSTOM.name:
+            if self._settings.model_url:
+                return normal_address(self._settings.model_url)
+            pick = self._kept().pick
+            if pick is not None and pick.provider == CUSTOM.name and pick.address:
+                return normal_address(pick.address)  # another model at the address picked before
         return own_address(choice, provider)
 
     def endpoint(self, choice: Choice, key: str = "") -> Endpoint:
@@ -193,16 +205,24 @@ class Models:
             target = replace(target, model=self._first_model(target))
         said = ""
         first = 0.0
-        with closing(Model(target, self._settings.model_timeout)) as model:
-            model.prepare()
+        silence = min(self._settings.model_timeout, TEST_SILENCE)
+        with closing(Model(target, silence)) as model:
+            wait([model.prepare()])  # loading the client is no part of the time
             began = time.monotonic()
-            for piece in model.stream(TEST_MESSAGES, max_tokens=TEST_TOKENS):
+            # Signs of life alone would keep it waiting, and whoever asked for the test, for ever.
+            until = began + silence + TEST_SECONDS
+            overdue = partial(_passed, until)
+            for piece in model.stream(TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=overdue):
                 if isinstance(piece, Usage):
                     continue
                 first = first or time.monotonic() - began
                 said += piece
                 if len(said) > TEST_CHARACTERS:
                     break
+        if not said:
+            raise ModelError(
+                f"{target.host} gave no answer in time.", "Try again, or choose another model."
+            )
         return Tested(round(first * 1000), target.model, said[:TEST_CHARACTERS].strip())
 
     def running_locally(self, providers: Sequence[Provider] = PROVIDERS) -> list[LocalServer]:
@@ -232,7 +252,11 @@ class Models:
 
     def _configured(self) -> Choice | None:
         text = self._settings.model.strip()
-        return parse_choice(text, self._settings.model_url) if text else None
+        try:
+            return parse_choice(text, self._settings.model_url) if text else None
+        except UsageError as error:  # whoever reads it may have typed nothing
+            problem = f"CODEQA_MODEL cannot be used: {error.message}"
+            raise SettingsError(problem, error.hint) from None
 
     def _setting(self) -> str:
         """What a pick takes the place of; a change in either part ends it."""
@@ -259,3 +283,7 @@ class Models:
             raise ModelError(f"{target.host} has no model that chats.", hint)
         self._first[target.base_url] = (time.monotonic(), names[0])
         return names[0]
+
+
+def _passed(moment: float) -> bool:
+    return time.monotonic() > moment

@@ -20,6 +20,8 @@ DRAIN_SECONDS = 0.25
 """For the end of a complete answer, so that its connection can be used again."""
 LARGEST_REPLY = 8_000_000
 """Bytes of a reply that does not stream."""
+LONGEST_ANSWER = 1_000_000
+"""Characters; the longest that models allow have half as many. Some never stop of themselves."""
 
 
 class RefusedError(Exception):
@@ -42,7 +44,7 @@ async def receive(response: httpx2.Response, target: Endpoint, feed: Feed) -> No
         raise not_an_api(target)
     if "json" in kind and "event-stream" not in kind:  # a server that does not stream
         payload = await read_json(response)
-        await _take(answer, json.dumps(payload).encode(), feed)
+        await _take(answer, json.dumps(payload).encode(), target, feed)
         await _complete(answer, target, feed, ended=True)
         return
     events = Events()
@@ -53,14 +55,14 @@ async def receive(response: httpx2.Response, target: Endpoint, feed: Feed) -> No
             for data in events.feed(portion):
                 ended = ended or data.strip() == b"[DONE]"
                 if not ended:
-                    await _take(answer, data, feed)
+                    await _take(answer, data, target, feed)
             if ended:
                 break
         else:
             for data in events.close():
                 ended = data.strip() == b"[DONE]"
                 if not ended:
-                    await _take(answer, data, feed)
+                    await _take(answer, data, target, feed)
     except EventTooLongError:
         raise ModelError(
             f"{target.host} sent an answer that cannot be read.", "Ask again."
@@ -82,16 +84,22 @@ async def read_json(response: httpx2.Response) -> Any:
             return None
     try:
         return json.loads(bytes(data))
-    except ValueError:
+    except (ValueError, RecursionError):  # brackets within brackets, thousands deep
         return None
 
 
-async def _take(answer: Answer, data: bytes, feed: Feed) -> None:
+async def _take(answer: Answer, data: bytes, target: Endpoint, feed: Feed) -> None:
     text = answer.take(data)
     if answer.error is not None:
         raise RefusedError(read_refusal(0, answer.error))
     if text:
         await feed.put(text)
+    if answer.length > LONGEST_ANSWER:
+        raise ModelError(
+            f"The answer from {target.host} broke off: it is longer than {LONGEST_ANSWER:,} "
+            "characters.",
+            "Ask for less at once, or choose another model.",
+        )
 
 
 async def _complete(answer: Answer, target: Endpoint, feed: Feed, ended: bool) -> None:

@@ -57,13 +57,12 @@ class Store:
     def read(self) -> Kept:
         """What is kept; a file that cannot be read counts as empty and is said."""
         try:
-            text = self.path.read_text(encoding="utf-8")
             if os.name == "posix" and self.path.stat().st_mode & 0o077:
                 self.path.chmod(PRIVATE)  # as a restored backup may leave it
-            return _parse(json.loads(text))
+            return _parse(json.loads(self.path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return Kept()
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return Kept(
                 problem=f"{self.path} is damaged or cannot be read, so the model and the keys that "
                 "were kept in it are not used."

@@ -25,6 +25,7 @@ MARKDOWN_CHARACTERS = 400_000
 """What is longer is shown as plain text: parsing stays under a second."""
 
 _CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
+_PLACE = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
 _SCHEMES = {"http", "https", "mailto"}
 _ALIGNMENTS = {"left", "center", "right"}
 _TAGS = {
@@ -52,7 +53,8 @@ def render_markdown(text: str, cite: Cite | None = None) -> str:
     """`text` as sanitised HTML.
 
     Citations `[path:12-34]` outside code become links where `cite` knows the lines, and
-    are marked as unverified where it does not; without `cite` they stay text.
+    are marked as unverified where it does not; a place written as code becomes a link where
+    `cite` knows the lines. Without `cite` both stay as they are.
     """
     text = normal(text)
     if len(text) > MARKDOWN_CHARACTERS:
@@ -132,6 +134,7 @@ def _parser() -> MarkdownIt:
     parser.inline.ruler.before("link", "citation", _citation_rule)
     for name, rule in {
         "citation": _render_citation,
+        "code_inline": _render_code_span,
         "fence": _render_code,
         "code_block": _render_code,
         "image": _render_image,
@@ -163,6 +166,27 @@ def _citation_rule(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _render_code_span(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: MutableMapping[str, Any],
+) -> str:
+    cite = env.get("cite")
+    place = _PLACE.fullmatch(tokens[index].content.strip()) if cite else None
+    if cite and place and not _in_link(tokens, index):
+        path, start, end = place[1], int(place[2]), int(place[3] or place[2])
+        if address := cite(path, start, end):
+            return _link_to(address, path, start, end)
+    return f"<code>{escape(tokens[index].content)}</code>"
+
+
+def _in_link(tokens: Sequence[Token], index: int) -> bool:
+    opened = [token.type for token in tokens[:index] if token.type.startswith("link_")]
+    return bool(opened) and opened[-1] == "link_open"
+
+
 def _render_citation(
     renderer: RendererHTML,
     tokens: Sequence[Token],
@@ -172,18 +196,27 @@ def _render_citation(
 ) -> str:
     path, start, end = (tokens[index].meta[key] for key in ("path", "start", "end"))
     address = env["cite"](path, start, end)
+    if address is not None:
+        return _link_to(address, path, start, end)
+    title = "Not verified: these lines are not in the index"
+    return f'<span class="citation unverified" title="{title}">{_place(path, start, end)}</span>'
+
+
+def _place(path: str, start: int, end: int) -> str:
     lines = f"{start}" if start == end else f"{start}-{end}"
     folder, name = path[: path.rfind("/") + 1], path[path.rfind("/") + 1 :]
     shown = f'<span class="lines">{escape(name)}:{lines}</span>'
     if folder:
         shown = f'<span class="folder">{escape(folder)}</span>{shown}'
-    if address is None:
-        title = "Not verified: these lines are not in the index"
-        return f'<span class="citation unverified" title="{title}">{shown}</span>'
+    return shown
+
+
+def _link_to(address: str, path: str, start: int, end: int) -> str:
     where = f"line {start}" if start == end else f"lines {start} to {end}"
     return (
         f'<a class="citation" href="{escape(address)}" data-path="{escape(path)}" '
-        f'data-start="{start}" data-end="{end}" title="{escape(path)}, {where}">{shown}</a>'
+        f'data-start="{start}" data-end="{end}" title="{escape(path)}, {where}">'
+        f"{_place(path, start, end)}</a>"
     )
 
 

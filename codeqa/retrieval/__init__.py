@@ -3,7 +3,7 @@
 from codeqa.retrieval.channels import QueryEncoder, gather
 from codeqa.retrieval.choice import choose_reranker, reranker_status
 from codeqa.retrieval.forms import form_pattern, variants, written_forms
-from codeqa.retrieval.query import Query, has_tag, parse_query, strip_tag
+from codeqa.retrieval.query import Query, parse_query
 from codeqa.retrieval.ranking import Asked, FileScore, explain, rank, rank_files
 from codeqa.retrieval.rerank import BuiltInReranker, Reranked, Reranker, parse_rerank
 
@@ -19,13 +19,11 @@ __all__ = [
     "explain",
     "form_pattern",
     "gather",
-    "has_tag",
     "parse_query",
     "parse_rerank",
     "rank",
     "rank_files",
     "reranker_status",
-    "strip_tag",
     "variants",
     "written_forms",
 ]

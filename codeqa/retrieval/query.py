@@ -12,6 +12,7 @@ from codeqa.retrieval.vocabulary import (
     QUESTION_WORDS,
     ROLE_OF_WORD,
 )
+from codeqa.tag import strip_tag
 from codeqa.tokens import name_key, search_tokens, split_identifier, well_formed, words
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
 
@@ -22,7 +23,6 @@ MOST_WORDS = 48
 
 _KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
 
-_TAG = re.compile(r"(?<!\w)@codebase\b", re.IGNORECASE)
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
 _PHRASE = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”")
 _FENCED = re.compile(r"`+([^`\n]+)`+")
@@ -68,16 +68,6 @@ class Query:
     @property
     def filtered(self) -> bool:
         return bool(self.languages or self.kinds or self.paths or self.excluded_paths)
-
-
-def has_tag(text: str) -> bool:
-    """Whether `@codebase` stands in `text`."""
-    return _TAG.search(text) is not None
-
-
-def strip_tag(text: str) -> str:
-    """`text` without `@codebase` and the blanks it leaves."""
-    return re.sub(r"[ \t]{2,}", " ", _TAG.sub(" ", text)).strip()
 
 
 def parse_query(

@@ -45,8 +45,8 @@ class Reranker(Protocol):
 
 
 def parse_rerank(value: object) -> bool:
-    """The switch as clients send it: true for True, 'true', 'True', 1 and '1' (S1.20)."""
-    return value is True or (not isinstance(value, bool) and value in ("true", "True", "1", 1))
+    """The switch as clients send it: true for True, 'true', 'True', '1' and so for 1 (S1.20)."""
+    return value in (True, "true", "True", "1")
 
 
 class BuiltInReranker:

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codeqa.tag import strip_tag
 from codeqa.tokens import well_formed
 
 LOCAL_USER = "local"
 TITLE_CHARACTERS = 80
 UNTITLED = "Untitled"
 
-_TAG = re.compile(r"(?<!\w)@codebase\b", re.IGNORECASE)
-"""As `retrieval.has_tag` knows it; a layer above, so a test holds the two together."""
 _NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters, line breaks, and marks that would turn the text around a title."""
 
@@ -64,7 +63,7 @@ def parse_details(text: str) -> dict[str, Any]:
 
 def title_of(text: str) -> str:
     """`text` as a title: without `@codebase`, one line of at most `TITLE_CHARACTERS`."""
-    shown = _NOT_SHOWN.sub(" ", _TAG.sub(" ", well_formed(text)))
+    shown = _NOT_SHOWN.sub(" ", strip_tag(well_formed(text)))
     line = " ".join(shown.split())
     if len(line) <= TITLE_CHARACTERS:
         return line or UNTITLED

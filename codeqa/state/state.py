@@ -66,16 +66,23 @@ class State:
 
     # Conversations and their turns.
 
-    def save_turn(self, turn: Turn, replaces: str = "") -> None:
+    def save_turn(self, turn: Turn, replaces: str = "", continues: float = 0.0) -> bool:
         """Store `turn`, and with its conversation's first one the conversation.
 
         `replaces` is the id of a turn of the same conversation that goes as this one
-        comes. Beyond `TURNS_KEPT` the conversations longest untouched go, whole ones, and
-        only then the oldest turns of this one. Saving a turn twice is harmless.
+        comes. `continues` is when the conversation was created that this turn began in, 0
+        where it had none: one that was deleted meanwhile does not come back, nothing is
+        stored and False returned. Beyond `TURNS_KEPT` the conversations longest untouched
+        go, whole ones, and only then the oldest turns of this one. Saving a turn twice is
+        harmless.
         """
         created = turn.created or time.time()
         group = (turn.user, turn.repository, turn.conversation)
         with self._database.writing() as connection:
+            if continues and turn.conversation:
+                found = _conversation(connection, turn.conversation, turn.user, turn.repository)
+                if found is None or found.created != continues:
+                    return False
             connection.execute(
                 "DELETE FROM turn WHERE id = ? "
                 "AND user = ? AND repository = ? AND conversation = ?",
@@ -103,6 +110,7 @@ class State:
                     (*group, title_of(turn.question), created, created),
                 )
             _limit_turns(connection, turn.id, group)
+        return True
 
     def turn(self, turn_id: str, user: str = LOCAL_USER) -> Turn | None:
         """The stored turn of `user`, or None."""

@@ -11,6 +11,7 @@ from flask import Blueprint, Response, jsonify
 
 from codeqa.render import highlight_lines, sanitise
 from codeqa.types import Chunk
+from codeqa.web.errors import RequestRefusedError
 from codeqa.web.examples import example_questions
 from codeqa.web.requests import argument, engine_of_request, json_body, text_field, workspace
 from codeqa.web.users import member_of_request
@@ -98,8 +99,19 @@ def repositories() -> Response:
 
 @blueprint.post("/api/repos")
 def open_repository() -> tuple[Response, int]:
-    """Open the repository at `path` and index it behind; its status tells how far that is."""
-    engine = workspace().open(Path(text_field(json_body(), "path").strip()))
+    """Open the repository at `path` and index it behind; its status tells how far that is.
+
+    What the server may read is its owner's to show: others open what is indexed already.
+    """
+    from codeqa.engine import list_repositories
+
+    path = Path(text_field(json_body(), "path").strip())
+    known = list_repositories(workspace().settings)
+    if not member_of_request().owner and path not in [location.root for location in known]:
+        raise RequestRefusedError(
+            403, "Only the first token in CODEQA_TOKEN may open a folder that is not indexed yet."
+        )
+    engine = workspace().open(path)
     return jsonify(status_values(engine)), 202
 
 

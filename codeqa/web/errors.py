@@ -7,7 +7,7 @@ import logging
 from flask import Flask, Response, jsonify
 from werkzeug.exceptions import HTTPException
 
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, places_of
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,6 @@ def register(app: Flask) -> None:
 
     @app.errorhandler(Exception)
     def unexpected(error: Exception) -> Response:
-        log.error("a request failed", exc_info=error)
+        log.error("a request failed: %s", places_of(error))
         code, message, hint = HINTS[500]
         return error_response(500, code, message, hint)

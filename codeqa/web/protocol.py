@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, places_of
 from codeqa.render import Cite, render_markdown, split_blocks
 from codeqa.types import Event
 
@@ -123,8 +123,8 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
     except CodeQAError as error:
         ended = "error"
         yield from _error(error.as_data(), renderer is not None)
-    except Exception:
-        log.exception("an answer failed")
+    except Exception as error:
+        log.error("an answer failed: %s", places_of(error))
         ended = "error"
         unexpected = {
             "message": "The answer failed unexpectedly.",

@@ -197,8 +197,9 @@ def _print_model(settings: Settings, choice: Choice | None) -> None:
 
     models = Models(settings)
     try:
-        if choice := choice or models.current():
-            print(f"Questions go to {choice} at {models.endpoint(choice).host}.", flush=True)
+        models.prefer(choice)
+        if used := models.current():
+            print(f"Questions go to {used} at {models.endpoint(used).host}.", flush=True)
     except CodeQAError as error:
         print(f"The language model cannot be asked: {error}", file=sys.stderr)
 

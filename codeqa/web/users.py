@@ -33,7 +33,8 @@ class Member:
     user: str
     """Under which conversations and contexts are kept; nobody else sees them."""
     owner: bool = True
-    """Whether the language model, where everybody's questions go, is this user's to choose."""
+    """Whether it is this user who chooses the language model, where everybody's questions go,
+    and which folders everybody sees."""
     mark: str = field(default="", repr=False)
     """What a session that was let in holds; without its token it is worth nothing."""
 

@@ -1,0 +1,213 @@
+"""Servers that mean harm or are broken: an error in a sentence, soon and in little memory."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from codeqa.errors import ModelError
+from codeqa.llm import Choice, Model, Models
+from codeqa.llm import events as events_module
+from codeqa.llm import http as http_module
+from codeqa.llm import models as models_module
+from codeqa.llm import reply as reply_module
+from codeqa.llm.endpoint import Endpoint
+from codeqa.llm.events import Thinking
+from codeqa.settings import Settings, load_settings
+from tests.openai_server import delta, event, openai_server, stream
+
+MESSAGES = [{"role": "user", "content": "hello"}]
+KEY = "sk-secret-0123456789"
+DEEP = b"[" * 200_000
+SENT_AT_MOST = 20_000_000
+"""Bytes that the system's own buffers may swallow, and some."""
+
+Reply = Callable[[socket.socket], None]
+
+
+def raw(
+    body: bytes, status: str = "200 OK", kind: str = "text/event-stream", **headers: str
+) -> Reply:
+    """A reply of exactly these bytes, ended by closing the connection."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+
+    def send(connection: socket.socket) -> None:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+
+    return send
+
+
+def endless(portion: bytes, delay: float = 0.0, **more: str) -> Reply:
+    """A reply that goes on for as long as anybody listens."""
+
+    def send(connection: socket.socket) -> None:
+        raw(b"", **more)(connection)
+        while True:
+            connection.sendall(portion)
+            time.sleep(delay)
+
+    return send
+
+
+@contextmanager
+def model_at(reply: Reply, sent: list[int] | None = None) -> Iterator[Model]:
+    """The model of a server that answers every request so; `sent` counts its bytes."""
+
+    class Counted(socket.socket):
+        def sendall(self, data: Any, flags: int = 0) -> None:
+            super().sendall(data, flags)
+            if sent is not None:
+                sent.append(len(data))
+
+    def serve(connection: socket.socket) -> None:
+        with Counted(fileno=connection.detach()) as counted, suppress(OSError):
+            counted.settimeout(20)
+            asked = b""
+            while b"\r\n\r\n" not in asked:
+                asked += counted.recv(65_536)
+            reply(counted)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        with Model(Endpoint(address, "m", KEY), timeout=10) as model:
+            yield model
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def both(model: Model) -> list[ModelError]:
+    """How a question and the list of models fail."""
+    errors = []
+    for attempt in (lambda: list(model.stream(MESSAGES)), model.list_models):
+        with pytest.raises(ModelError) as caught:
+            attempt()
+        errors.append(caught.value)
+        assert "unexpectedly" not in caught.value.message
+        assert KEY not in str(caught.value)
+    return errors
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "400 Bad Request"])
+def test_a_refusal_without_an_end_is_read_in_part(status: str) -> None:
+    sent: list[int] = []
+    reply = endless(b"no " * 20_000, status=status, kind="application/json")
+    began = time.monotonic()
+    with model_at(reply, sent) as model:
+        both(model)
+    assert sum(sent) < SENT_AT_MOST
+    assert time.monotonic() - began < 4
+
+
+def test_a_refusal_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "REFUSAL_SECONDS", 0.3)
+    began = time.monotonic()
+    with model_at(endless(b" ", 0.05, status="400 Bad Request")) as model:
+        assert all("status 400" in error.message for error in both(model))
+    assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize("coding", ["gzip", "gzip, gzip"])
+def test_a_compressed_refusal_is_not_unpacked(coding: str) -> None:
+    packed = b"a" * 10_000_000
+    for _ in coding.split():
+        packed = gzip.compress(packed)
+    reply = raw(packed, "400 Bad Request", "application/json", Content_Encoding=coding)
+    with model_at(reply) as model:
+        assert all(error.message.endswith("with status 400.") for error in both(model))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        raw(b"data: " + DEEP + b"\n\n"),
+        raw(DEEP, kind="application/json"),
+        raw(DEEP, "400 Bad Request", "application/json"),
+        raw(b"no", "400 Bad Request", "text/plain; charset=idna"),
+        raw(b"no", "400 Bad Request", "text/plain; charset=nonsense"),
+    ],
+    ids=["deep event", "deep reply", "deep refusal", "impossible charset", "unknown charset"],
+)
+def test_what_nobody_can_read_is_an_error_in_our_words(reply: Reply) -> None:
+    with model_at(reply) as model:
+        both(model)
+
+
+def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reply_module, "LONGEST_ANSWER", 10_000)
+    with (
+        model_at(endless(delta("and so on ") * 10)) as model,
+        pytest.raises(ModelError, match=r"broke off: it is longer than 10,000 characters"),
+    ):
+        list(model.stream(MESSAGES))
+    with openai_server(lambda path, body: stream(["x" * 9_999])) as server:
+        model = Model(Endpoint(server.base_url, "m"))
+        assert model.complete(MESSAGES, 10) == "x" * 9_999
+        model.close()
+
+
+def test_an_event_of_empty_lines_alone_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_module, "LONGEST_EVENT", 100_000)
+    with model_at(endless(b"data:\n" * 1_000)) as model:
+        question, _ = both(model)
+    assert "cannot be read" in question.message
+
+
+def test_white_space_is_held_back_only_for_so_long() -> None:
+    thinking = Thinking()
+    shown = "".join(thinking.feed(" ") for _ in range(3_000))
+    assert len(shown) > 1_000
+    assert thinking.feed("text") == "text"
+    thinking = Thinking()
+    assert thinking.feed(" <think>so</think>") == ""
+    assert [thinking.feed(" \n") for _ in range(3)] == ["", "", ""]
+    assert thinking.feed(" and") + thinking.feed(" on") == "and on"
+
+
+@pytest.fixture
+def settings(data_dir: Any) -> Settings:
+    return load_settings(data=data_dir, model_timeout=1)
+
+
+def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models_module, "TEST_SECONDS", 0.2)
+    with model_at(endless(b": still here\n\n", 0.05)) as model:
+        models = Models(settings)
+        with pytest.raises(ModelError, match="no answer in time"):
+            models.test(Choice("custom", "m", model.endpoint.base_url))
+
+
+def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Settings) -> None:
+    models = Models(settings)
+    with openai_server() as server:
+        server.models = ["\x1b]0;owned\x07", "a\nb", "  ", "x" * 5_000, "\u202elanigiro", "good"]
+        choice = Choice("custom", "", server.base_url)
+        assert models.list_models(choice) == ["good"]
+        model = models.connect(choice)
+        assert model is not None and model.model == "good"
+    models.close()
+
+
+def test_a_flood_without_text_can_be_stopped() -> None:
+    """The loop must come to notice it although there is always more to read."""
+    flood = event({"choices": [{"index": 0, "delta": {"reasoning": "x"}}]}) * 200
+    began = time.monotonic()
+    with model_at(endless(flood)) as model:
+        stopped = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.5)
+        assert list(stopped) == []
+    assert time.monotonic() - began < 4
