@@ -14,8 +14,8 @@ export function addressWith(values) {
   return `${address.pathname}${address.search}`;
 }
 
-/** Goes there as a step that the back button takes back. */
-export const pushAddress = (values) => history.pushState(null, "", addressWith(values));
+/** Goes there as a step that the back button takes back; `state` is what else belongs to it. */
+export const pushAddress = (values, state = null) => history.pushState(state, "", addressWith(values));
 
 /** Corrects the present address. */
-export const replaceAddress = (values) => history.replaceState(null, "", addressWith(values));
+export const replaceAddress = (values, state = history.state) => history.replaceState(state, "", addressWith(values));

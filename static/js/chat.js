@@ -11,6 +11,7 @@ import { failureCard } from "./foot.js";
 import { Models } from "./models.js";
 import { Panel } from "./panel.js";
 import { Scroll } from "./scroll.js";
+import { contextOfStep } from "./sheet.js";
 import { closeSidebar, setUpSidebar } from "./sidebar.js";
 import { Status } from "./status.js";
 import { setUpTheme } from "./theme.js";
@@ -24,7 +25,7 @@ let wanted = 0; // counts openings: a slow one does not overtake a later one
 
 const hooks = {
   changed: onChange,
-  context: (turn, opener) => panel.openContext(turn, opener),
+  context: (turn, opener) => panel.openContext(turn, { opener }),
   edit: (turn) => {
     editing = turn;
     composer.fill(turn.asked, turn.last && !view.running);
@@ -51,7 +52,7 @@ const list = new Conversations(repo, {
   show: (turn) => { closeSidebar(); scroll.show(turn.node); },
   failed: (error) => announce(`${error.message} ${error.hint ?? ""}`),
 });
-const composer = new Composer({ ask: send, stop: () => view?.stop(), changed: estimate });
+const composer = new Composer({ ask: send, stop: () => view?.stop(), switched: onSwitch, changed: estimate });
 const models = new Models(estimate);
 
 function send(asked) {
@@ -71,6 +72,7 @@ function onChange(conversation, { asked, answered }) {
   if (answered) list.refresh();
   if (conversation !== view) return;
   composer.busy = running;
+  composer.follow(view);
   byId("welcome").hidden = true;
   list.show(view);
   showTitle();
@@ -86,8 +88,9 @@ function newConversation() {
 /** Shows a conversation that is at hand. */
 function show(conversation) {
   wanted += 1;
+  if (composer.editing) composer.clear();
   view = conversation;
-  if (composer.replacing) composer.clear();
+  composer.follow(view);
   thread.replaceChildren(view.node);
   byId("welcome").hidden = view.turns.length > 0;
   composer.busy = view.running;
@@ -128,10 +131,10 @@ async function open(id, { push = true } = {}) {
 
 function startOver() {
   closeSidebar();
-  panel.close();
   if (shown("c")) pushAddress({ c: "", file: "", lines: "" });
+  panel.close();
   show(newConversation());
-  composer.reset();
+  composer.clear();
   composer.focus();
 }
 
@@ -139,6 +142,11 @@ function showTitle() {
   const title = view.turns.length ? list.titleOf(view.id) ?? view.title : "";
   document.title = [title, name, "CodeQA"].filter(Boolean).join(" · ");
   byId("topbar-title").textContent = title || name;
+}
+
+/** The user works the switches; those of an earlier question in the field are its own. */
+function onSwitch() {
+  if (view && !composer.editing) view.codebase = composer.codebase;
 }
 
 function estimate() {
@@ -152,7 +160,8 @@ function openFromAddress() {
   else if (!view || view.turns.length) show(newConversation());
   const lines = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(shown("lines"));
   const first = Number(lines?.[1] ?? 0);
-  if (shown("file")) panel.openFile(shown("file"), first, Number(lines?.[2] ?? first), null);
+  if (shown("file")) panel.openFile(shown("file"), first, Number(lines?.[2] ?? first), { step: false });
+  else if (contextOfStep()) panel.openContext(contextOfStep(), { step: false });
   else panel.close();
 }
 
@@ -161,7 +170,7 @@ thread.addEventListener("click", (event) => {
   const link = event.target.closest("[data-path]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  panel.openFile(link.dataset.path, Number(link.dataset.start), Number(link.dataset.end), link);
+  panel.openFile(link.dataset.path, Number(link.dataset.start), Number(link.dataset.end), { opener: link });
 });
 byId("show-skipped").addEventListener("click", (event) => {
   closeSidebar();

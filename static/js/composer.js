@@ -1,6 +1,8 @@
 // The field in which questions are written, its two switches and its one button.
 
 import { byId } from "./dom.js";
+import { keepDraft, readDraft } from "./draft.js";
+import { ModeMenu, missingFrom } from "./modes.js";
 
 export class Composer {
   #form = byId("composer");
@@ -9,22 +11,29 @@ export class Composer {
   #rerank = byId("rerank");
   #send = byId("send");
   #bar = byId("editing");
+  #problem = byId("composer-problem");
+  #modes = new ModeMenu(this.#field, byId("modes"));
+  #placeholder = this.#field.placeholder;
+  #before = null; // the switches, while an earlier question is in the field
   #busy = false;
   #hooks;
 
-  /** `hooks`: `ask({ text, codebase, rerank })`, `stop()`, `changed()` as text or switches do. */
+  /** `hooks`: `ask({ text, codebase, rerank })`, `stop()`, `switched()`, `changed()` text or switch. */
   constructor(hooks) {
     this.#hooks = hooks;
     for (const chip of [this.#codebase, this.#rerank]) {
       chip.addEventListener("click", () => {
         press(chip, !pressed(chip));
+        this.#describe();
+        hooks.switched();
         hooks.changed();
         this.focus();
       });
     }
     this.#field.addEventListener("input", () => this.#fit());
     this.#field.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !this.#bar.hidden) {
+      if (event.defaultPrevented) return; // the list of modes took it
+      if (event.key === "Escape" && this.editing) {
         event.preventDefault();
         this.clear();
       }
@@ -36,17 +45,23 @@ export class Composer {
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (this.#busy) hooks.stop();
-      else if (this.text) hooks.ask({ text: this.text, codebase: this.codebase, rerank: pressed(this.#rerank) });
+      else if (this.text) this.#ask();
     });
     byId("leave-editing").addEventListener("click", () => {
       this.clear();
       this.focus();
     });
+    this.#field.value = readDraft();
     this.#fit();
   }
 
   get text() {
     return this.#field.value.trim();
+  }
+
+  /** Whether an earlier question was put into the field. */
+  get editing() {
+    return this.#before !== null;
   }
 
   /** Whether the question in the field takes the place of the last one. */
@@ -66,11 +81,20 @@ export class Composer {
     this.#fit();
   }
 
+  /** Goes on in a conversation; `grounded` says that code was found in it before. */
+  follow({ codebase, grounded }) {
+    this.#form.classList.toggle("grounded", grounded);
+    if (this.#before) this.#before.codebase = codebase;
+    else press(this.#codebase, codebase);
+    this.#describe();
+    this.#hooks.changed();
+  }
+
   /** Puts a question there, to be changed and sent again; `replacing` says that it is replaced. */
   fill({ text, codebase, rerank }, replacing) {
+    this.#before ??= { codebase: this.codebase, rerank: pressed(this.#rerank) };
     this.#bar.hidden = !replacing;
-    press(this.#codebase, codebase);
-    press(this.#rerank, rerank);
+    this.#switch({ codebase, rerank });
     this.#field.value = text;
     this.#fit();
     this.#field.focus();
@@ -78,15 +102,12 @@ export class Composer {
   }
 
   clear() {
+    if (this.#before) this.#switch(this.#before);
+    this.#before = null;
     this.#bar.hidden = true;
     this.#field.value = "";
+    this.#modes.close();
     this.#fit();
-  }
-
-  /** As at the beginning of a conversation. */
-  reset() {
-    press(this.#codebase, true);
-    this.clear();
   }
 
   focus() {
@@ -94,10 +115,40 @@ export class Composer {
     if (matchMedia("(hover: hover)").matches) this.#field.focus();
   }
 
+  #ask() {
+    const { text, codebase } = this;
+    const missing = missingFrom(text);
+    if (missing) this.#complain(missing);
+    else this.#hooks.ask({ text, codebase, rerank: pressed(this.#rerank) });
+  }
+
+  #complain(words) {
+    this.#problem.textContent = words;
+    this.#problem.hidden = !words;
+    if (words) this.#field.focus();
+  }
+
+  #switch({ codebase, rerank }) {
+    press(this.#codebase, codebase);
+    press(this.#rerank, rerank);
+    this.#describe();
+  }
+
+  /** Says what happens to the next question. */
+  #describe() {
+    const follows = !this.codebase && this.#form.classList.contains("grounded");
+    this.#field.placeholder = follows ? "Follow up on what was found" : this.#placeholder;
+    if (this.codebase) this.#codebase.title = "On: the code is searched for this question";
+    else if (follows) this.#codebase.title = "Off: follow-ups go on from what was found; switch it on to search the code again";
+    else this.#codebase.title = "Off: the code is not searched for this question";
+  }
+
   #fit() {
     this.#field.style.height = "auto";
     this.#field.style.height = `${this.#field.scrollHeight}px`;
     this.#send.disabled = !this.#busy && !this.text;
+    if (this.#problem.textContent) this.#complain("");
+    keepDraft(this.#field.value);
     this.#hooks.changed();
   }
 }

@@ -5,7 +5,9 @@ import { ask, query, request } from "./api.js";
 import { announce, element } from "./dom.js";
 import { Turn } from "./turn.js";
 
-const TAG = /(^|\s)@codebase\b/;
+const TAG = /(?<!\w)@codebase\b/i;
+const LEADING_TAG = /^@codebase\s+(?=\S)/i;
+const CONTEXT_SECONDS = 24 * 3600; // for so long the server keeps what was found
 const LOOKS = 4; // how often a stopped answer is looked for before it counts as not kept
 const PAUSE = 150;
 
@@ -13,6 +15,8 @@ export class Conversation {
   node = element("div", { class: "turns" });
   turns = [];
   carries = 0; // tokens that a follow-up without @codebase would send
+  grounded = false; // code was found in it, which a follow-up goes on from
+  codebase = true; // whether the next question is to be searched for
   #repo;
   #hooks;
   #running = null; // the AbortController of the answer that is being written
@@ -33,6 +37,8 @@ export class Conversation {
     const kept = await request(`/api/conversations/${encodeURIComponent(id)}${query({ repo })}`);
     const conversation = new Conversation(repo, id, hooks, kept.title);
     conversation.carries = kept.carries;
+    conversation.grounded = hasContext(kept.turns);
+    conversation.codebase = !conversation.grounded;
     for (const turn of kept.turns) conversation.#append(Turn.restored(turn, conversation.#turnHooks()));
     return conversation;
   }
@@ -42,8 +48,10 @@ export class Conversation {
   }
 
   /** Asks `{ text, codebase, rerank, withoutModel }`; `instead` is the turn that it replaces. */
-  async ask(asked, instead = null) {
+  async ask(given, instead = null) {
     if (this.#running) return;
+    const tagged = TAG.test(given.text);
+    const asked = tagged ? { ...given, text: given.text.replace(LEADING_TAG, ""), codebase: true } : given;
     const controller = new AbortController();
     this.#running = controller;
     const model = asked.withoutModel ? "" : this.#hooks.model();
@@ -78,6 +86,10 @@ export class Conversation {
     }
     turn.finish(ending);
     this.carries = turn.outcome.carries ?? this.carries;
+    if (turn.foundCode) {
+      this.grounded = true;
+      this.codebase = false; // searched for anew, the few words of a follow-up find little
+    }
     this.#running = null;
     this.#hooks.changed(this, { answered: turn });
   }
@@ -132,6 +144,13 @@ export class Conversation {
     this.turns[this.turns.indexOf(old)] = turn;
     old.node.replaceWith(turn.node);
   }
+}
+
+/** Whether the last search among the kept `turns` found code that the server still has at hand. */
+function hasContext(turns) {
+  const searched = turns.findLast(({ tagged, finished }) => tagged && finished);
+  if (!searched || Date.now() / 1000 - searched.created > CONTEXT_SECONDS) return false;
+  return searched.citations.some(({ verified }) => verified);
 }
 
 export function newId() {

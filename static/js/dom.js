@@ -110,6 +110,14 @@ export function age(seconds) {
   return new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
+/** A time that does not age while it is in view: `at 14:05`, `on 4 Mar 2026 at 14:05`. */
+export function moment(seconds) {
+  const then = new Date(seconds * 1000);
+  const time = then.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  if (then.toDateString() === new Date().toDateString()) return `at ${time}`;
+  return `on ${then.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })} at ${time}`;
+}
+
 /** The directory and the name of `path`. */
 export function splitPath(path) {
   const cut = path.lastIndexOf("/") + 1;

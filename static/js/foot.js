@@ -3,9 +3,10 @@
 import { count, element, icon } from "./dom.js";
 
 /** A line on model, tokens, reranker and coverage; null when there is nothing to tell. */
-export function factsOf({ model, host, tokens, reranker, coverage, mode }, text) {
+export function factsOf({ model, host, tokens, reranker, coverage, mode, failure, stopped }, text) {
   const facts = [];
-  if (model) facts.push(fact("Answered by", `${withoutProvider(model)}${host ? ` · ${host}` : ""}`));
+  const answered = !failure && !(stopped && !text.trim());
+  if (model) facts.push(fact(answered ? "Answered by" : "Asked", `${withoutProvider(model)}${host ? ` · ${host}` : ""}`));
   if (mode && mode !== "explain") facts.push(fact("Mode", mode));
   if (model && tokens?.prompt) facts.push(fact("Tokens", tokensOf(tokens)));
   if (reranker) facts.push(fact("Reranked by", reranker));

@@ -1,231 +1,251 @@
 // The dialog in which a model is chosen, tested and given its key.
 
 import { request } from "./api.js";
-import { Combobox } from "./combobox.js";
-import { hostOf, isLocal, keyHelp, whereOf } from "./destination.js";
-import { announce, byId, count, element, icon } from "./dom.js";
-import { showProviders } from "./providers.js";
+import { announce, byId, count } from "./dom.js";
+import { ModelForm } from "./model_form.js";
+import { chatModels } from "./model_names.js";
+import { radioOf, showProviders } from "./providers.js";
+import { Verdict } from "./verdict.js";
 
 const dialog = byId("models");
-const address = byId("model-address");
-const key = byId("model-key");
-const model = byId("model-name");
-const result = byId("model-result");
+const list = byId("providers");
+const UNDECIDED = null; // nothing is in use, and nothing was chosen yet; "" is to use none
 
 export class ModelDialog {
   #taken; // told of what the server says is in use
-  #suggestions = new Combobox(model, byId("model-options"));
+  #form = new ModelForm((field) => this.#outdate(field));
+  #verdict = new Verdict(byId("model-result"));
   #overview = { current: null, providers: [] };
   #running = new Map(); // provider → { address, models } of servers on this machine
   #listed = new Map(); // provider → names of models that it told
-  #chosen = ""; // name of the provider in the form, "" for none
+  #chosen = UNDECIDED; // name of the provider in the form
   #looking = false;
   #controller = new AbortController();
+  #asking = null; // { id, controller } of a test or a list that is being waited for
 
   constructor(taken) {
     this.#taken = taken;
     byId("models-close").addEventListener("click", () => dialog.close());
     byId("models-back").addEventListener("click", () => {
       dialog.classList.remove("chosen");
-      byId("providers").querySelector("input:checked")?.focus();
+      list.querySelector("input:checked")?.focus();
     });
     byId("model-form").addEventListener("submit", (event) => { event.preventDefault(); this.#use(); });
     byId("model-test").addEventListener("click", () => this.#test());
     byId("model-list").addEventListener("click", () => this.#list());
     byId("forget-key").addEventListener("click", () => this.#forget());
-    address.addEventListener("input", () => this.#explain());
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
     dialog.addEventListener("close", () => {
       this.#controller.abort();
-      key.value = ""; // a key that was not used is not kept, not even here
+      this.#cancel();
+      this.#form.dropKey();
     });
   }
 
   async open() {
     if (dialog.open) return;
     this.#controller = new AbortController();
-    dialog.classList.remove("chosen");
-    this.#say();
-    dialog.showModal();
+    this.#chosen = UNDECIDED;
     this.#looking = true;
+    dialog.classList.remove("chosen");
+    this.#verdict.clear();
+    this.#explain();
+    dialog.showModal();
     try {
       this.#take(await request("/api/models"));
     } catch (error) {
-      this.#failed(error);
+      this.#verdict.failed(error);
+      return;
     }
-    this.#choose(this.#overview.current?.provider ?? "", true);
+    this.#propose(this.#overview.current?.provider ?? UNDECIDED);
+    (list.querySelector("input:checked") ?? list.querySelector("input")).focus();
     this.#look();
   }
 
   /** Servers on this machine are looked for only now, since the user wants to choose. */
   async #look() {
+    if (!this.#changeable) return;
+    const { signal } = this.#controller;
     try {
-      if (this.#overview.changeable === false) throw new Error("not for this user");
-      const { servers } = await request("/api/models/local", { signal: this.#controller.signal });
-      this.#running = new Map(servers.map((server) => [server.provider, server]));
+      const { servers } = await request("/api/models/local", { signal });
+      this.#running = new Map(servers.map((server) => [server.provider, { ...server, models: chatModels(server.models) }]));
     } catch {
-      this.#running.clear(); // the list then shows them like all others
+      this.#running.clear(); // the list then shows them as not running
     }
+    if (signal.aborted) return;
     this.#looking = false;
+    if (this.#chosen === UNDECIDED) this.#propose(this.#atHand());
+    else if (this.#running.has(this.#chosen)) this.#form.suggest(this.#models());
     this.#showList();
-    if (!dialog.open || !this.#running.has(this.#chosen)) return;
-    if (!model.value) model.value = this.#models()[0] ?? "";
-    this.#suggestions.options = this.#models();
     this.#explain();
+  }
+
+  /** The provider that could be used at once: a server that runs here, else one with a key. */
+  #atHand() {
+    const { providers } = this.#overview;
+    const found = providers.find(({ name }) => this.#running.has(name)) ?? providers.find((one) => ["exported", "stored"].includes(one.key));
+    return found?.name ?? UNDECIDED;
+  }
+
+  get #changeable() {
+    return this.#overview.changeable !== false;
   }
 
   #take(overview) {
     this.#overview = overview;
-    const { problem, changeable } = overview;
-    byId("models-notice").textContent = changeable === false ? "Only the owner of this server can change the model." : problem ?? "";
+    byId("models-notice").textContent = this.#changeable ? overview.problem ?? "" : "Only the owner of this server can change the model.";
     byId("models-notice").hidden = !byId("models-notice").textContent;
-    byId("model-form").inert = changeable === false;
+    byId("model-form").inert = !this.#changeable;
     this.#showList();
     this.#taken(overview);
   }
 
   #showList() {
     const { current, providers } = this.#overview;
-    showProviders(byId("providers"), providers.map((one) => ({ ...one, models: [], ...this.#running.get(one.name), running: this.#running.has(one.name) })), {
+    showProviders(list, providers.map((one) => ({ ...one, models: [], ...this.#running.get(one.name), running: this.#running.has(one.name) })), {
       chosen: this.#chosen,
       current: current?.provider ?? "",
-      looking: this.#looking,
+      looking: this.#looking && this.#changeable,
       choose: (name) => this.#choose(name),
     });
   }
 
-  #choose(name, first = false) {
-    const same = name === this.#chosen && !first;
-    if (!first) dialog.classList.add("chosen");
-    if (same) return;
+  /** The user chooses `name`; on a phone the form then takes the place of the list. */
+  #choose(name) {
+    dialog.classList.add("chosen");
+    if (name !== this.#chosen) this.#propose(name);
+  }
+
+  /** Takes the provider `name` into the form. */
+  #propose(name) {
     this.#chosen = name;
-    const radio = byId("providers").querySelector(`input[value="${CSS.escape(name)}"]`);
+    const radio = name === UNDECIDED ? null : radioOf(list, name);
     if (radio) radio.checked = true;
-    if (first) radio?.focus();
     const { current } = this.#overview;
     const used = current?.provider === name ? current : null;
-    address.value = used?.address ?? "";
-    key.value = "";
-    model.value = used?.model || this.#provider()?.model || this.#models()[0] || "";
-    this.#suggestions.options = this.#models();
-    this.#say();
+    this.#form.fill({ address: used?.address ?? "", model: used?.model || this.#provider()?.model || this.#models()[0] || "" }, this.#models());
+    this.#outdate();
     this.#explain();
   }
 
   #provider() {
-    return this.#overview.providers.find(({ name }) => name === this.#chosen);
+    return this.#overview.providers.find(({ name }) => name === this.#chosen) ?? null;
   }
 
   #models() {
     return this.#listed.get(this.#chosen) ?? this.#running.get(this.#chosen)?.models ?? [];
   }
 
-  /** Says what choosing this one means, and shows the fields that it needs. */
   #explain() {
-    const one = this.#provider();
-    byId("model-provider").textContent = one?.title ?? "No model";
-    byId("no-model-about").hidden = Boolean(one);
-    for (const id of ["model-where", "address-field", "key-field", "name-field", "model-test"]) byId(id).hidden = !one;
-    byId("model-use").textContent = one ? "Use this model" : "Use no model";
-    const { current } = this.#overview;
-    byId("model-source").hidden = !one || current?.provider !== one.name || current.source !== "setting";
-    if (!one) return;
-
-    const host = hostOf(address.value) || (one.needs_address ? "" : one.host);
-    const local = isLocal(host);
-    byId("model-where").replaceChildren(icon(local ? "home" : "cloud"), element("span", {}, ...whereOf(host, local)));
-    byId("model-where").classList.toggle("away", !local);
-    byId("address-field").hidden = !one.needs_address && !one.local && !address.value;
-    byId("key-field").hidden = one.key === "unneeded" && local && !address.value;
-    byId("forget-key").hidden = one.key !== "stored";
-    byId("key-help").textContent = keyHelp(one, host);
-    address.placeholder = this.#running.get(one.name)?.address ?? one.host;
-    key.placeholder = one.key === "stored" ? "kept; enter another one to replace it" : "";
-    byId("model-list").title = host ? `Asks ${host} which models it has` : "";
-  }
-
-  #body() {
-    return { provider: this.#chosen, model: model.value.trim(), address: address.value.trim(), key: key.value.trim() };
-  }
-
-  async #use() {
-    if (this.#missing()) return;
-    const name = this.#chosen ? model.value.trim() || this.#provider().title : "No model";
-    await this.#do("model-use", "", async () => {
-      const body = this.#chosen ? this.#body() : { provider: "" };
-      this.#take(await request("/api/models", { body }));
-      dialog.close();
-      announce(this.#chosen ? `${name} is in use` : "No model is in use");
+    this.#form.explain({
+      one: this.#provider(), current: this.#overview.current, undecided: this.#chosen === UNDECIDED, running: this.#running.get(this.#chosen),
     });
   }
 
+  #body() {
+    return { provider: this.#chosen, ...this.#form.values };
+  }
+
+  async #use() {
+    if (this.#chosen === UNDECIDED || this.#missing()) return;
+    const name = this.#chosen ? this.#form.values.model || this.#provider().title : "No model";
+    await this.#do("model-use", async () => {
+      const body = this.#chosen ? this.#body() : { provider: "" };
+      this.#take(await request("/api/models", { body }));
+      dialog.close();
+      announce(`${name} is in use`);
+    });
+  }
+
+  /** The button that begins a test also ends it. */
   async #test() {
+    if (this.#asking?.id === "model-test") {
+      this.#outdate();
+      announce("Test cancelled");
+      return;
+    }
     if (this.#missing()) return;
-    await this.#do("model-test", "Asking for one word…", async (signal) => {
-      const { milliseconds, model: name, host } = await request("/api/models/test", { body: this.#body(), signal });
-      this.#say("check", `${name} at ${host} answered in ${count(Math.round(milliseconds))} ms.`);
+    await this.#ask("model-test", "Asking for one word…", async (signal) => {
+      const { milliseconds, model, host } = await request("/api/models/test", { body: this.#body(), signal });
+      this.#verdict.say("check", `${model} at ${host} answered in ${count(Math.round(milliseconds))} ms.`);
     });
   }
 
   async #list() {
     if (this.#missing(false)) return;
-    const provider = this.#chosen;
-    await this.#do("model-list", "Asking for the list…", async (signal) => {
-      const { models } = await request("/api/models/list", { body: this.#body(), signal });
-      this.#listed.set(provider, models);
-      if (provider !== this.#chosen) return;
-      this.#suggestions.options = models;
-      if (!model.value) model.value = models[0] ?? "";
-      this.#say(models.length ? "check" : "alert", models.length ? `${count(models.length)} models: choose one.` : "It lists no models.");
-      model.focus();
-      if (models.length) this.#suggestions.open();
+    await this.#ask("model-list", "Asking for the list…", async (signal) => {
+      const models = chatModels((await request("/api/models/list", { body: this.#body(), signal })).models);
+      this.#listed.set(this.#chosen, models);
+      this.#form.suggest(models);
+      this.#verdict.say(models.length ? "check" : "alert", models.length ? `${count(models.length)} models: choose one.` : "It lists no model that chats.");
+      if (models.length) this.#form.openSuggestions();
     });
   }
 
   async #forget() {
-    await this.#do("forget-key", "", async () => {
+    await this.#do("forget-key", async () => {
       this.#take(await request("/api/models/forget", { body: this.#body() }));
       this.#explain();
-      this.#say("check", "The key is forgotten.");
-      key.focus();
+      this.#verdict.say("check", "The key is forgotten.");
+      this.#form.focus("key");
     });
   }
 
-  /** Names what is not filled in, as far as that can be known here. */
+  /** Says what is not filled in; returns whether something is not. */
   #missing(named = true) {
     const one = this.#provider();
-    if (!one) return false;
-    const [field, message] = one.needs_address && !address.value.trim() ? [address, "Enter the address of the server first."]
-      : one.key === "missing" && !one.local && !one.needs_address && !key.value.trim() ? [key, `Enter a key for ${one.host} first.`]
-        : named && !model.value.trim() && !one.local ? [model, "Name a model first, or list them."] : [];
-    if (!field) return false;
-    this.#say("alert", message);
-    field.focus();
+    const missing = one && this.#form.missing(one, named);
+    if (!missing) return false;
+    this.#verdict.say("alert", missing.message);
+    this.#form.focus(missing.field);
     return true;
   }
 
-  /** Runs `work(signal)` while the button `id` waits, and says what goes wrong. */
-  async #do(id, words, work) {
-    const button = byId(id);
-    const { signal } = this.#controller;
-    this.#say("", words);
-    button.disabled = true;
+  /** What was found out holds no longer, since `field`, or the provider, is another one. */
+  #outdate(field = "") {
+    if (this.#asking?.id === "model-list" && field === "model") return; // that changes no list
+    this.#cancel();
+    this.#verdict.clear();
+  }
+
+  /** Waits for `work(signal)` until it is there or not wanted any more. */
+  async #ask(id, words, work) {
+    this.#cancel();
+    const asking = { id, controller: new AbortController() };
+    const { signal } = asking.controller;
+    this.#asking = asking;
+    this.#showAsking();
+    this.#verdict.wait(words);
     try {
       await work(signal);
     } catch (error) {
-      if (!signal.aborted) this.#failed(error);
+      if (!signal.aborted) this.#verdict.failed(error);
     }
-    button.disabled = false;
+    if (this.#asking === asking) this.#cancel();
   }
 
-  #failed(error) {
-    this.#say("alert", error.message, error.hint);
+  #cancel() {
+    this.#asking?.controller.abort();
+    this.#asking = null;
+    this.#showAsking();
   }
 
-  #say(symbol = "", message = "", hint = "") {
-    result.className = `model-result ${{ check: "good", alert: "bad" }[symbol] ?? ""}`;
-    result.replaceChildren();
-    if (!message) return;
-    result.append(symbol ? icon(symbol) : element("span", { class: "dot", "data-state": "indexing" }), element("p", {}, element("span", {}, message), hint ? element("span", { class: "hint" }, ` ${hint}`) : null));
+  #showAsking() {
+    const testing = this.#asking?.id === "model-test";
+    byId("model-test").textContent = testing ? "Cancel" : "Test";
+    byId("model-test").title = testing ? "Ends the test" : "Asks the model for one word; no code is sent";
+    byId("model-list").disabled = this.#asking?.id === "model-list";
+  }
+
+  /** Carries out `work` while the button `id` waits, and says what goes wrong. */
+  async #do(id, work) {
+    this.#outdate();
+    byId(id).disabled = true;
+    try {
+      await work();
+    } catch (error) {
+      this.#verdict.failed(error);
+    }
+    byId(id).disabled = false;
   }
 }

@@ -1,10 +1,10 @@
 // The panel beside the conversation: a file at its cited lines, an answer's context, or the
 // skipped files.
 
-import { replaceAddress } from "./address.js";
 import { query, request } from "./api.js";
 import { contextOf, summaryOf } from "./context.js";
 import { announce, byId, copyText, element, splitPath } from "./dom.js";
+import { enter, isSheet, leave, left } from "./sheet.js";
 import { groupsOf } from "./skipped.js";
 import { markLines, sourceOf } from "./source.js";
 
@@ -21,7 +21,7 @@ export class Panel {
   constructor(repo) {
     this.#repo = repo;
     byId("panel-close").addEventListener("click", () => this.close());
-    byId("panel-back").addEventListener("click", () => this.openContext(this.#turn, this.#opener));
+    byId("panel-back").addEventListener("click", () => this.openContext(this.#turn, { opener: this.#opener }));
     byId("panel-copy").addEventListener("click", async () => {
       announce((await copyText(this.#path)) ? "Path copied" : "Not copied");
     });
@@ -30,7 +30,7 @@ export class Panel {
       const chunk = event.target.closest("button[data-path]");
       if (!chunk) return;
       const { path, start, end } = chunk.dataset;
-      this.openFile(path, Number(start), Number(end), this.#opener, this.#turn);
+      this.openFile(path, Number(start), Number(end), { opener: this.#opener, turn: this.#turn });
     });
   }
 
@@ -38,8 +38,13 @@ export class Panel {
     return !this.#panel.hidden;
   }
 
-  /** Shows `path` with lines `start` to `end` marked; `opener` gets the focus back later. */
-  async openFile(path, start, end, opener, turn = "") {
+  /**
+   * Shows `path` with lines `start` to `end` marked. `opener` gets the focus back later, `turn`
+   * is the answer whose context led here, `step` is false for what the address says already.
+   */
+  async openFile(path, start, end, { opener = null, turn = "", step = true } = {}) {
+    await left();
+    const opening = step && !this.isOpen;
     const [folder, name] = splitPath(path);
     const where = start === end ? `line ${start}` : `lines ${start}–${end}`;
     const asked = this.#open(opener, name, [folder, start ? where : ""].filter(Boolean).join(" · ") || "top level");
@@ -47,7 +52,7 @@ export class Panel {
     this.#path = path;
     byId("panel-back").hidden = !turn;
     byId("panel-copy").hidden = false;
-    replaceAddress({ file: path, lines: start ? `${start}-${end}` : "" });
+    enter({ file: path, lines: start ? `${start}-${end}` : "" }, { opening });
     if (this.#shown !== path) {
       this.#message("Opening…");
       const file = await this.#read(asked, `/api/file${query({ repo: this.#repo, path })}`);
@@ -61,10 +66,12 @@ export class Panel {
   }
 
   /** Shows what the answer `turn` was made from and what was sent for it. */
-  async openContext(turn, opener) {
+  async openContext(turn, { opener = null, step = true } = {}) {
+    await left();
+    const opening = step && !this.isOpen;
     const asked = this.#open(opener, "Context", "Looking…");
     this.#turn = turn;
-    replaceAddress({ file: "", lines: "" });
+    enter({ file: "", lines: "" }, { opening, context: turn });
     this.#message(turn ? "Looking…" : "Nothing was kept of this answer.");
     if (!turn) return;
     const sent = await this.#read(asked, `/api/context/${encodeURIComponent(turn)}${query({ repo: this.#repo })}`);
@@ -77,7 +84,10 @@ export class Panel {
 
   /** Lists the files that are not indexed, by reason. */
   async openSkipped(opener) {
+    await left();
+    const opening = !this.isOpen;
     const asked = this.#open(opener, "Skipped files", "Not indexed, by reason");
+    enter({ file: "", lines: "" }, { opening });
     this.#message("Looking…");
     const skipped = await this.#read(asked, `/api/skipped${query({ repo: this.#repo })}`);
     if (skipped) this.#body.replaceChildren(groupsOf(skipped.groups));
@@ -89,21 +99,21 @@ export class Panel {
     this.#panel.hidden = true;
     document.body.classList.remove("with-panel");
     if (!document.body.classList.contains("sidebar-open")) byId("backdrop").hidden = true;
-    replaceAddress({ file: "", lines: "" });
+    leave({ file: "", lines: "" });
     this.#leaveOpener()?.focus({ preventScroll: true });
   }
 
   /** Returns the number of this opening: what another one overtook is not shown any more. */
   #open(opener, title, detail) {
     this.#leaveOpener();
-    this.#opener = opener ?? null;
+    this.#opener = opener;
     opener?.classList.add("shown");
     this.#title(title, detail);
     byId("panel-copy").hidden = true;
     byId("panel-back").hidden = true;
     this.#panel.hidden = false;
     document.body.classList.add("with-panel");
-    byId("backdrop").hidden = !matchMedia("(max-width: 760px)").matches;
+    byId("backdrop").hidden = !isSheet();
     this.#body.focus({ preventScroll: true }); // arrow keys then scroll the lines
     return ++this.#asked;
   }

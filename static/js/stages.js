@@ -24,9 +24,11 @@ export class Stages {
     const { stage, milliseconds } = event;
     if (stage === "classified") {
       this.#settle("check", milliseconds);
-      if (event.intent === "knowledge_base") this.#run("Searching the code", "Searched the code");
-      else this.#run("Taking up the conversation", "Went on from what was found before");
-    } else if (stage === "retrieved") {
+      // What the search finds is told afterwards, and only if it finds something.
+      if (event.intent === "knowledge_base") this.#run("Searching the code", "Found nothing");
+      else if (event.intent === "continuation") this.#run("Taking up the conversation", "Went on from what was found before");
+      else this.#run("Taking up the conversation", "No code was used");
+    } else if (stage === "retrieved" && event.retrieval_info.num_docs) {
       this.#past = `Found ${plural(event.retrieval_info.num_docs, "piece")} of code`;
       announce(this.#past);
       this.#settle("check", milliseconds);

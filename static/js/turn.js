@@ -1,6 +1,7 @@
 // One question and its answer, from the first stage to the buttons below it.
 
-import { announce, copyButton, element, icon, plural, setHtml } from "./dom.js";
+import { keepNumbersTogether, markCitations } from "./citations.js";
+import { announce, copyButton, element, icon, moment, plural, setHtml } from "./dom.js";
 import { actionButton, factsOf, failureCard, noticeOf } from "./foot.js";
 import { Stages } from "./stages.js";
 import { showTail } from "./tail.js";
@@ -42,8 +43,8 @@ export class Turn {
   /** A turn of an earlier day, as the server kept it. */
   static restored(kept, hooks) {
     const turn = new Turn({ text: kept.question, codebase: kept.tagged, rerank: Boolean(kept.reranker), model: "" }, hooks);
-    turn.#stages.node.remove();
     turn.#stages.complete();
+    turn.#stages.node.replaceWith(element("p", { class: "earlier" }, `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`));
     turn.#text = kept.answer;
     turn.#settled = kept.answer.length;
     turn.#addHtml(kept.html);
@@ -70,6 +71,12 @@ export class Turn {
   /** What the server said at the end: model, tokens, what a follow-up carries, … */
   get outcome() {
     return this.#outcome ?? {};
+  }
+
+  /** Whether the code was searched for it and something was found. */
+  get foundCode() {
+    const { query_tags: tags, retrieval_info: retrieved } = this.outcome;
+    return Boolean(tags?.includes("codebase") && retrieved?.num_docs);
   }
 
   /** Takes one event of the stream. */
@@ -107,20 +114,21 @@ export class Turn {
     } else {
       this.#stages.complete(outcome.milliseconds);
     }
-    const wrong = this.#close();
+    const { outside, unverified } = this.#close();
     if (!outcome.failure && !outcome.stopped) {
-      const cited = (outcome.citations ?? []).length;
-      announce(`The answer is complete, with ${plural(cited, "citation")}${wrong ? `, ${wrong} not verified` : ""}`);
+      const cited = plural((outcome.citations ?? []).length, "citation");
+      const doubts = [outside ? `, ${outside} not in the context` : "", unverified ? `, ${unverified} not verified` : ""];
+      announce(`The answer is complete, with ${cited}${doubts.join("")}`);
     }
   }
 
-  /** Nothing more will come: marks citations and adds the foot. */
+  /** Nothing more will come: marks citations and adds the foot; returns how many were marked. */
   #close() {
     const outcome = this.outcome;
     this.id = outcome.turn ?? "";
     this.node.classList.remove("writing");
     this.node.removeAttribute("aria-busy");
-    const wrong = this.#checkCitations(outcome.citations ?? []);
+    const marked = markCitations(this.#answer, outcome.citations ?? []);
     if (outcome.stopped && !this.node.contains(this.#stages.node)) {
       this.#foot.append(element("p", { class: "cut" }, icon("stop"), "Stopped before it was complete"));
     }
@@ -131,7 +139,7 @@ export class Turn {
     const facts = factsOf(outcome, this.#text);
     if (facts) this.#foot.append(facts);
     if (this.#text || this.id || outcome.stopped) this.#foot.append(this.#actions(outcome));
-    return wrong;
+    return marked;
   }
 
   #waysOut() {
@@ -165,26 +173,12 @@ export class Turn {
     const block = element("div", { class: "block" });
     setHtml(block, html);
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
+    keepNumbersTogether(block);
     this.#tail.before(block);
   }
 
   #showTail() {
     showTail(this.#tail, this.#text.slice(this.#settled));
-  }
-
-  /** Marks links whose citation the server could not verify after all; returns how many. */
-  #checkCitations(citations) {
-    const wrong = citations.filter(({ verified }) => verified === false);
-    for (const { path, start, end } of wrong) {
-      for (const link of this.#answer.querySelectorAll("a.citation")) {
-        const { dataset } = link;
-        if (dataset.path === path && dataset.start === String(start) && dataset.end === String(end)) {
-          link.classList.add("unverified");
-          link.title = "Not verified: these lines were not among what was found";
-        }
-      }
-    }
-    return wrong.length;
   }
 }
 

@@ -53,7 +53,7 @@ def choose_provider(page: Page, title: str) -> Locator:
     """Open the dialog of models and choose a provider; gives the dialog."""
     page.locator("#model-chip").click()
     dialog = page.get_by_role("dialog", name="Language model")
-    dialog.get_by_role("radio", name=re.compile(title)).check(force=True)
+    dialog.get_by_role("radio", name=re.compile(f"^{title}")).check(force=True)
     return dialog
 
 

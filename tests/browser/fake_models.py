@@ -20,12 +20,18 @@ HOSTILE = "<img src=x onerror=window.hacked=1>"
 
 
 class FakeModels:
-    """OpenAI has an exported key, Ollama runs here; the key `wrong` is refused."""
+    """OpenAI has an exported key, Ollama runs here; the key `wrong` is refused.
+
+    A test of the model `patience` waits until `patient` is set.
+    """
 
     def __init__(self) -> None:
         self.keys: dict[str, str] = {}
         self.tested: list[Any] = []
         self.probed = 0
+        self.local = True
+        self.exported = True
+        self.patient = threading.Event()
         self._choice: Any = None
         self._lock = threading.Lock()
 
@@ -52,7 +58,7 @@ class FakeModels:
             return "unneeded"
         if self.host(choice) in self.keys:
             return "stored"
-        return "exported" if choice.provider == "openai" else "missing"
+        return "exported" if choice.provider == "openai" and self.exported else "missing"
 
     def address(self, choice: Any) -> str:
         return choice.address or f"https://{HOSTS.get(choice.provider, choice.provider)}/v1"
@@ -65,20 +71,25 @@ class FakeModels:
 
     def list_models(self, choice: Any, key: str = "") -> list[str]:
         self._refuse(key)
-        return ["gpt-4o", "gpt-4o-mini", "o4-mini", HOSTILE]
+        others = ["text-embedding-3-small", "whisper-1", "tts-1", "dall-e-3", "omni-moderation"]
+        return ["gpt-4o", "gpt-4o-mini", "o4-mini", HOSTILE, *others]
 
     def test(self, choice: Any, key: str = "") -> Any:
         self._refuse(key)
+        if choice.model == "patience":
+            self.patient.wait(10)
         self.tested.append(choice)
         return SimpleNamespace(milliseconds=640, model=choice.model, text="ready")
 
     def running_locally(self) -> list[Any]:
         self.probed += 1
+        if not self.local:
+            return []
         return [
             SimpleNamespace(
                 provider=SimpleNamespace(name="ollama", title="Ollama"),
                 address="http://localhost:11434/v1",
-                models=["qwen3:8b", "llama3.2:3b", HOSTILE],
+                models=["qwen3:8b", "llama3.2:3b", HOSTILE, "nomic-embed-text"],
             )
         ]
 

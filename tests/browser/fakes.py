@@ -93,7 +93,8 @@ BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\
 class FakeChat:
     """Answers by what the question contains: `slow`, `silent`, `fail`, `crash`, `say:…`, …
 
-    `modelfail` fails after a few words as long as a model is used, `hurt` names a notice.
+    `modelfail` fails after a few words as long as a model is used, `hurt` names a notice,
+    `nothing` is what a search does not find.
     """
 
     def __init__(self, models: FakeModels) -> None:
@@ -123,12 +124,13 @@ class FakeChat:
         tagged = "@codebase" in question
         text = question.replace("@codebase", "").lstrip()
         choice = self._models.current() if use_model else None
-        earlier = bool(conversation and self._kept.get((user, conversation)))
+        earlier = self._kept.get((user, conversation), []) if conversation else []
+        intent = "continuation" if any(turn.tagged for turn in earlier) else "general"
+        intent = intent if conversation and not tagged else "knowledge_base"
         turn = self._turn(text, tagged, rerank, mode, choice)
         done: dict[str, Any] = {}
         try:
-            searched = tagged or not earlier
-            for event in self._answer(text, turn, searched, choice, cancelled or _never):
+            for event in self._answer(text, turn, intent, choice, cancelled or _never):
                 if event.kind == "token":
                     turn.answer += event.data["text"]
                 done = dict(event.data) if event.kind in ("done", "error") else {}
@@ -160,11 +162,11 @@ class FakeChat:
         self,
         question: str,
         turn: SimpleNamespace,
-        searched: bool,
+        intent: str,
         choice: Any,
         cancelled: Callable[[], bool],
     ) -> Iterator[Event]:
-        intent = "knowledge_base" if searched else "continuation"
+        found = intent == "knowledge_base" and "nothing" not in question
         about = {"intent": intent, "confidence": 0.92}
         yield Event("classified", about)
         if "crash" in question:
@@ -172,8 +174,8 @@ class FakeChat:
         if "fail" in question and "modelfail" not in question:
             yield Event("error", CodeQAError("It did not work.", "Try it again.").as_data())
             return
-        info = {"num_docs": 4 if searched else 0, "similar_queries": 2 if searched else 0}
-        if searched:
+        info = {"num_docs": 4 if found else 0, "similar_queries": 2 if found else 0}
+        if found:
             yield Event("retrieved", info)
         yield Event("generating")
         while "silent" in question:
@@ -190,9 +192,12 @@ class FakeChat:
             turn.error = ModelError(message, "Enter another key, then try again.").as_data()
             yield Event("error", {**turn.error, "turn": turn.id})
             return
-        unverified = {"path": "src/store/long.py", "start": 1200, "end": 1210, "verified": False}
-        verified = {"path": "src/store/sessions.py", "start": 25, "end": 33, "verified": True}
-        turn.citations = [verified, *([unverified] if "unverified" in question else [])]
+        turn.citations = [_citation("src/store/sessions.py", 25, 33)] if found else []
+        if "unverified" in question:
+            turn.citations += [
+                _citation("src/store/long.py", 1200, 1210, verified=False),
+                _citation("src/store/sessions.py", 8, 20, verified=False, exists=False),
+            ]
         told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage")
         yield Event(
             "done",
@@ -283,6 +288,12 @@ class FakeChat:
     def _known(self, turn_id: str) -> None:
         if not re.fullmatch(r"turn-\d+", turn_id):
             raise NotFoundError("There is no such answer.", "Ask again.")
+
+
+def _citation(
+    path: str, start: int, end: int, verified: bool = True, exists: bool = True
+) -> dict[str, Any]:
+    return {"path": path, "start": start, "end": end, "verified": verified, "exists": exists}
 
 
 def _never() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser.actions import answered, ask, loaded, scrolled_sideways
+from browser.actions import answered, ask, loaded, scrolled_sideways, use_model
 from browser.conftest import Server
 from browser.fakes import ANSWER
 from browser.payloads import PAYLOADS
@@ -168,14 +168,28 @@ def test_what_is_rendered_is_the_whole_answer(scripted: Server, open_page: OpenP
     expect(page.locator("#announce")).to_contain_text("The answer is complete")
 
 
-def test_a_citation_that_fails_the_last_check_is_struck(
+def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_struck(
     scripted: Server, open_page: OpenPage
 ) -> None:
     page = open_page(scripted.address)
     ask(page, "unverified")
     answered(page)
-    expect(page.locator('a.citation[data-start="1200"]')).to_have_class(re.compile("unverified"))
-    expect(page.locator('a.citation[data-start="25"]')).not_to_have_class(re.compile("unverified"))
+    expect(page.locator("#announce")).to_contain_text("1 not in the context, 1 not verified")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        sent, outside, gone = (
+            page.locator(f'a.citation[data-start="{line}"]').first for line in (25, 1200, 8)
+        )
+        expect(sent).to_have_class("citation")
+        expect(outside).to_have_class("citation outside")
+        expect(outside).to_have_css("text-decoration", re.compile("underline .*dotted"))
+        expect(outside).to_have_attribute("title", re.compile("^Not in the context"))
+        expect(gone).to_have_class("citation unverified")
+        expect(gone).to_have_css("text-decoration-line", "line-through")
+        outside.click()
+        expect(page.locator(".source .cited").first).to_have_attribute("data-line", "1200")
+        page.keyboard.press("Escape")
 
 
 def test_enter_sends_and_shift_enter_begins_a_line(scripted: Server, open_page: OpenPage) -> None:
@@ -212,6 +226,85 @@ def test_the_codebase_chip_is_on_at_first_and_can_be_turned_off(
     ask(page, "fresh")
     answered(page)
     assert scripted.chat.asked[-1]["conversation"] != asked["conversation"]
+
+
+def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    assert scripted.chat is not None
+    page = open_page(scripted.address)
+    chip = page.get_by_role("button", name="@codebase", exact=True)
+    field = page.get_by_label(re.compile("Question about"))
+    ask(page, "nothing of the kind")
+    answered(page)
+    expect(page.locator(".stages")).to_contain_text("Found nothing")
+    expect(chip).to_have_attribute("aria-pressed", "true")  # there is nothing to go on from
+    ask(page, "How are sessions kept?")
+    answered(page)
+    expect(chip).to_have_attribute("aria-pressed", "false")
+    expect(chip).to_have_attribute("title", re.compile("follow-ups go on from what was found"))
+    expect(field).to_have_attribute("placeholder", "Follow up on what was found")
+    ask(page, "and for how long?")
+    answered(page)
+    assert scripted.chat.asked[-1]["question"] == "and for how long?"
+    expect(page.locator(".stages").last).to_contain_text("Went on from what was found before")
+    expect(page.get_by_role("button", name="Search the code")).to_have_count(1)
+
+    page.get_by_role("button", name="New conversation").first.click()
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    expect(field).to_have_attribute("placeholder", "Ask about store")
+    page.go_back()
+    expect(page.locator(".turn")).to_have_count(3)
+    expect(chip).to_have_attribute("aria-pressed", "false")
+    chip.click()
+    page.locator(".question").last.hover()
+    page.get_by_role("button", name="Edit the question").last.click()
+    expect(chip).to_have_attribute("aria-pressed", "false")  # as it was asked
+    page.keyboard.press("Escape")
+    expect(chip).to_have_attribute("aria-pressed", "true")  # as it stood before
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(3)
+    expect(chip).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_question_without_any_code_says_so(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted.address)
+    page.get_by_role("button", name="@codebase", exact=True).click()
+    ask(page, "hello")
+    answered(page)
+    expect(page.locator(".stages")).to_contain_text("No code was used")
+
+
+def test_a_tag_that_is_typed_is_as_good_as_the_switch(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    assert scripted.chat is not None
+    page = open_page(scripted.address)
+    page.get_by_role("button", name="@codebase", exact=True).click()
+    ask(page, "@Codebase sessions")
+    answered(page)
+    assert scripted.chat.asked[-1]["question"] == "@codebase sessions"
+    expect(page.locator(".question > div")).to_have_text("@codebasesessions")
+    expect(page.get_by_role("button", name="Search the code")).to_have_count(0)
+
+
+def test_a_draft_outlives_a_reload_and_not_its_sending(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    page = open_page(scripted.address)
+    loaded(page)
+    field = page.get_by_label(re.compile("Question about"))
+    field.fill("half a question\nin two lines")
+    height = field.bounding_box()["height"]  # type: ignore[index]
+    page.reload()
+    expect(field).to_have_value("half a question\nin two lines")
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()
+    assert field.bounding_box()["height"] == height  # type: ignore[index]
+    page.keyboard.press("Enter")
+    answered(page)
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(field).to_have_value("")
 
 
 def test_reading_is_not_interrupted_by_what_arrives(scripted: Server, open_page: OpenPage) -> None:
@@ -412,6 +505,81 @@ def test_the_panel_is_a_sheet_and_the_sidebar_a_drawer_on_a_phone(
     box = page.locator("#panel").bounding_box()
     assert box is not None and box["width"] == 390 and 100 < box["y"] < 200
     expect(page.locator(".source .cited").first).to_be_in_viewport()
+
+
+def test_back_on_a_phone_closes_the_sheet_and_stays_in_the_conversation(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    page = open_page(scripted.address, **PHONE, has_touch=True)
+    loaded(page)
+    page.locator("#question").fill("x")
+    page.get_by_role("button", name="Send").tap()
+    answered(page)
+    conversation = page.url
+    panel = page.locator("#panel")
+    citation = page.locator("a.citation").first
+    citation.tap()
+    expect(page.locator(".source .cited").first).to_be_in_viewport()
+    page.go_back()
+    expect(panel).to_be_hidden()
+    expect(page.locator(".turn")).to_have_count(1)
+    assert page.url == conversation
+
+    page.get_by_role("button", name="Context").tap()
+    page.locator(".chunks button").first.tap()
+    expect(page.locator(".source .cited").first).to_be_in_viewport()
+    page.get_by_role("button", name="Close the panel").tap()
+    citation.tap()  # at once: the step back may still be on its way
+    expect(page.locator(".source .cited").first).to_be_in_viewport()
+    page.get_by_role("button", name="Close the panel").tap()
+    expect(panel).to_be_hidden()
+    expect(page).to_have_url(conversation)
+    page.go_forward()  # to the sheet that was closed
+    expect(page.locator(".source .cited").first).to_be_in_viewport()
+    page.go_back()
+    expect(panel).to_be_hidden()
+    page.get_by_role("button", name="Context").tap()
+    expect(page.locator(".chunks")).to_be_visible()
+    page.reload()
+    expect(page.locator(".chunks")).to_be_visible()
+    page.go_back()
+    expect(panel).to_be_hidden()
+    expect(page.locator(".turn")).to_have_count(1)
+    page.go_back()  # now it leads out of the conversation
+    expect(page.locator("#welcome")).to_be_visible()
+
+
+def test_stages_wrap_without_a_dash_that_leads_nowhere(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    page = open_page(scripted.address, **PHONE)
+    use_model(page, "OpenAI")
+    ask(page, "silent")
+    expect(page.locator(".stages")).to_contain_text("Waiting for gpt-4o")
+    rows = """() => { const list = document.querySelector(".stages").getBoundingClientRect();
+      return [...document.querySelectorAll(".stages li")].map(li => {
+        const dash = getComputedStyle(li, "::before"), at = li.getBoundingClientRect();
+        return [at.top, at.left + parseFloat(dash.left) >= list.left]; }); }"""
+    drawn = page.evaluate(rows)
+    assert len({top for top, _ in drawn}) > 1, "they fit into one row: a longer name is needed"
+    tops: set[float] = set()
+    for top, dashed in drawn:
+        assert dashed == (top in tops)  # between two stages of one row, and nowhere else
+        tops.add(top)
+    page.get_by_role("button", name="Stop").click()
+
+
+def test_line_numbers_stay_in_one_piece(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted.address, width=360, height=740)
+    cited = "the place [src/store/sessions.py:25-33] and `src/store/sessions.py:25-33` again, "
+    ask(page, "say:" + cited * 12)
+    answered(page)
+    numbers = page.locator(".answer .numbers")
+    expect(numbers).to_have_count(24)
+    assert page.evaluate(
+        "[...document.querySelectorAll('.numbers')].every(e => e.getClientRects().length === 1)"
+    )
+    assert numbers.first.text_content() == ":25-33"
 
 
 def test_the_picker_fits_a_phone(scripted: Server, open_page: OpenPage) -> None:

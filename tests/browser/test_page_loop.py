@@ -93,7 +93,6 @@ def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
         block = block_of(parts)
         assert "def reserve_copies" in block
 
-        page.get_by_role("button", name="@codebase", exact=True).click()
         expect(page.locator("#estimate")).to_contain_text("sends ≈")
         ask(page, "Which error is that?")
         answered(page)

@@ -39,8 +39,10 @@ def test_without_a_model_the_page_says_what_one_adds_and_nothing_is_looked_for(
     assert models_of(scripted).probed == 0  # only who opens the dialog wants to know
     page.locator("#without-model").get_by_role("button", name="Choose one").click()
     dialog = page.get_by_role("dialog", name="Language model")
+    expect(dialog.get_by_role("radio", name=re.compile("^Ollama"))).to_be_focused()
+    dialog.get_by_role("radio", name=re.compile("^No model")).check(force=True)
     expect(dialog).to_contain_text("A model adds")
-    expect(dialog.get_by_role("radio", name=re.compile("^No model"))).to_be_focused()
+    expect(dialog.get_by_role("button", name="Use no model")).to_be_hidden()  # it is so already
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.locator("#without-model button")).to_be_focused()
@@ -53,14 +55,15 @@ def test_what_runs_here_comes_first_then_what_has_a_key(
     page.locator("#model-chip").click()
     expect(page.locator(".provider-title").nth(1)).to_have_text("Ollama")
     expect(page.locator(".provider-detail").nth(1)).to_have_text("running, 3 models")
-    expect(page.locator(".provider-title").nth(2)).to_have_text("OpenAI")
-    expect(page.locator(".provider-detail").nth(2)).to_have_text("found OPENAI_API_KEY")
-    page.keyboard.press("ArrowDown")
+    expect(page.locator(".provider-title").nth(5)).to_have_text("OpenAI")
+    expect(page.locator(".provider-detail").nth(5)).to_have_text("found OPENAI_API_KEY")
     where = page.locator("#model-where")
     expect(where).to_contain_text("Runs on this machine: questions and code stay here.")
     expect(page.get_by_label("Model", exact=True)).to_have_value("qwen3:8b")
     expect(page.get_by_label("Key", exact=True)).to_be_hidden()
-    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("radio", name=re.compile("^Ollama"))).to_be_focused()
+    for _ in range(4):
+        page.keyboard.press("ArrowDown")
     expect(where).to_contain_text(
         "Questions and the code found for them would be sent to api.openai.com."
     )
@@ -98,6 +101,97 @@ def test_a_model_is_listed_tested_and_used(scripted: Server, open_page: OpenPage
     ask(page, "x")
     answered(page)
     expect(page.locator(".facts")).to_contain_text("gpt-4o-mini · api.openai.com")
+
+
+def test_a_first_visit_lands_on_what_could_be_used_at_once(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    models = models_of(scripted)
+    page = open_page(scripted.address)
+    dialog = page.get_by_role("dialog", name="Language model")
+    title = page.locator("#model-provider")
+    for local, exported, landed in (
+        (True, True, "Ollama"),
+        (False, True, "OpenAI"),
+        (False, False, "Choose a model"),
+    ):
+        models.local, models.exported = local, exported
+        page.locator("#model-chip").click()
+        expect(dialog.locator(".providers-looking")).to_have_count(0)
+        expect(title).to_have_text(landed)
+        page.keyboard.press("Escape")
+    page.locator("#model-chip").click()
+    expect(dialog).to_contain_text(
+        "No model is in use. Choose one from the list, or go on without."
+    )
+    expect(dialog.get_by_role("button", name=re.compile("^Use"))).to_be_hidden()
+    expect(dialog.get_by_role("radio", checked=True)).to_have_count(0)
+    page.keyboard.press("ArrowDown")  # from the first row, which only has the focus
+    expect(title).to_have_text("Ollama")
+
+
+def test_rows_stay_where_they_are_while_servers_are_looked_for(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    page = open_page(scripted.address)
+    page.route("**/api/models/local", lambda route: (page.wait_for_timeout(400), route.continue_()))
+    page.locator("#model-chip").click()
+    tops = """() => [...document.querySelectorAll(".provider")]
+      .map(row => [row.querySelector("input").value, row.getBoundingClientRect().top])"""
+    expect(page.locator(".providers-looking")).to_have_text("Looking for models…")
+    before = page.evaluate(tops)
+    expect(page.locator(".providers-looking")).to_have_count(0)
+    assert len(before) > 8
+    assert page.evaluate(tops) == before
+
+
+def test_a_test_can_be_cancelled_and_its_verdict_goes_with_what_it_was_about(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    page = open_page(scripted.address)
+    dialog = choose_provider(page, "OpenAI")
+    field, verdict = dialog.get_by_label("Model", exact=True), dialog.get_by_role("status")
+    field.fill("patience")
+    with page.expect_event("requestfailed") as aborted:
+        dialog.get_by_role("button", name="Test", exact=True).click()
+        expect(verdict).to_have_text("Asking for one word…")
+        dialog.get_by_role("button", name="Cancel", exact=True).click()
+    assert aborted.value.url.endswith("/api/models/test")
+    expect(verdict).to_be_empty()
+    models_of(scripted).patient.set()
+    test = dialog.get_by_role("button", name="Test", exact=True)
+
+    def tested() -> None:
+        test.click()
+        expect(verdict).to_contain_text("answered in 640 ms")
+
+    field.fill("gpt-4o")
+    tested()
+    field.press_sequentially("-mini")
+    expect(verdict).to_be_empty()
+    tested()
+    dialog.get_by_label("Key", exact=True).fill("k")
+    expect(verdict).to_be_empty()
+    tested()
+    dialog.get_by_role("radio", name=re.compile("Mistral")).check(force=True)
+    expect(verdict).to_be_empty()
+    dialog.get_by_role("radio", name=re.compile("Another address")).check(force=True)
+    dialog.get_by_label("Address", exact=True).fill("localhost:9999/v1")
+    field.fill("mine")
+    tested()
+    dialog.get_by_label("Address", exact=True).press("End")
+    dialog.get_by_label("Address", exact=True).press_sequentially("/")
+    expect(verdict).to_be_empty()
+
+
+def test_models_that_do_not_chat_are_not_suggested(scripted: Server, open_page: OpenPage) -> None:
+    page = open_page(scripted.address)
+    dialog = choose_provider(page, "OpenAI")
+    dialog.get_by_role("button", name="List models").click()
+    expect(dialog.get_by_role("status")).to_contain_text("4 models: choose one.")
+    expect(dialog.get_by_role("option").first).to_have_text("gpt-4o")
+    for other in ("embed", "whisper", "tts", "dall-e", "moderation"):
+        expect(dialog.get_by_role("option", name=re.compile(other))).to_have_count(0)
 
 
 def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
@@ -152,10 +246,15 @@ def test_another_address_names_the_host_before_anything_is_sent(
     dialog = choose_provider(page, "Another address")
     dialog.get_by_role("button", name="Test").click()
     expect(dialog.get_by_role("status")).to_contain_text("Enter the address of the server first.")
+    expect(dialog).to_contain_text("any server with OpenAI’s chat-completions API")
     address = dialog.get_by_label("Address", exact=True)
+    address.fill("models.example/v1")
+    dialog.get_by_role("button", name="Test").click()
+    expect(dialog.get_by_role("status")).to_contain_text("Begin the address with https://")
+    expect(address).to_be_focused()
     address.fill("https://models.example/v1")
     expect(page.locator("#model-where")).to_contain_text("would be sent to models.example.")
-    address.fill("http://127.0.0.1:9999/v1")
+    address.fill("127.0.0.1:9999/v1")  # on this machine that is enough
     expect(page.locator("#model-where")).to_contain_text("Runs on this machine")
     dialog.get_by_label("Model", exact=True).fill("mine")
     dialog.get_by_role("button", name="Use this model").click()
@@ -205,11 +304,13 @@ def test_on_a_phone_the_dialog_is_a_list_and_then_a_form(
     dialog = page.get_by_role("dialog", name="Language model")
     use = dialog.get_by_role("button", name="Use", exact=False)
     expect(use).to_be_hidden()
-    dialog.locator("label.provider").filter(has_text="OpenAI").tap()
+    dialog.locator("label.provider").filter(has_text="OPENAI_API_KEY").tap()
     expect(use).to_be_in_viewport()
     expect(dialog.locator(".providers")).to_be_hidden()
     dialog.get_by_role("button", name="Back to the providers").tap()
-    dialog.locator("label.provider").filter(has_text="OpenAI").tap()  # the same one once more
+    dialog.locator("label.provider").filter(
+        has_text="OPENAI_API_KEY"
+    ).tap()  # the same one once more
     use.tap()
     expect(page.locator("#model-chip-name")).to_have_text("gpt-4o")
     assert not page.evaluate(

@@ -111,7 +111,6 @@ def test_an_untagged_question_offers_to_search_the_code(
     ask(page, "one")
     answered(page)
     expect(page.get_by_role("button", name="Search the code")).to_have_count(0)
-    page.get_by_role("button", name="@codebase", exact=True).click()
     ask(page, "two")
     answered(page)
     expect(page.locator(".stages").last).to_contain_text("Went on from what was found before")
@@ -198,9 +197,11 @@ def test_the_estimate_says_what_a_follow_up_sends(scripted: Server, open_page: O
     answered(page)
     expect(estimate).to_be_hidden()  # without a model nothing is sent
     use_model(page)
-    expect(estimate).to_have_text("follow-up ≈ 3.5k tokens")
-    page.get_by_role("button", name="@codebase", exact=True).click()
     expect(estimate).to_have_text("sends ≈ 3.5k tokens")
+    chip = page.get_by_role("button", name="@codebase", exact=True)
+    chip.click()
+    expect(estimate).to_be_hidden()  # what a search would find is not known
+    chip.click()
     page.get_by_label(re.compile("Question about")).fill("word " * 400)
     expect(estimate).to_have_text("sends ≈ 4.0k tokens")
     page.reload()
@@ -238,6 +239,33 @@ def test_a_failing_model_leaves_its_text_and_offers_ways_on(
     page.get_by_role("button", name="Regenerate").click()  # that asks the model once more
     expect(alert).to_be_visible()
     assert chat_of(scripted).asked[-1]["use_model"] is True
+
+
+def test_what_was_kept_says_when_and_whether_the_model_answered_or_was_only_asked(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    page = open_page(scripted.address)
+    use_model(page)
+    ask(page, "one")
+    answered(page)
+    ask(page, "modelfail")
+    expect(page.get_by_role("alert")).to_be_visible()
+    ask(page, "silent")
+    expect(page.locator(".stages").last).to_contain_text("Waiting for gpt-4o")
+    page.get_by_role("button", name="Stop").click()
+    assert chat_of(scripted).cancelled.wait(10)
+    page.reload()
+    turns = page.locator(".turn")
+    expect(turns).to_have_count(3)
+    for turn, told in zip(turns.all(), ("Answered", "Asked", "Asked"), strict=True):
+        expect(turn.locator(".earlier")).to_have_text(re.compile(rf"^{told} at \d\d:\d\d$"))
+        expect(turn.locator(".facts dt").first).to_have_text(
+            "Answered by" if told == "Answered" else "Asked"
+        )
+    question = turns.first.locator(".question").bounding_box()
+    answer = turns.first.locator(".answer").bounding_box()
+    assert question is not None and answer is not None
+    assert answer["y"] - question["y"] - question["height"] > 24  # as when it was written
 
 
 def test_a_failure_without_a_model_offers_only_to_try_again(
