@@ -87,6 +87,10 @@ class Conversations:
         """Exactly what was sent for a turn; no messages without a model. Raises NotFoundError."""
         return sent_of(self._find(turn_id, user))
 
+    def has_context(self, conversation: str, user: str = USER) -> bool:
+        """Whether a follow-up without `@codebase` has code to go on from."""
+        return bool(self._memory.recall(user, well_formed(conversation)).chunks)
+
     def carries(self, conversation: str, user: str = USER) -> int:
         """Tokens, estimated, that a follow-up without `@codebase` sends besides its words.
 

@@ -35,8 +35,15 @@ def open_conversation(conversation: str) -> Response:
     summary = engine.chat.conversation(conversation, user)
     cite = citer(engine)
     turns = [_turn(turn, cite) for turn in engine.chat.turns(conversation, user)]
-    carries = engine.chat.carries(conversation, user)
-    return jsonify({"id": summary.id, "title": summary.title, "carries": carries, "turns": turns})
+    return jsonify(
+        {
+            "id": summary.id,
+            "title": summary.title,
+            "carries": engine.chat.carries(conversation, user),
+            "context": engine.chat.has_context(conversation, user),
+            "turns": turns,
+        }
+    )
 
 
 @blueprint.post("/<path:conversation>")

@@ -7,7 +7,6 @@ import { Turn } from "./turn.js";
 
 const TAG = /(?<!\w)@codebase\b/i;
 const LEADING_TAG = /^@codebase\s+(?=\S)/i;
-const CONTEXT_SECONDS = 24 * 3600; // for so long the server keeps what was found
 const LOOKS = 4; // how often a stopped answer is looked for before it counts as not kept
 const PAUSE = 150;
 
@@ -37,8 +36,8 @@ export class Conversation {
     const kept = await request(`/api/conversations/${encodeURIComponent(id)}${query({ repo })}`);
     const conversation = new Conversation(repo, id, hooks, kept.title);
     conversation.carries = kept.carries;
-    conversation.grounded = hasContext(kept.turns);
-    conversation.codebase = !conversation.grounded;
+    conversation.grounded = kept.context;
+    conversation.codebase = !(kept.context && kept.turns.at(-1)?.model);
     for (const turn of kept.turns) conversation.#append(Turn.restored(turn, conversation.#turnHooks()));
     return conversation;
   }
@@ -88,7 +87,9 @@ export class Conversation {
     this.carries = turn.outcome.carries ?? this.carries;
     if (turn.foundCode) {
       this.grounded = true;
-      this.codebase = false; // searched for anew, the few words of a follow-up find little
+      // Searched for anew, the few words of a follow-up find little; but without a model that
+      // understands them, only a search can answer.
+      if (model) this.codebase = false;
     }
     this.#running = null;
     this.#hooks.changed(this, { answered: turn });
@@ -144,13 +145,6 @@ export class Conversation {
     this.turns[this.turns.indexOf(old)] = turn;
     old.node.replaceWith(turn.node);
   }
-}
-
-/** Whether the last search among the kept `turns` found code that the server still has at hand. */
-function hasContext(turns) {
-  const searched = turns.findLast(({ tagged, finished }) => tagged && finished);
-  if (!searched || Date.now() / 1000 - searched.created > CONTEXT_SECONDS) return false;
-  return searched.citations.some(({ verified }) => verified);
 }
 
 export function newId() {

@@ -259,6 +259,11 @@ class FakeChat:
         del self._kept[user, conversation]
         del self._titles[user, conversation]
 
+    def has_context(self, conversation: str, user: str = "local") -> bool:
+        return any(
+            turn.tagged and turn.citations for turn in self._kept.get((user, conversation), [])
+        )
+
     def carries(self, conversation: str, user: str = "local") -> int:
         return 3_500
 

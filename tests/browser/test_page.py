@@ -235,6 +235,7 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     page = open_page(scripted.address)
     chip = page.get_by_role("button", name="@codebase", exact=True)
     field = page.get_by_label(re.compile("Question about"))
+    use_model(page)
     ask(page, "nothing of the kind")
     answered(page)
     expect(page.locator(".stages")).to_contain_text("Found nothing")
@@ -265,6 +266,19 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     page.reload()
     expect(page.locator(".turn")).to_have_count(3)
     expect(chip).to_have_attribute("aria-pressed", "false")
+
+
+def test_without_a_model_every_question_is_searched_for(
+    scripted: Server, open_page: OpenPage
+) -> None:
+    page = open_page(scripted.address)
+    chip = page.get_by_role("button", name="@codebase", exact=True)
+    ask(page, "How are sessions kept?")
+    answered(page)
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(chip).to_have_attribute("aria-pressed", "true")
 
 
 def test_a_question_without_any_code_says_so(scripted: Server, open_page: OpenPage) -> None:

@@ -108,6 +108,7 @@ def test_an_untagged_question_offers_to_search_the_code(
     scripted: Server, open_page: OpenPage
 ) -> None:
     page = open_page(scripted.address)
+    use_model(page)
     ask(page, "one")
     answered(page)
     expect(page.get_by_role("button", name="Search the code")).to_have_count(0)
@@ -197,6 +198,8 @@ def test_the_estimate_says_what_a_follow_up_sends(scripted: Server, open_page: O
     answered(page)
     expect(estimate).to_be_hidden()  # without a model nothing is sent
     use_model(page)
+    ask(page, "y")
+    answered(page)
     expect(estimate).to_have_text("sends ≈ 3.5k tokens")
     chip = page.get_by_role("button", name="@codebase", exact=True)
     chip.click()
