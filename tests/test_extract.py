@@ -235,3 +235,12 @@ def test_every_fixture_is_of_a_known_language() -> None:
 
 def _ids(units: tuple[Unit, ...]) -> dict[str, str]:
     return {unit.name: unit.id for unit in units}
+
+
+def test_an_import_of_an_address_without_a_name_costs_no_file() -> None:
+    code = b"const x = require('../') as typeof import('../')\nfunction f() { return x.y() }\n"
+    for path in ("a.ts", "a.tsx"):
+        parsed = parse_file(path, code, "source")
+        check(parsed, code)
+        assert "f" in {unit.name for unit in parsed.units}
+        assert any(edge.kind == "import" for edge in parsed.references)

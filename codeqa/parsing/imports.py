@@ -113,7 +113,9 @@ class Bindings:
             if imported.local:
                 self._names[imported.local] = (imported.module, imported.name)
             else:
-                self._roots.add(imported.module.split(self._join, 1)[0])
+                # Where modules are addresses (`require("../")`) there are no parts, only the whole.
+                root = imported.module.split(self._join, 1)[0] if self._join else imported.module
+                self._roots.add(root)
 
     def __bool__(self) -> bool:
         return bool(self._names)
