@@ -13,13 +13,14 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow test-rerank lint format types docs wheel clean
+.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training lint format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
 	@echo 'make test              run the tests, with headless Chromium (BROWSER=no: without)'
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging'
 	@echo 'make test-rerank       the tests of the ColBERT reranker, with torch in .venv-rerank'
+	@echo 'make test-training     the tests of training/, with torch in .venv-rerank'
 	@echo 'make lint              ruff: rules and format'
 	@echo 'make format            let ruff correct what it can'
 	@echo 'make types             mypy --strict'
@@ -57,6 +58,10 @@ test-rerank: setup-dev
 	@sh scripts/setup_rerank.sh
 	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" \
 		tests/test_rerank.py tests/test_rerank_colbert.py $(ARGS)
+
+test-training: setup-dev
+	@sh scripts/setup_rerank.sh
+	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" tests/training $(ARGS)
 
 lint: setup-dev
 	@$(PY) -m ruff check .

@@ -41,10 +41,13 @@ class UnitText:
 
 def unit_text(unit: Unit, comment: str = "") -> str:
     """Serialise `unit`; `comment` is a description that stands before the doc comment."""
+    return encode(fields_of(unit, comment))
+
+
+def fields_of(unit: Unit, comment: str = "") -> UnitText:
+    """The fields of `unit`, as `decode` gives them back."""
     doc = "\n".join(part for part in (comment, unit.doc_comment) if part)
-    return encode(
-        UnitText(unit.path, unit.class_name, unit.name, doc, unit.signature, unit.source_code)
-    )
+    return UnitText(unit.path, unit.class_name, unit.name, doc, unit.signature, unit.source_code)
 
 
 def encode(fields: UnitText) -> str:

@@ -18,6 +18,7 @@ from codeqa.embeddings import (
     Embedding,
     chosen_embedding,
     fast_embedding,
+    function,
     query_embedding,
 )
 from codeqa.embeddings.cut import cut
@@ -47,6 +48,15 @@ def bag(text: str) -> list[float]:
         digest = hashlib.blake2b(word.encode(), digest_size=2).digest()
         vector[int.from_bytes(digest, "big") % DIMENSION] += 1
     return [float(value) for value in vector + 0.01]
+
+
+@pytest.fixture(autouse=True)
+def no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The table that is installed takes no part here."""
+    from lancedb.embeddings import get_registry
+
+    monkeypatch.setattr(function, "SHIPPED", tmp_path / "installed")
+    monkeypatch.delitem(get_registry()._functions, FAST_ALIAS, raising=False)
 
 
 @pytest.fixture

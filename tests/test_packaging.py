@@ -16,9 +16,12 @@ from conftest import ROOT
 
 IN_THE_WHEEL = (
     "codeqa/cli/main.py",
+    "codeqa/embeddings/table/encoder.py",
     "codeqa/languages/languages.toml",
     "codeqa/languages/queries/python.scm",
 )
+LARGEST_TABLE = 20_000_000
+"""Bytes that the embedding table may take in the wheel."""
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)(?:; .+)?$")
 
 
@@ -80,6 +83,12 @@ def names_in(wheel: Path) -> set[str]:
         return set(archive.namelist())
 
 
+def packed_bytes(wheel: Path, folder: str) -> int:
+    with zipfile.ZipFile(wheel) as archive:
+        entries = [entry for entry in archive.infolist() if entry.filename.startswith(folder)]
+        return sum(entry.compress_size for entry in entries)
+
+
 def metadata_of(wheel: Path) -> str:
     with zipfile.ZipFile(wheel) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
@@ -100,6 +109,9 @@ def test_the_wheel_holds_the_page_the_queries_and_the_dependencies(tmp_path: Pat
         f"codeqa/languages/queries/{q.name}" for q in ROOT.glob("codeqa/languages/queries/*")
     }
     assert queries <= names
+    data = [path for path in (ROOT / "codeqa/embeddings/data").glob("*") if path.is_file()]
+    assert {path.relative_to(ROOT).as_posix() for path in data} <= names
+    assert packed_bytes(wheel, "codeqa/embeddings/data/") <= LARGEST_TABLE
     assert not [name for name in names if name.split("/")[0] in {"tests", "scripts", "benchmarks"}]
     metadata = metadata_of(wheel)
     for name, version in pins("requirements.txt").items():

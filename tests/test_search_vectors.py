@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.embeddings import FAST_ALIAS
+from codeqa.embeddings import FAST_ALIAS, function
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings
 
@@ -29,12 +29,15 @@ def meaning(text: str) -> list[float]:
 
 
 @pytest.fixture
-def synonyms() -> Iterator[Callable[[str], None]]:
+def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
     """`synonyms(alias)` registers an embedding by `meaning` in LanceDB's registry."""
     from lancedb.embeddings import TextEmbeddingFunction, get_registry
 
     registry = get_registry()
     before = dict(registry._functions)
+    # The table that is installed takes no part here.
+    monkeypatch.setattr(function, "SHIPPED", tmp_path / "installed")
+    registry._functions.pop(FAST_ALIAS, None)
 
     class Synonyms(TextEmbeddingFunction):
         name: str = "synonyms"

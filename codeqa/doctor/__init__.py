@@ -26,6 +26,7 @@ def examine(settings: Settings, only: Path | None = None) -> Iterator[Check]:
     yield run("data", lambda: installation.data(settings))
     yield run("languages", installation.grammars)
     yield run("LanceDB", installation.tables)
+    yield run("embedding", installation.embedding)
     yield run("port", lambda: installation.port(settings))
     yield run("model", lambda: services.model(settings))
     yield run("reranker", lambda: services.reranker(settings))

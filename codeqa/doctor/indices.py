@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codeqa.doctor.check import Result
+from codeqa.embeddings import fast_embedding
 from codeqa.settings import Settings
 from codeqa.store import Filter, Location, Tables, list_locations, local_bytes
+from codeqa.store.meta import record_of
 from codeqa.tokens import name_key, search_tokens
 from codeqa.types import METHOD_KINDS, TEXT_KINDS
 
@@ -59,10 +61,22 @@ def _index(location: Location) -> Result:
     if references != counts.references:
         problem = f"{counts.references:,} references, the manifest counts {references:,}"
         return False, f"{detail}; {problem}", hint
+    if problem := _vectors(tables):
+        return False, f"{detail}; {problem}", f"Run 'codeqa index {location.root}'."
     missing = _self_test(tables, [record.path for record in manifest if record.units])
     if missing:
         return False, f"{detail}; a search does not find {missing}", hint
     return True, f"{detail}, self-test passed", ""
+
+
+def _vectors(tables: Tables) -> str:
+    """What is wrong with the fast embedding's vectors; '' when every unit has one in use."""
+    fast, record, counts = record_of(fast_embedding()), tables.meta().vector, tables.counts()
+    if record != fast:
+        return f"its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}"
+    if record is not None and counts.embedded != counts.units:
+        return f"{counts.units - counts.embedded:,} units have no vector"
+    return ""
 
 
 def _self_test(tables: Tables, paths: list[str]) -> str:

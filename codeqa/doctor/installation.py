@@ -1,4 +1,4 @@
-"""Checks of what every run needs: interpreter, git, settings, disk, grammars, tables, port."""
+"""Checks of what every run needs: interpreter, git, settings, disk, grammars, tables, …"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from codeqa.doctor.check import Result
+from codeqa.embeddings import fast_embedding
 from codeqa.languages import languages
 from codeqa.settings import Settings
 from codeqa.store.location import folder_bytes
@@ -105,6 +106,23 @@ def tables() -> Result:
         table = lancedb.connect(folder).create_table("check", [{"text": "a"}])
         found = table.count_rows()
     return found == 1, f"{lancedb.__version__} writes and reads", "Install it again."
+
+
+def embedding() -> Result:
+    """Whether the fast embedding loads and encodes."""
+    import math
+    import time
+
+    start = time.perf_counter()
+    fast = fast_embedding()
+    if fast is None:
+        return True, "none installed; text and symbols are searched", ""
+    milliseconds = (time.perf_counter() - start) * 1000
+    length = math.hypot(*fast.embed_query("read the configuration file").tolist())
+    detail = f"{fast.name} version {fast.version}, {fast.dimension} dimensions"
+    detail += f", ready in {milliseconds:.0f} ms"
+    sound = math.isfinite(length) and length > 0
+    return sound, detail, "Install CodeQA again: its embedding knows no plain English word."
 
 
 def port(settings: Settings) -> Result:

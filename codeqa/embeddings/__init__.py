@@ -5,11 +5,23 @@ provider: a key in the environment alone does nothing.
 """
 
 from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.function import register_table, shipped_table, table_encoder
 from codeqa.embeddings.registry import (
     FAST_ALIAS,
     chosen_embedding,
     fast_embedding,
     query_embedding,
+    worker_table,
 )
 
-__all__ = ["FAST_ALIAS", "Embedding", "chosen_embedding", "fast_embedding", "query_embedding"]
+__all__ = [
+    "FAST_ALIAS",
+    "Embedding",
+    "chosen_embedding",
+    "fast_embedding",
+    "query_embedding",
+    "register_table",
+    "shipped_table",
+    "table_encoder",
+    "worker_table",
+]

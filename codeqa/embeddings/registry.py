@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.cut import cut
 from codeqa.embeddings.failures import KEPT, explain
+from codeqa.embeddings.function import register_table, shipped_table
 from codeqa.embeddings.http import http_function
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
@@ -116,7 +117,18 @@ class RegistryEmbedding:
                 wait *= 2
         raise AssertionError("unreachable")
 
-    def _checked(self, found: Sequence[Any], count: int) -> np.ndarray:
+    def _checked(self, found: Any, count: int) -> np.ndarray:
+        import numpy as np
+
+        if isinstance(found, np.ndarray) and found.shape == (count, self.dimension):
+            vectors = found
+        else:
+            vectors = self._stacked(found, count)
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", KEPT)
+        return vectors
+
+    def _stacked(self, found: Sequence[Any], count: int) -> np.ndarray:
         import numpy as np
 
         if len(found) != count or any(vector is None for vector in found):
@@ -129,29 +141,39 @@ class RegistryEmbedding:
                 f"{self.name} gives vectors of {other} dimensions, {self.dimension} were expected.",
                 f"Set CODEQA_EMBEDDING_DIMENSION={other}, or unset it.",
             )
-        vectors = np.asarray(found, dtype=np.float32).reshape(count, self.dimension)
-        if not np.isfinite(vectors).all():
-            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", KEPT)
-        return vectors
+        return np.asarray(found, dtype=np.float32).reshape(count, self.dimension)
 
 
 def fast_embedding() -> Embedding | None:
-    """The embedding of the first pass: what is registered as FAST_ALIAS, else None."""
+    """The embedding of the first pass: what is registered as FAST_ALIAS, else the table that
+    was installed with CodeQA, else None.
+
+    Raises EmbeddingError when that table is damaged.
+    """
     from lancedb.embeddings import get_registry
 
     try:
         kind: Any = get_registry().get(FAST_ALIAS)
     except KeyError:
-        return None
+        folder = shipped_table()
+        if folder is None:
+            return None
+        kind = register_table(FAST_ALIAS, folder)
     function = kind.create()
     return RegistryEmbedding(
         name=str(getattr(function, "name", FAST_ALIAS)),
         version=str(getattr(function, "version", "1")),
         dimension=int(function.ndims()),
-        max_tokens=FAST_TOKENS,
+        max_tokens=int(getattr(function, "max_tokens", FAST_TOKENS)),
         function=function,
         title=FAST_ALIAS,
     )
+
+
+def worker_table(embedding: Embedding | None) -> str:
+    """The folder of the table that `embedding` encodes with, where it does: other processes
+    then encode by themselves. '' for any other embedding."""
+    return str(getattr(getattr(embedding, "function", None), "folder", ""))
 
 
 def chosen_embedding(settings: Settings) -> Embedding | None:

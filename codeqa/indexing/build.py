@@ -11,19 +11,17 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codeqa.embeddings import Embedding
 from codeqa.indexing.plan import Plan
+from codeqa.indexing.vectors import packer_for, take_vectors
 from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.settings import Settings
 from codeqa.store.location import Location
 from codeqa.store.records import SKIPPED, Batch, FileRecord, FileRows, append_rows
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
-
-if TYPE_CHECKING:
-    import numpy as np
 
 BATCH_ROWS = 20_000
 """Units and edges in one batch at most; keeps memory bounded by rows, not by files."""
@@ -67,7 +65,7 @@ def build(
             began = outcome.wrote = True
 
     def write(full: Batch) -> None:
-        writer.write(full, _vectors(fast, full))
+        writer.write(full, take_vectors(fast, full))
 
     if writer.meta.dirty or plan.removed or plan.skipped:
         begin()
@@ -81,7 +79,7 @@ def build(
         workers=settings.worker_count,
         max_file_bytes=settings.max_file_bytes,
         known=plan.known,
-        packer="codeqa.store.records:pack_rows",
+        packer=packer_for(fast, total),
     )
     with closing(results), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for done, result in enumerate(results, 1):
@@ -129,13 +127,3 @@ def _append(batch: Batch, result: FileResult) -> None:
 
 def _stamped(record: FileRecord) -> FileRecord:
     return replace(record, indexed_at=time.time())
-
-
-def _vectors(fast: Embedding | None, batch: Batch) -> dict[str, np.ndarray] | None:
-    if fast is None:
-        return None
-    return {
-        table: fast.embed_passages(columns["code"])
-        for table, columns in (("methods", batch.methods), ("classes", batch.classes))
-        if columns
-    }

@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
+from codeqa.embeddings import fast_embedding
 from codeqa.errors import CodeQAError, ContextLengthError
 from codeqa.indexing.lock import hold
 from codeqa.llm import Complete
@@ -65,6 +66,7 @@ def add_comments(
     from codeqa.store.writer import Writer
 
     changed = 0
+    fast = fast_embedding()
     with hold(location):
         meta = Tables.open(location).meta()
         writer = Writer.open(location, meta.parser, meta.vector)
@@ -83,10 +85,10 @@ def add_comments(
                 for unit, text in described:
                     waiting[unit.id] = text
                     if len(waiting) >= ROWS_PER_COMMIT:
-                        changed += write_comments(writer, waiting)
+                        changed += write_comments(writer, waiting, fast)
                         waiting.clear()
         finally:
-            changed += write_comments(writer, waiting)
+            changed += write_comments(writer, waiting, fast)
             if changed:
                 writer.tidy()
     return changed

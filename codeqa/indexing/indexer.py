@@ -27,6 +27,7 @@ from codeqa.indexing.refine import refine
 from codeqa.indexing.status import INTERRUPTED, count_reasons, read_status
 from codeqa.parsing.walk import walk
 from codeqa.settings import Settings
+from codeqa.store.carried import can_carry, carry_over
 from codeqa.store.damage import is_damaged
 from codeqa.store.location import Location, discard_tables, local_bytes, save_location
 from codeqa.store.meta import record_of
@@ -122,6 +123,8 @@ class Indexer:
         found = walk(self.location.root, max_file_bytes=self.settings.max_file_bytes, own=own)
         parser, vector = parser_fingerprint(), record_of(fast)
         writer = Writer.open(self.location, parser, vector, rebuild=full)
+        if not full and can_carry(writer.meta, parser, vector):
+            _embed_again(writer, fast, progress, cancelled)
         manifest = writer.manifest()
         plan = make_plan(found, manifest, writer.checked_ns)
         outcome = build(
@@ -200,6 +203,22 @@ class Indexer:
         except IndexMissingError:
             return []
         return [Skipped(file.path, file.reason) for file in files if file.status == SKIPPED]
+
+
+def _embed_again(
+    writer: Writer,
+    fast: Embedding | None,
+    progress: Listener,
+    cancelled: Callable[[], bool],
+) -> None:
+    """Take all rows over with the vectors of another fast embedding."""
+
+    def copied(done: int, total: int) -> None:
+        if cancelled():
+            raise CancelledError
+        progress(Progress("embedding", done, total, fast.name if fast else ""))
+
+    carry_over(writer, fast.embed_passages if fast else None, copied)
 
 
 def _refine(

@@ -67,7 +67,7 @@ def parse_many(
     """Read, judge and parse `entries` below `root`, in the order in which results come.
 
     `known` maps paths to hashes: a file with that very content is not parsed again.
-    `packer` names a function (`package.module:function`) that the workers apply to each
+    `packer` names a function (`worker.named_function`) that the workers apply to each
     ParsedFile; what it returns comes as `packed` in the place of `parsed`. A file that
     ends its worker or takes longer than `seconds_per_file` is skipped, and the rest goes
     on. Closing the iterator, or any exception in its consumer, ends the workers.

@@ -129,10 +129,13 @@ def receive(stream: IO[bytes]) -> Any:
 
 
 def named_function(name: str) -> Callable[[ParsedFile], Any]:
-    """The function that `name` (`package.module:function`) names."""
+    """The function that `name` (`package.module:function`) names, or with an argument
+    (`package.module:function=argument`) what that function makes of it."""
+    name, made, argument = name.partition("=")
     module, _, attribute = name.partition(":")
-    function: Callable[[ParsedFile], Any] = getattr(importlib.import_module(module), attribute)
-    return function
+    function: Any = getattr(importlib.import_module(module), attribute)
+    packer: Callable[[ParsedFile], Any] = function(argument) if made else function
+    return packer
 
 
 def main() -> None:

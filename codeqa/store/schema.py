@@ -114,7 +114,7 @@ def vector_array(vectors: np.ndarray, kind: pa.DataType) -> pa.Array:
 
     if vectors.ndim != 2 or vectors.shape[1] != kind.list_size:
         raise ValueError(f"vectors of shape {vectors.shape} do not fit {kind}")
-    flat = pa.array(vectors.astype("float16").reshape(-1))
+    flat = pa.array(vectors.astype("float16", copy=False).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, kind.list_size)
 
 

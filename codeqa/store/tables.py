@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import IndexFormatError
+from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.store.filters import Filter, both, one_of, quote
 from codeqa.store.location import Location
 from codeqa.store.meta import REBUILD_HINT, EmbeddingRecord, Meta, record_of
@@ -235,7 +235,10 @@ class Tables:
         from codeqa.embeddings import fast_embedding
 
         meta = self.meta()
-        fast = record_of(fast_embedding())
+        try:
+            fast = record_of(fast_embedding())
+        except EmbeddingError:
+            fast = None  # whoever asks for its query side hears why
         found = []
         if meta.vector is not None and (
             fast is None or fast.name != meta.vector.name or fast == meta.vector

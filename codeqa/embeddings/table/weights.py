@@ -1,0 +1,177 @@
+"""The trained numbers: one vector per piece, and what each piece and field weighs.
+
+A folder holds them: `table.npy` (int8, pieces × dimension) with one factor per row in
+`scales.npy`, the weights of the pieces on either side, the weights of the fields, the pieces
+themselves, one a line, a card for readers, and `manifest.json`, which names the table, its
+version and the SHA-256 of every other file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codeqa.embeddings.table.fields import FIELDS
+from codeqa.embeddings.table.wordpiece import WordPiece
+from codeqa.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FORMAT = 1
+"""Raised when the files or their meaning change: an older CodeQA then refuses them."""
+
+MANIFEST = "manifest.json"
+VOCABULARY = "vocabulary.txt"
+TABLE = "table.npy"
+CARD = "card.md"
+_VECTORS = ("scales", "query_weights", "document_weights", "field_weights")
+FILES = (TABLE, *(f"{name}.npy" for name in _VECTORS), VOCABULARY, CARD)
+
+DAMAGED = "Install CodeQA again."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """A trained table. Arrays are read-only; V pieces, D dimensions.
+
+    The vector of piece p is `table[p] * scales[p]`. It counts `query_weights[p]` times in
+    a question and `document_weights[p]` times in a unit, as these numbers stand; a field
+    counts softplus(`field_weights[f]`) times, in the order of `fields.FIELDS`.
+    """
+
+    pieces: WordPiece
+    table: NDArray[np.int8]
+    """(V, D)"""
+    scales: NDArray[np.float32]
+    """(V,)"""
+    query_weights: NDArray[np.float32]
+    """(V,)"""
+    document_weights: NDArray[np.float32]
+    """(V,)"""
+    field_weights: NDArray[np.float32]
+    """(len(FIELDS),)"""
+    name: str
+    version: str
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self.table.shape[1])
+
+
+def load_weights(folder: Path | str) -> Weights:
+    """Read the table in `folder`; `table.npy` is mapped, so that processes share it.
+
+    Raises EmbeddingError when a file is missing, is not what the manifest says, or does not
+    fit the others.
+    """
+    folder = Path(folder)
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        if manifest["format"] != FORMAT:
+            raise EmbeddingError(
+                f"The embedding table has format {manifest['format']}, this version of CodeQA "
+                f"reads format {FORMAT}.",
+                DAMAGED,
+            )
+        return _read(folder, manifest)
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise EmbeddingError(f"The embedding table cannot be read: {reason}.", DAMAGED) from error
+
+
+def save_weights(
+    folder: Path,
+    *,
+    pieces: Sequence[str],
+    table: NDArray[np.int8],
+    scales: NDArray[np.float32],
+    query_weights: NDArray[np.float32],
+    document_weights: NDArray[np.float32],
+    field_weights: NDArray[np.float32],
+    name: str,
+    version: str,
+    card: str,
+) -> None:
+    """Write a table into `folder`, the manifest last. Raises ValueError when parts do not fit."""
+    import numpy as np
+
+    vectors = {
+        "scales": scales,
+        "query_weights": query_weights,
+        "document_weights": document_weights,
+        "field_weights": field_weights,
+    }
+    _check(WordPiece(pieces).size, table, vectors)
+    if any("\n" in piece or "\r" in piece for piece in pieces):
+        raise ValueError("a piece holds a line break")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    np.save(folder / TABLE, np.ascontiguousarray(table))
+    for key, values in vectors.items():
+        np.save(folder / f"{key}.npy", values)
+    (folder / VOCABULARY).write_bytes("\n".join(pieces).encode())
+    (folder / CARD).write_bytes(card.encode())
+    manifest = {
+        "format": FORMAT,
+        "name": name,
+        "version": version,
+        "dimension": int(table.shape[1]),
+        "pieces": len(pieces),
+        "files": {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in FILES},
+    }
+    text = json.dumps(manifest, indent=2) + "\n"
+    (folder / MANIFEST).write_bytes(text.encode())
+
+
+def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
+    import numpy as np
+
+    digests: dict[str, str] = manifest["files"]
+
+    def verified(file: str, data: Any) -> None:
+        if hashlib.sha256(data).hexdigest() != digests[file]:
+            raise ValueError(f"{file} is not the one that was shipped")
+
+    # One mapping serves to verify and to encode, so that every page is fetched but once.
+    whole: NDArray[np.uint8] = np.asarray(np.memmap(folder / TABLE, mode="r"))
+    verified(TABLE, whole)
+    header = np.load(folder / TABLE, mmap_mode="r")
+    if header.dtype != np.int8 or not header.flags.c_contiguous:
+        raise ValueError(f"the table is {header.dtype}")
+    table = whole[header.offset :].view(np.int8).reshape(header.shape)
+    vectors = {}
+    for key in _VECTORS:
+        verified(f"{key}.npy", (folder / f"{key}.npy").read_bytes())
+        vectors[key] = np.load(folder / f"{key}.npy")
+        vectors[key].setflags(write=False)
+    vocabulary = (folder / VOCABULARY).read_bytes()
+    verified(VOCABULARY, vocabulary)
+    verified(CARD, (folder / CARD).read_bytes())
+    pieces = WordPiece(vocabulary.decode().split("\n"))
+    _check(pieces.size, table, vectors)
+    if table.shape[1] != manifest["dimension"]:
+        raise ValueError(f"it has {table.shape[1]} dimensions, {manifest['dimension']} are said")
+    return Weights(
+        pieces, table, **vectors, name=str(manifest["name"]), version=str(manifest["version"])
+    )
+
+
+def _check(pieces: int, table: NDArray[np.int8], vectors: dict[str, NDArray[np.float32]]) -> None:
+    """Raise ValueError unless everything has its shape and type and is a number."""
+    import numpy as np
+
+    if table.dtype != np.int8 or table.ndim != 2 or len(table) != pieces or not table.shape[1]:
+        raise ValueError(f"the table is {table.dtype} {table.shape} for {pieces} pieces")
+    for key, values in vectors.items():
+        length = len(FIELDS) if key == "field_weights" else pieces
+        if values.dtype != np.float32 or values.shape != (length,):
+            raise ValueError(f"{key} is {values.dtype} {values.shape} for {length} values")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{key} holds values that are no numbers")

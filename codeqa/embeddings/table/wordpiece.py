@@ -1,0 +1,138 @@
+"""Words of code and of questions, and the pieces that the table has vectors for.
+
+Training imports this module: the vocabulary is made of what `split` returns, and the table's
+rows are learnt for what `WordPiece` gives.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+UNKNOWN = "[UNK]"
+UNKNOWN_ID = 0
+CONTINUES = "##"
+"""Marks a piece that does not begin a word, as in BERT's vocabularies."""
+
+WORD_LETTERS = 40
+"""Letters of a word that count. The longest English words in use have about 30; what goes on
+without a break is data, and greedy matching of it would cost time and mean nothing."""
+
+MEMO_WORDS = 100_000
+"""Runs remembered, and words, some 20 MB; then the memory is emptied and filled anew."""
+
+_BLANKED = bytes(
+    code if code > 127 or chr(code).isalnum() or code == ord("_") else ord(" ")
+    for code in range(256)
+)
+_IDENTIFIER = re.compile(r"\w+")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_PART_ANY_SCRIPT = re.compile(rf"[{_IDEOGRAPHS}]|[^\W\d_{_IDEOGRAPHS}]+|[0-9]+")
+"""Scripts without capitals know no camelCase; Chinese puts no blanks between its words, so
+every ideograph is one."""
+
+
+def split(text: str) -> list[str]:
+    """Lower-case words of `text`, code or prose, in order.
+
+    Identifiers are split: `getHTTPResponse_v2` → get, http, response, v, 2. Accents are
+    taken off (`café` → cafe), and full-width letters are as the usual ones.
+    """
+    return [word for run in runs(text) for word in words_of(run)]
+
+
+def runs(text: str) -> list[bytes]:
+    """What stands between ASCII blanks and punctuation in `text`, in UTF-8 and in order.
+
+    Most runs are identifiers; where a text is not ASCII a run may hold several. Bytes,
+    because this is half of all the work, and with them it takes a third of the time.
+    """
+    return text.encode("utf-8", "replace").translate(_BLANKED).split()
+
+
+def words_of(run: bytes) -> list[str]:
+    """Lower-case words of one of `runs`, or of any text, each at most WORD_LETTERS long."""
+    if run.isascii():
+        return [part[:WORD_LETTERS].lower() for part in _PART.findall(run.decode())]
+    decomposed = unicodedata.normalize("NFKD", run.decode())
+    plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return [
+        part[:WORD_LETTERS].lower()
+        for identifier in _IDENTIFIER.findall(plain)
+        for part in (_PART if identifier.isascii() else _PART_ANY_SCRIPT).findall(identifier)
+    ]
+
+
+class WordPiece:
+    """A vocabulary: piece → id by its place in `pieces`; UNKNOWN must be the first.
+
+    Raises ValueError when it is not, or when a piece stands there twice.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        if not pieces or pieces[UNKNOWN_ID] != UNKNOWN:
+            raise ValueError(f"the first piece is not {UNKNOWN}")
+        cut = len(CONTINUES)
+        later = {piece[cut:]: at for at, piece in enumerate(pieces) if piece.startswith(CONTINUES)}
+        first = {piece: at for at, piece in enumerate(pieces) if not piece.startswith(CONTINUES)}
+        if len(first) + len(later) != len(pieces):
+            raise ValueError("a piece stands twice")
+        del first[UNKNOWN]
+        self.size = len(pieces)
+        self.letters = (0, *(len(piece.removeprefix(CONTINUES)) for piece in pieces[1:]))
+        """Letters of each piece; 0 for UNKNOWN."""
+        self._first, self._later = first, later
+        self._longest_first = max(map(len, first), default=0)
+        self._longest_later = max(map(len, later), default=0)
+        self._words: dict[str, tuple[int, ...]] = {}
+        self.of_run = _Runs(self)
+        """Run (or any short text, in UTF-8) → ids of the known pieces of its words: a memo that
+        fills itself, to be indexed."""
+
+    def ids(self, word: str) -> tuple[int, ...]:
+        """Ids of the pieces of one lower-case word, longest match first.
+
+        A letter that no piece begins with gives UNKNOWN_ID, once for several in a row, and
+        the word goes on behind it.
+        """
+        known = self._words.get(word)
+        if known is None:
+            if len(self._words) >= MEMO_WORDS:
+                self._words.clear()
+            self._words[word] = known = tuple(self._match(word))
+        return known
+
+    def _match(self, word: str) -> list[int]:
+        ids: list[int] = []
+        at, end = 0, len(word)
+        pieces, longest = self._first, self._longest_first
+        while at < end:
+            for stop in range(min(end, at + longest), at, -1):
+                found = pieces.get(word[at:stop])
+                if found is not None:
+                    ids.append(found)
+                    at = stop
+                    break
+            else:
+                if not ids or ids[-1] != UNKNOWN_ID:
+                    ids.append(UNKNOWN_ID)
+                at += 1
+            pieces, longest = self._later, self._longest_later
+        return ids
+
+
+class _Runs(dict[bytes, tuple[int, ...]]):
+    """Run → ids of its pieces, unknown ones left out. Source repeats its words."""
+
+    def __init__(self, pieces: WordPiece) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    def __missing__(self, run: bytes) -> tuple[int, ...]:
+        if len(self) >= MEMO_WORDS:
+            self.clear()
+        ids = [one for word in words_of(run) for one in self._pieces.ids(word)]
+        self[run] = known = tuple(one for one in ids if one != UNKNOWN_ID)
+        return known

@@ -1,0 +1,77 @@
+"""The fast embedding in the first pass: in the workers where it can be, else here.
+
+The table that CodeQA brings along encodes in the processes that parse: there a unit's fields
+are at hand, every core takes part, and what travels is the finished row. Any other fast
+embedding is asked by this process, batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from codeqa.embeddings import Embedding, table_encoder, worker_table
+from codeqa.store.records import Batch, pack_rows
+from codeqa.types import ParsedFile
+from codeqa.unit_text import fields_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FEW_FILES = 200
+"""Files up to which this process encodes: a worker needs 0.15 s for numpy and the table, and
+here both are loaded already; 200 files take about as long."""
+
+VECTOR = "vector"
+
+Packer = Callable[[ParsedFile], Any]
+
+
+def packer_for(fast: Embedding | None, files: int) -> str:
+    """Name of the packer with which workers make rows of `files` files (`parse_many`)."""
+    folder = worker_table(fast) if files > FEW_FILES else ""
+    if folder:
+        return f"{__name__}:packer_with_vectors={folder}"
+    return "codeqa.store.records:pack_rows"
+
+
+def packer_with_vectors(folder: str) -> Packer:
+    """`pack_rows` that adds the vectors of the table in `folder`, in half precision.
+
+    They come as one `bytes` per file and table of the database, which costs the process that
+    gathers them nothing. Runs in the worker.
+    """
+    encoder = table_encoder(folder)
+
+    def pack(parsed: ParsedFile) -> Any:
+        packed = pack_rows(parsed)
+        methods = [fields_of(unit) for unit in parsed.units if unit.is_method]
+        classes = [fields_of(unit) for unit in parsed.units if not unit.is_method]
+        vectors = encoder.encode_units(methods + classes).astype("float16")
+        for columns, part in zip(
+            packed[-3:-1], (vectors[: len(methods)], vectors[len(methods) :]), strict=True
+        ):
+            if len(part):
+                columns[VECTOR] = [part.tobytes()]
+        return packed
+
+    return pack
+
+
+def take_vectors(fast: Embedding | None, batch: Batch) -> dict[str, np.ndarray] | None:
+    """The vectors (n, dimension) of each table's rows, taken out of `batch` or made here."""
+    if fast is None:
+        return None
+    import numpy as np
+
+    found = {}
+    for table, columns in (("methods", batch.methods), ("classes", batch.classes)):
+        if not columns:
+            continue
+        packed = columns.pop(VECTOR, None)
+        if packed is None:
+            found[table] = fast.embed_passages(columns["code"])
+        else:
+            flat = np.frombuffer(b"".join(packed), np.float16)
+            found[table] = flat.reshape(-1, fast.dimension)
+    return found

@@ -1,0 +1,110 @@
+"""Tables of random numbers: `python -m tests.tables FOLDER [pieces] [dimension]`.
+
+The numbers mean nothing, but everything about a table can be tried with them: loading, speed,
+damage, indexing. The same arguments give the same files. Without numbers a table of the real
+size is written; `tests/fixtures/table` was made with 600 pieces of 16 dimensions, and
+`--golden` writes what it makes of the texts in `tests/golden/table.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+import sys
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codeqa.embeddings.table.encoder import TableEncoder
+from codeqa.embeddings.table.fields import FIELDS, document_fields, query_ids
+from codeqa.embeddings.table.weights import load_weights, save_weights
+from codeqa.embeddings.table.wordpiece import UNKNOWN, split
+from codeqa.unit_text import decode
+
+HERE = Path(__file__).parent
+FIXTURE = HERE / "fixtures" / "table"
+GOLDEN = HERE / "golden" / "table.json"
+REAL_PIECES, REAL_DIMENSION = 32_000, 512
+LETTERS = string.ascii_lowercase + string.digits
+
+
+def vocabulary(size: int) -> list[str]:
+    """UNKNOWN, letters and digits, words of CodeQA's own source, then made-up endings."""
+    source = (HERE.parent / "codeqa").rglob("*.py")
+    pieces = dict.fromkeys([UNKNOWN, *LETTERS, *(f"##{letter}" for letter in LETTERS)])
+    counted: dict[str, int] = {}
+    for path in sorted(source):
+        for word in split(path.read_text("utf-8")):
+            counted[word] = counted.get(word, 0) + 1
+    words = sorted(counted, key=lambda word: (-counted[word], word))
+    pieces.update(dict.fromkeys(words))
+    for length in (2, 3):
+        endings = product(string.ascii_lowercase, repeat=length)
+        pieces.update(dict.fromkeys(f"##{''.join(ending)}" for ending in endings))
+    made_up = ("".join(word) for word in product(string.ascii_lowercase, repeat=4))
+    pieces.update(dict.fromkeys(islice(made_up, size)))
+    return list(pieces)[:size]
+
+
+def make_table(
+    folder: Path,
+    pieces: int = REAL_PIECES,
+    dimension: int = REAL_DIMENSION,
+    *,
+    seed: int = 1,
+    version: str = "1",
+) -> Path:
+    """Write a table of random numbers; returns `folder`."""
+    known = vocabulary(pieces)
+    random = np.random.default_rng(seed)
+
+    def weights() -> Any:
+        return (0.2 + random.random(len(known))).astype(np.float32)
+
+    save_weights(
+        folder,
+        pieces=known,
+        table=random.integers(-127, 128, (len(known), dimension), dtype=np.int8),
+        scales=weights() / 127,
+        query_weights=weights(),
+        document_weights=weights(),
+        field_weights=np.array([0.1, 0.4, 0.9, 0.6], np.float32),
+        name="codeqa/random-table",
+        version=version,
+        card="# A table of random numbers\n\nFor tests.\n",
+    )
+    return folder
+
+
+def observed(text: str) -> dict[str, Any]:
+    """What the fixture's table makes of `text`, in a form that reads well in a diff."""
+    weights = load_weights(FIXTURE)
+    encoder = TableEncoder(weights)
+    found: dict[str, Any] = {"text": text, "words": split(text)}
+    found["query"] = [list(part) for part in query_ids(text, weights.pieces)]
+    found["query_vector"] = [round(float(value), 6) for value in encoder.encode_query(text)]
+    try:
+        fields = document_fields(decode(text), weights.pieces)
+        found.update(zip(FIELDS, map(list, fields), strict=True))
+    except ValueError:
+        pass  # a question: no unit's text
+    vector = encoder.encode_documents([text])[0]
+    found["document_vector"] = [round(float(value), 6) for value in vector]
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--golden"]:
+        texts = [entry["text"] for entry in json.loads(GOLDEN.read_text("utf-8"))]
+        entries = [json.dumps(observed(text), ensure_ascii=False) for text in texts]
+        GOLDEN.write_text("[\n" + ",\n".join(entries) + "\n]\n", "utf-8")
+        return 0
+    folder, *sizes = arguments
+    make_table(Path(folder), *map(int, sizes))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,353 @@
+"""The embedding table in the index: filled in the first pass, made anew, searched, checked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tables import FIXTURE, make_table
+
+from codeqa.doctor import Check, examine
+from codeqa.embeddings import (
+    FAST_ALIAS,
+    fast_embedding,
+    function,
+    query_embedding,
+    register_table,
+    worker_table,
+)
+from codeqa.engine import open_engine
+from codeqa.errors import EmbeddingError
+from codeqa.indexing import Indexer, vectors
+from codeqa.indexing.build import CancelledError
+from codeqa.settings import Settings
+from codeqa.store import EmbeddingRecord, Tables, locate
+from codeqa.store.comments import write_comments
+from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
+from codeqa.store.writer import Writer
+from codeqa.types import Progress
+
+WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
+LONG_AGO = 1_600_000_000
+FILES = {
+    "config.py": 'def load_config(path):\n    """Read the settings file."""\n    return path\n',
+    "store.py": "class UserStore:\n    def find_user(self, key):\n        return key\n",
+    "README.md": "# Manual\n\nHow to load the config.\n",
+    "数据.py": "数据库 = '连接'\n",
+    "web/page.ts": "export function render(page: string) {\n  return page;\n}\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No table is installed and none registered, until a test does so."""
+    from lancedb.embeddings import get_registry
+
+    functions = get_registry()._functions
+    before = dict(functions)
+    functions.pop(FAST_ALIAS, None)
+    monkeypatch.setattr(function, "SHIPPED", tmp_path / "installed")
+    function.table_encoder.cache_clear()
+    yield
+    functions.clear()
+    functions.update(before)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
+    root = write_files(tmp_path / "repo", FILES)
+    age(root)
+    return root
+
+
+@pytest.fixture
+def indexer(settings: Settings, repository: Path) -> Indexer:
+    return Indexer(settings, locate(settings, repository))
+
+
+def age(root: Path) -> None:
+    """Give all files a time that the indexer trusts."""
+    for path in root.rglob("*"):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+def install(folder: Path = FIXTURE) -> EmbeddingRecord:
+    register_table(FAST_ALIAS, folder)
+    fast = fast_embedding()
+    assert fast is not None
+    return EmbeddingRecord(fast.name, fast.version, fast.dimension)
+
+
+def newer(tmp_path: Path, dimension: int = 24) -> EmbeddingRecord:
+    """Another version of the table, with other numbers and dimensions, takes its place."""
+    return install(make_table(tmp_path / "newer", 400, dimension, seed=2, version="2"))
+
+
+def stored(indexer: Indexer) -> dict[str, tuple[str, str, np.ndarray]]:
+    """Id → path, text and vector of every unit."""
+    import lancedb
+
+    meta = Tables.open(indexer.location).meta()
+    database = lancedb.connect(indexer.location.tables)
+    found = {}
+    for table in UNIT_TABLES:
+        name = table if meta.generation == 1 else f"{table}_{meta.generation}"
+        query = database.open_table(name).search().select(["id", "path", "code", "vector"])
+        for row in query.limit(ALL_ROWS).to_arrow().to_pylist():
+            assert row["vector"] is not None, row["path"]
+            found[row["id"]] = (row["path"], row["code"], np.array(row["vector"]))
+    return found
+
+
+def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
+    """Every row holds the vector that the embedding in use gives its text."""
+    tables = Tables.open(indexer.location, expected=record)
+    counts = tables.counts()
+    assert counts.embedded == counts.units > 0
+    assert tables.vector_columns() == [("vector", record)]
+    fast = fast_embedding()
+    assert fast is not None
+    for path, code, vector in stored(indexer).values():
+        assert np.abs(fast.embed_passages([code])[0] - vector).max() < 1e-3, path
+
+
+# The first pass
+
+
+@pytest.mark.parametrize("few", [0, 200], ids=["in the workers", "in this process"])
+def test_the_first_pass_fills_the_vector_of_every_row(
+    indexer: Indexer, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(vectors, "FEW_FILES", few)
+    record = install()
+    indexer.run()
+    assert_filled(indexer, record)
+    status = indexer.status()
+    assert (status.embedding, status.embedded) == (record.name, status.units)
+
+
+def test_workers_and_this_process_give_the_same_vectors(
+    indexer: Indexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install()
+    indexer.run()
+    here = stored(indexer)
+    monkeypatch.setattr(vectors, "FEW_FILES", 0)
+    indexer.run(full=True)
+    there = stored(indexer)
+    assert here.keys() == there.keys()
+    for one, (_, _, vector) in here.items():
+        assert np.array_equal(vector, there[one][2])
+
+
+def test_a_changed_file_gets_its_new_vectors(indexer: Indexer, repository: Path) -> None:
+    record = install()
+    indexer.run()
+    (repository / "store.py").write_text("def open_table(name):\n    return name\n", "utf-8")
+    assert indexer.run().changed == 1
+    assert_filled(indexer, record)
+
+
+def test_without_a_table_nothing_is_embedded(indexer: Indexer) -> None:
+    assert fast_embedding() is None and worker_table(None) == ""
+    indexer.run()
+    tables = Tables.open(indexer.location)
+    assert tables.counts().embedded == 0 and tables.vector_columns() == []
+
+
+def test_the_installed_table_is_used_without_being_asked_for(indexer: Indexer) -> None:
+    shutil.copytree(FIXTURE, function.SHIPPED)
+    indexer.run()
+    fast = fast_embedding()
+    assert fast is not None and worker_table(fast) == str(function.SHIPPED)
+    assert_filled(indexer, EmbeddingRecord(fast.name, fast.version, fast.dimension))
+
+
+def test_descriptions_of_methods_are_embedded_with_them(indexer: Indexer) -> None:
+    record = install()
+    indexer.run()
+    tables = Tables.open(indexer.location)
+    (unit,) = tables.named(["loadconfig"])
+    before = stored(indexer)[unit.id]
+    meta = tables.meta()
+    writer = Writer.open(indexer.location, meta.parser, meta.vector)
+    assert write_comments(writer, {unit.id: "Reads the index table."}, fast_embedding()) == 1
+    after = stored(indexer)[unit.id]
+    assert "Reads the index table." in after[1] and not np.array_equal(before[2], after[2])
+    assert_filled(indexer, record)
+
+
+# Another version
+
+
+def test_another_version_is_embedded_again_without_parsing(
+    indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    install()
+    indexer.run()
+    before = stored(indexer)
+    for path in repository.rglob("*.py"):  # whoever read these would find other units
+        path.write_bytes(b"#" * path.stat().st_size)
+    age(repository)
+    record = newer(tmp_path)
+    assert Tables.open(indexer.location).vector_columns() == []
+    seen: list[Progress] = []
+    summary = indexer.run(seen.append)
+    assert (summary.changed, summary.unchanged) == (0, len(FILES))
+    assert {"embedding", "building the text index"} <= {progress.phase for progress in seen}
+    assert_filled(indexer, record)
+    after = stored(indexer)
+    assert {key: row[:2] for key, row in after.items()} == {
+        key: row[:2] for key, row in before.items()
+    }
+    assert Tables.open(indexer.location).named(["loadconfig"])
+    quiet: list[Progress] = []
+    indexer.run(quiet.append)
+    assert "embedding" not in {progress.phase for progress in quiet}
+
+
+def test_files_that_changed_meanwhile_are_parsed_and_the_rest_is_not(
+    indexer: Indexer, repository: Path, tmp_path: Path
+) -> None:
+    install()
+    indexer.run()
+    (repository / "store.py").write_text("def open_table(name):\n    return name\n", "utf-8")
+    (repository / "web" / "page.ts").unlink()
+    record = newer(tmp_path)
+    summary = indexer.run()
+    assert (summary.changed, summary.removed, summary.unchanged) == (1, 1, len(FILES) - 2)
+    assert_filled(indexer, record)
+    tables = Tables.open(indexer.location)
+    assert tables.named(["opentable"]) and not tables.named(["render", "userstore"])
+
+
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_embedding_again_that_is_stopped_is_completed_by_the_next_run(
+    indexer: Indexer, tmp_path: Path, last: int
+) -> None:
+    first = install()
+    indexer.run()
+    units = Tables.open(indexer.location).counts().units
+    record = newer(tmp_path)
+    told = []
+
+    def listen(progress: Progress) -> None:
+        if progress.phase == "embedding":
+            told.append(progress)
+
+    with pytest.raises(CancelledError):
+        indexer.run(listen, cancelled=lambda: len(told) >= last)
+    tables = Tables.open(indexer.location)
+    assert tables.counts().units == units and tables.meta().vector == first
+    assert indexer.run().changed == 0
+    assert_filled(indexer, record)
+
+
+def test_an_index_made_without_a_table_is_embedded_without_parsing(indexer: Indexer) -> None:
+    indexer.run()
+    record = install()
+    assert indexer.run().changed == 0
+    assert_filled(indexer, record)
+
+
+def test_an_index_whose_table_is_gone_keeps_its_rows_and_drops_the_vectors(
+    indexer: Indexer,
+) -> None:
+    from lancedb.embeddings import get_registry
+
+    install()
+    units = indexer.run().methods
+    get_registry()._functions.pop(FAST_ALIAS)
+    summary = indexer.run()
+    assert (summary.changed, summary.methods) == (0, units)
+    tables = Tables.open(indexer.location)
+    assert tables.counts().embedded == 0 and tables.meta().vector is None
+
+
+def test_a_full_run_with_another_version_parses_everything(
+    indexer: Indexer, tmp_path: Path
+) -> None:
+    install()
+    indexer.run()
+    record = newer(tmp_path)
+    assert indexer.run(full=True).changed == len(FILES)
+    assert_filled(indexer, record)
+
+
+# Search
+
+
+def test_a_question_is_answered_by_vectors_too(settings: Settings, repository: Path) -> None:
+    record = install()
+    engine = open_engine(settings, repository)
+    engine.index.run()
+    result = engine.search.search("read the settings file")
+    assert "vector" in result.channels
+    assert result.units[0].unit.name == "load_config"
+    assert f"vectors of {record.name} for " in result.coverage
+
+
+def test_a_question_of_unknown_words_asks_no_vectors(settings: Settings, repository: Path) -> None:
+    record = install()
+    engine = open_engine(settings, repository)
+    engine.index.run()
+    assert "vector" not in engine.search.search("数据库").channels
+    encoder = query_embedding(settings, record.name)
+    assert encoder is not None and not encoder.embed_query("где").any()
+    assert query_embedding(settings, "another") is None
+
+
+def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
+    settings: Settings, repository: Path
+) -> None:
+    shutil.copytree(FIXTURE, function.SHIPPED)
+    engine = open_engine(settings, repository)
+    engine.index.run()
+    (function.SHIPPED / "vocabulary.txt").write_bytes(b"damaged")
+    function.table_encoder.cache_clear()
+    with pytest.raises(EmbeddingError, match=r"vocabulary.txt is not the one that was shipped"):
+        engine.index.run()
+    result = open_engine(settings, repository).search.search("load the config")
+    assert result.units and "vectors left out: The embedding table cannot" in result.coverage
+
+
+# Doctor
+
+
+def checked(settings: Settings, name: str) -> Check:
+    (found,) = [check for check in examine(settings) if check.name == name]
+    return found
+
+
+def test_the_doctor_names_the_table_or_says_that_there_is_none(settings: Settings) -> None:
+    none = checked(settings, "embedding")
+    assert none.ok and none.detail.startswith("none installed")
+    install()
+    found = checked(settings, "embedding")
+    assert found.ok
+    assert found.detail.startswith("codeqa/random-table version 1, 16 dimensions, ready in ")
+
+
+def test_the_doctor_reports_a_damaged_table(settings: Settings) -> None:
+    shutil.copytree(FIXTURE, function.SHIPPED)
+    (function.SHIPPED / "table.npy").write_bytes(b"damaged")
+    found = checked(settings, "embedding")
+    assert not found.ok and "table.npy" in found.detail and found.hint == "Install CodeQA again."
+
+
+def test_the_doctor_says_when_an_index_holds_other_vectors(
+    settings: Settings, indexer: Indexer, tmp_path: Path
+) -> None:
+    install()
+    indexer.run()
+    name = f"index of {indexer.location.name}"
+    assert checked(settings, name).ok
+    newer(tmp_path)
+    found = checked(settings, name)
+    assert not found.ok and "version 1, 16 dim" in found.detail and "codeqa index" in found.hint
+    indexer.run()
+    assert checked(settings, name).ok

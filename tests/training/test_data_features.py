@@ -1,0 +1,163 @@
+"""The arrays that training reads, and the vocabulary that they are made with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codeqa.embeddings.table.fields import FIELDS as ENCODER_FIELDS
+from codeqa.embeddings.table.fields import document_fields, query_ids
+from codeqa.embeddings.table.wordpiece import UNKNOWN, WordPiece
+from codeqa.unit_text import UnitText, decode, encode
+from training.console import write_lines
+from training.features import BAGS, FIELDS, PARTS, SOURCES, BagWriter, Features, save
+from training.run import STEPS, commands
+
+ROWS = [([3, 1], [2, 70_000]), ([], []), ([2], [1])]
+
+
+@pytest.fixture
+def features(tmp_path: Path) -> Features:
+    """Three rows of two repositories."""
+    writers = {bag: BagWriter() for bag in BAGS}
+    for writer in writers.values():
+        for bag in ROWS:
+            writer.add(bag)
+    columns = {
+        "repository": np.array([0, 0, 1], np.int32),
+        "source": np.array([0, 1, 0], np.int8),
+        "language": np.array([0, 0, 0], np.int8),
+        "part": np.array([0, 0, 1], np.int8),
+    }
+    save(tmp_path / "features", {bag: writer.arrays() for bag, writer in writers.items()}, columns,
+         [UNKNOWN, "a", "b", "##c"], ["o/first", "o/second"], ["python"], 1)  # fmt: skip
+    return Features(tmp_path / "features")
+
+
+def test_features_come_back_as_they_were_saved(features: Features) -> None:
+    assert (features.rows, features.pieces) == (3, [UNKNOWN, "a", "b", "##c"])
+    for bag in BAGS:
+        ids, counts = features.bags[bag].row(0)
+        assert ids.tolist() == [3, 1] and counts.tolist() == [2, 65_535]
+        assert features.bags[bag].row(1)[0].tolist() == []
+    assert isinstance(features.bags["body"].ids, np.memmap)
+
+
+def test_rows_are_taken_in_any_order(features: Features) -> None:
+    starts, ids, counts = features.bags["body"].take(np.array([2, 1, 0, 2]))
+    assert starts.tolist() == [0, 1, 1, 3, 4]
+    assert ids.tolist() == [2, 3, 1, 2] and counts.tolist() == [1, 2, 65_535, 1]
+    assert features.bags["body"].take(np.array([], np.int64))[0].tolist() == [0]
+
+
+def test_rows_are_found_by_part_source_and_repository(features: Features) -> None:
+    assert features.where("train").tolist() == [0, 1]
+    assert features.where("train", ["name"]).tolist() == [1]
+    assert features.where("held_out").tolist() == [2]
+    assert list(features.span("o/first")) == [0, 1] and list(features.span("o/second")) == [2]
+    with pytest.raises(ValueError, match="not in list"):
+        features.span("o/third")
+
+
+def test_features_that_somebody_reads_stay_when_new_ones_are_written(features: Features) -> None:
+    before = features.bags["body"].ids.tolist()
+    empty = {bag: BagWriter().arrays() for bag in BAGS}
+    save(features.folder, empty, {"repository": np.zeros(0, np.int32)}, [UNKNOWN], [], [], 1)
+    assert features.bags["body"].ids.tolist() == before
+    assert json.loads((features.folder / "manifest.json").read_text())["rows"] == 0
+    assert [path.name for path in features.folder.parent.iterdir()] == ["features"]
+
+
+def test_another_format_is_refused(features: Features) -> None:
+    path = features.folder / "manifest.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(ValueError, match="format 2"):
+        Features(features.folder)
+
+
+def test_a_folder_without_a_manifest_is_not_whole(features: Features) -> None:
+    (features.folder / "manifest.json").unlink()
+    with pytest.raises(FileNotFoundError):
+        Features(features.folder)
+
+
+def test_the_fields_are_the_encoders() -> None:
+    assert FIELDS == ENCODER_FIELDS
+    assert (*FIELDS, "query") == BAGS
+
+
+def test_every_step_of_the_whole_run_has_its_folder_and_a_module() -> None:
+    arguments = commands(Path("mirrors"), Path("out"), [Path("trees")], 3)
+    assert tuple(arguments) == STEPS
+    assert all("--out" in given for given in arguments.values())
+    assert arguments["collect"][0] == "mirrors"
+    assert arguments["mine"][-2:] == ["--processes", "3"]
+    assert arguments["split"][-2:] == ["--benchmark", "trees"]
+
+
+# --- with the trainer of vocabularies ---------------------------------------------------------
+
+
+def _pairs(out: Path) -> list[dict[str, str]]:
+    rows = []
+    for number in range(60):
+        unit = UnitText("src/door/hinge.py", "Door", "open_slowly", "It may creak.", "",
+                        f"def open_slowly(self):\n    self.hinge.turn({number})\n")  # fmt: skip
+        rows.append(
+            {
+                "repo": "o/n",
+                "path": unit.path,
+                "language": "python",
+                "kind": "method",
+                "source": "doc",
+                "query": "opens the door slowly",
+                "unit": encode(unit),
+            }
+        )
+    write_lines(out / "pairs" / "train" / "o+n.jsonl.gz", rows)
+    held = [dict(row, repo="o/held", query="turns the rusty hinge") for row in rows[:5]]
+    write_lines(out / "pairs" / "held_out" / "o+held.jsonl.gz", held)
+    return [*rows, *held]
+
+
+def test_features_hold_what_the_encoder_sees_of_every_row(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    from training.featurise import featurise
+
+    rows = _pairs(tmp_path)
+    assert featurise(tmp_path, pieces=120) == len(rows)
+    features = Features(tmp_path / "features")
+    assert features.pieces[0] == UNKNOWN and 20 < len(features.pieces) <= 120
+    pieces = WordPiece(features.pieces)
+    for number, row in enumerate(rows):
+        expected = [*document_fields(decode(row["unit"]), pieces), query_ids(row["query"], pieces)]
+        for bag, (ids, counts) in zip(BAGS, expected, strict=True):
+            stored = features.bags[bag].row(number)
+            assert (stored[0].tolist(), stored[1].tolist()) == (list(ids), list(counts))
+    assert [PARTS[part] for part in features.part[[0, -1]]] == ["train", "held_out"]
+    assert SOURCES[features.source[0]] == "doc" and features.repositories == ["o/n", "o/held"]
+
+
+def test_the_vocabulary_is_learnt_on_rows_that_train_alone(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    from training.featurise import featurise
+
+    _pairs(tmp_path)
+    featurise(tmp_path, pieces=200)
+    pieces = Features(tmp_path / "features").pieces
+    assert "slowly" in pieces and "rusty" not in pieces
+
+
+def test_the_same_rows_give_the_same_features(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    from training.featurise import featurise
+
+    _pairs(tmp_path)
+    made = []
+    for _ in range(2):
+        featurise(tmp_path, pieces=120)
+        made.append({path.name: path.read_bytes() for path in (tmp_path / "features").iterdir()})
+    assert made[0] == made[1] and json.loads(made[0]["manifest.json"])["rows"] == 65

@@ -1,0 +1,372 @@
+"""From git mirrors to rows: licences, what is read, and what a row shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.parsing import parse_file
+from codeqa.unit_text import decode
+from training import licences, mine
+from training.collect import collect
+from training.commits import commit_rows
+from training.console import read_lines, write_lines
+from training.mirrors import Entry, Mirror, MirrorError, find_mirror
+from training.rows import Rows, leaks, without_comment
+
+MIT = "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy"
+APACHE = "                 Apache License\n           Version 2.0, January 2004\n"
+GPL = "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n"
+
+WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
+MakeMirror = Callable[..., Path]
+
+
+@pytest.fixture
+def make_mirror(tmp_path: Path, write_files: WriteFiles) -> MakeMirror:
+    """`make_mirror("owner/name", {path: text}, …)`: a bare mirror, one commit per mapping."""
+
+    def make(repository: str, *commits: Mapping[str, str | bytes], subject: str = "first") -> Path:
+        tree = tmp_path / "trees" / repository
+        tree.mkdir(parents=True)
+        _git(tree, "init", "-q", "-b", "main")
+        for files in commits:
+            write_files(tree, files)
+            _git(tree, "add", "-A")
+            _git(tree, "commit", "-q", "-m", subject)
+        mirrors = tmp_path / "mirrors"
+        mirrors.mkdir(exist_ok=True)
+        target = mirrors / repository.replace("/", "+")
+        _git(tmp_path, "clone", "-q", "--mirror", str(tree), str(target))
+        return target
+
+    return make
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True,
+                          text=True)  # fmt: skip
+    return done.stdout.strip()
+
+
+def _rows(path: str, text: str, role: str = "source") -> list[dict[str, Any]]:
+    parsed = parse_file(path, text.encode(), role)
+    maker = Rows("owner/name")
+    return list(maker.of_document(parsed) if role == "document" else maker.of_code(parsed))
+
+
+# --- licences ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (MIT, "MIT"),
+        (APACHE, "Apache-2.0"),
+        (GPL, "GPL"),
+        ("GNU LESSER GENERAL PUBLIC LICENSE", "LGPL"),
+        ("Mozilla Public License Version 2.0", "MPL"),
+        ("Redistribution and use in source and binary forms, with or without", "BSD"),
+        ("The new BSD license is GPL-compatible.\nRedistribution and use in source and\n"
+         "binary forms", "BSD"),
+        ("ISC License\n\nPermission to use, copy, modify, and/or distribute this software for\n"
+         "any purpose with or without fee is hereby granted, provided that", "ISC"),
+        ("# PolyForm Shield License 1.0.0", "unknown"),
+        ("All rights reserved.", "unknown"),
+        (APACHE + "\nThe bundled part is under the GNU General Public License.", "Apache-2.0"),
+    ],
+)  # fmt: skip
+def test_a_licence_is_known_by_what_its_text_states_first(text: str, name: str) -> None:
+    assert licences.licence_of(text) == name
+
+
+@pytest.mark.parametrize(
+    ("texts", "readme", "licence", "refused"),
+    [
+        ((MIT,), "", "MIT", False),
+        ((MIT, APACHE), "", "MIT", False),
+        ((GPL,), "", "GPL", True),
+        ((), "", "", True),
+        (("All rights reserved.",), "", "unknown", True),
+        ((MIT, GPL), "", "MIT, GPL", True),
+        ((MIT, GPL), "It is dual-licensed under MIT and GPL.", "MIT", False),
+    ],
+)
+def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted(
+    texts: tuple[str, ...], readme: str, licence: str, refused: bool
+) -> None:
+    found, why = licences.tree_licence(texts, readme)
+    assert (found, bool(why)) == (licence, refused)
+
+
+def test_folders_with_a_licence_of_their_own_that_is_not_allowed_are_restricted() -> None:
+    texts = {"a": GPL * 3, "b": MIT, "c": "../LICENSE", "d": "PolyForm Shield License " * 5}
+    tree = [Entry("x/LICENSE", "a", 1), Entry("y/COPYING", "b", 1), Entry("z/LICENSE", "c", 1),
+            Entry("w/LICENSE.md", "d", 1), Entry("LICENSE", "a", 1),
+            Entry("v/license.py", "a", 1)]  # fmt: skip
+    folders = licences.restricted_folders(tree, lambda blob: texts[blob].encode())
+    assert folders == ("x/", "w/")
+
+
+def test_a_file_that_states_copyleft_in_its_head_is_known() -> None:
+    assert licences.states_copyleft(b"/* SPDX-License-Identifier: LGPL-2.1 */\nint a;")
+    assert licences.states_copyleft(b"// under the terms of the GNU General Public License\n")
+    assert not licences.states_copyleft(b"/* SPDX-License-Identifier: MIT */\nint a;")
+
+
+# --- mirrors and collecting -------------------------------------------------------------------
+
+
+def test_a_mirror_is_read_without_writing_its_tree(make_mirror: MakeMirror) -> None:
+    target = make_mirror("owner/name", {"a/b.py": "x = 1\n", "ä.py": "y = 2\n"})
+    with Mirror(target) as mirror:
+        tree = mirror.tree(mirror.commit())
+        assert [(entry.path, entry.size) for entry in tree] == [("a/b.py", 6), ("ä.py", 6)]
+        assert [mirror.read(entry.blob) for entry in tree] == [b"x = 1\n", b"y = 2\n"]
+    assert not (target / "a").exists()
+
+
+def test_a_blob_that_the_mirror_lacks_reads_as_none_and_the_next_one_still_reads(
+    make_mirror: MakeMirror,
+) -> None:
+    target = make_mirror("owner/name", {"a.py": "x = 1\n", "b.py": "y = 2\n"})
+    with Mirror(target) as mirror:
+        first, second = mirror.tree(mirror.commit())
+        loose = target / "objects" / first.blob[:2] / first.blob[2:]
+        for pack in target.glob("objects/pack/*.pack"):  # unpack, to take one object out
+            moved = target.parent / pack.name
+            pack.rename(moved)
+            pack.with_suffix(".idx").unlink()
+            with moved.open("rb") as file:
+                subprocess.run(["git", "--git-dir", str(target), "unpack-objects", "-q"],
+                               stdin=file, check=True)  # fmt: skip
+        loose.unlink()
+        assert mirror.read(first.blob) is None
+        assert mirror.read(second.blob) == b"y = 2\n"
+        assert [entry.size for entry in mirror.tree(mirror.commit())] == [-1, 6]
+
+
+def test_a_commit_that_is_not_there_is_an_error(make_mirror: MakeMirror) -> None:
+    with Mirror(make_mirror("owner/name", {"a": "b"})) as mirror, pytest.raises(MirrorError):
+        mirror.commit("0" * 40)
+
+
+@pytest.mark.parametrize("layout", ["o+n", "o/n.git", "o/n/.git", "o+n/repo", "n.git"])
+def test_mirrors_are_found_in_the_usual_layouts(tmp_path: Path, layout: str) -> None:
+    (tmp_path / layout / "objects").mkdir(parents=True)
+    (tmp_path / layout / "HEAD").write_text("ref: refs/heads/main\n")
+    assert find_mirror(tmp_path, "o/n") == tmp_path / layout
+    assert find_mirror(tmp_path, "o/other") is None
+
+
+def test_collecting_accepts_permissive_trees_and_lists_the_others_with_reasons(
+    make_mirror: MakeMirror, tmp_path: Path
+) -> None:
+    make_mirror("o/free", {"LICENSE": MIT, "a.py": "x = 1\n", "gpl/LICENSE": GPL + "x" * 60})
+    make_mirror("o/copyleft", {"COPYING": GPL, "a.py": "x = 1\n"})
+    make_mirror("o/silent", {"a.py": "x = 1\n"})
+    make_mirror("pallets/flask", {"LICENSE": MIT})
+    listed = tmp_path / "list.jsonl"
+    names = ["o/free", "o/copyleft", "o/silent", "o/gone", "pallets/flask"]
+    write_lines(listed, ({"repository": name, "commit": ""} for name in names))
+
+    assert collect(tmp_path / "mirrors", tmp_path / "out", listed) == (1, 4)
+    (entry,) = read_lines(tmp_path / "out" / "collected.jsonl")
+    assert (entry["repository"], entry["licence"]) == ("o/free", "MIT")
+    assert entry["restricted"] == ["gpl/"] and entry["bytes"] == {"python": 6}
+    refused = {r["repository"]: r["why"] for r in read_lines(tmp_path / "out" / "refused.jsonl")}
+    assert refused == {
+        "o/copyleft": "its licence files state GPL",
+        "o/silent": "no licence file at the top of its tree",
+        "o/gone": "no mirror at hand",
+        "pallets/flask": "it belongs to the benchmark",
+    }
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+PYTHON = '''\
+class Door:
+    """A door between two rooms.
+
+    It can be locked.
+    """
+
+    @cached
+    def open_slowly(self, hinge):
+        """Swing the door open without a sound.
+
+        The hinge must be oiled.
+        """
+        # push it
+        self.angle = hinge.turn(90)
+
+    def close_with_a_bang(self):
+        self.angle = 0
+        self.noise = self.room.echo(100)
+'''
+
+
+def test_documented_code_gives_rows_whose_units_do_not_hold_the_sentence() -> None:
+    door, slowly, bang = _rows("house/door.py", PYTHON)
+    assert (door["source"], door["query"]) == ("class", "A door between two rooms")
+    assert (slowly["source"], slowly["query"]) == ("doc", "Swing the door open without a sound")
+    unit = decode(slowly["unit"])
+    assert (unit.path, unit.owner, unit.name) == ("house/door.py", "Door", "open_slowly")
+    assert unit.doc_comment == "The hinge must be oiled."
+    assert "self.angle = hinge.turn(90)" in unit.body and "# push it" in unit.body
+    for word in ("Swing", "sound", "oiled"):
+        assert word not in unit.body
+    assert bang["source"] == "name"
+
+
+def test_an_undocumented_functions_name_is_the_query_and_nowhere_in_its_unit() -> None:
+    row = _rows("house/door.py", PYTHON)[2]
+    assert row["query"] == "close with a bang"
+    unit = decode(row["unit"])
+    assert unit.name == "" and unit.owner == "Door"
+    assert "close_with_a_bang" not in row["unit"] and "self.room.echo(100)" in unit.body
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "query", "rest"),
+    [
+        ("a.go", "package a\n\n// Open opens the door slowly. It may\n// creak.\n"
+         "func Open(d int) int { return d }\n", "opens the door slowly", "It may\ncreak."),
+        ("a.rs", "/// Opens the door slowly.\n///\n/// It may creak.\n"
+         "#[inline]\npub fn open(d: i32) -> i32 { d }\n", "Opens the door slowly",
+         "It may creak."),
+        ("A.java", "class A {\n  /**\n   * Opens the {@code door} slowly. It may creak.\n"
+         "   * @param d which\n   */\n  int open(int d) { return d; }\n}\n",
+         "Opens the door slowly", "It may creak.\n@param d which"),
+        ("a.cs", "class A {\n  /// <summary>\n  /// Opens the <see cref=\"Door\"/> slowly.\n"
+         "  /// </summary>\n  /// <param name=\"d\">which</param>\n"
+         "  int Open(int d) { return d; }\n}\n", "Opens the Door slowly", "d: which"),
+        ("a.js", "/**\n * Opens the door slowly.\n * @param {number} d which\n */\n"
+         "function open(d) { return d; }\n", "Opens the door slowly",
+         "@param {number} d which"),
+        ("a.rb", "# Opens the door slowly.\n# It may creak.\ndef open(d)\n  d\nend\n",
+         "Opens the door slowly", "It may creak."),
+        ("a.c", "/* Opens the door slowly. It may creak. */\nint open_it(int d) { return d; }\n",
+         "Opens the door slowly", "It may creak."),
+        ("a.php", "<?php\n/**\n * Opens the door slowly.\n */\nfunction open($d) { return $d; }\n",
+         "Opens the door slowly", ""),
+    ],
+)  # fmt: skip
+def test_every_language_gives_its_doc_comments(path: str, text: str, query: str, rest: str) -> None:
+    (row,) = [row for row in _rows(path, text) if row["source"] == "doc"]
+    unit = decode(row["unit"])
+    assert row["query"] == query
+    assert [line.strip() for line in unit.doc_comment.split("\n") if line.strip()] == (
+        rest.split("\n") if rest else []
+    )
+    for word in re.findall("slowly|creak|which", unit.body):
+        pytest.fail(f"{word!r} is still in the body")
+
+
+def test_tests_inside_source_files_give_no_rows() -> None:
+    text = '#[test]\nfn opens_every_door_slowly() {\n    assert_eq!(open(1), 1, "the door");\n}\n'
+    assert _rows("src/lib.rs", text) == []
+
+
+def test_a_query_that_stands_in_the_code_is_dropped() -> None:
+    text = ('def open_it():\n    """Cannot open the door right now."""\n'
+            '    raise Stuck("cannot open the door right now")\n')  # fmt: skip
+    maker = Rows("owner/name")
+    assert list(maker.of_code(parse_file("a.py", text.encode()))) == []
+    assert maker.refused == {"leaks": 1}
+
+
+def test_leaks_are_five_words_in_a_row() -> None:
+    unit = parse_file("a.py", b"def f():\n    x = 'one two three four five six'\n").units[0]
+    assert leaks("zero one two three four five", unit)
+    assert not leaks("one two three four seven eight", unit)
+
+
+def test_a_comment_is_taken_out_of_source_and_code_like_it_is_kept() -> None:
+    source = "// Adds one.\n// Fast.\nint add(int a) {\n  // Adds one.\n  return a + 1;\n}"
+    assert without_comment(source, "Adds one.\nFast.") == (
+        "int add(int a) {\n  // Adds one.\n  return a + 1;\n}"
+    )
+
+
+def test_a_heading_gives_a_row_with_the_text_below_it() -> None:
+    text = "# Guide\n\n## How the door is opened\n\n" + "Push it, and then wait a while. " * 5
+    (row,) = _rows("docs/guide.md", text, "document")
+    unit = decode(row["unit"])
+    assert (row["source"], row["query"]) == ("section", "How the door is opened")
+    assert unit.owner == "Guide" and "How the door" not in row["unit"] and "Push it" in unit.body
+
+
+# --- mining -----------------------------------------------------------------------------------
+
+
+def _mine(tmp_path: Path, *names: str) -> dict[str, list[dict[str, Any]]]:
+    listed = tmp_path / "list.jsonl"
+    write_lines(listed, ({"repository": name} for name in names))
+    collect(tmp_path / "mirrors", tmp_path / "out", listed)
+    assert mine.mine(tmp_path / "out", 1, mine.Limits()) == len(names)
+    return {name: list(read_lines(tmp_path / "out" / "rows" / f"{name.replace('/', '+')}.jsonl.gz"))
+            for name in names}  # fmt: skip
+
+
+def test_mining_reads_source_and_leaves_vendored_generated_and_restricted_files_out(
+    make_mirror: MakeMirror, tmp_path: Path
+) -> None:
+    copyleft = '"""Licensed under the GNU General Public License."""\n' + PYTHON
+    make_mirror("o/n", {"LICENSE": MIT, "src/door.py": PYTHON, "vendor/door.py": PYTHON,
+                        "src/door_pb2.py": PYTHON, "bench/door.py": PYTHON, "src/gpl.py": copyleft,
+                        "other/LICENSE": GPL * 3, "other/door.py": PYTHON})  # fmt: skip
+    rows = _mine(tmp_path, "o/n")["o/n"]
+    assert {row["path"] for row in rows} == {"src/door.py"} and len(rows) == 3
+    told = json.loads((tmp_path / "out" / "rows" / "o+n.json").read_text())
+    assert told["languages"] == {"python": {"class": 1, "doc": 1, "name": 1}}
+    assert told["skipped"] == {"licence of its folder": 1, "licence in its head": 1}
+
+
+def test_mining_finds_the_function_that_a_test_is_about(
+    make_mirror: MakeMirror, tmp_path: Path
+) -> None:
+    test = "def test_opens_without_any_noise():\n    Door().open_slowly(1)\n"
+    make_mirror("o/n", {"LICENSE": MIT, "src/door.py": PYTHON, "tests/test_door.py": test})
+    (row,) = [row for row in _mine(tmp_path, "o/n")["o/n"] if row["source"] == "test"]
+    assert (row["query"], decode(row["unit"]).name) == ("opens without any noise", "open_slowly")
+
+
+def test_mining_goes_on_where_it_stopped_and_mines_again_after_a_new_commit(
+    make_mirror: MakeMirror, tmp_path: Path
+) -> None:
+    make_mirror("o/n", {"LICENSE": MIT, "door.py": PYTHON})
+    _mine(tmp_path, "o/n")
+    target = tmp_path / "out" / "rows" / "o+n.jsonl.gz"
+    first = target.read_bytes()
+    target.write_bytes(b"kept as it is")
+    assert mine.mine(tmp_path / "out", 1, mine.Limits()) == 1
+    assert target.read_bytes() == b"kept as it is"
+
+    entries = list(read_lines(tmp_path / "out" / "collected.jsonl"))
+    told = tmp_path / "out" / "rows" / "o+n.json"
+    told.write_text(told.read_text().replace(entries[0]["commit"], "0" * 40))
+    mine.mine(tmp_path / "out", 1, mine.Limits())
+    assert target.read_bytes() == first, "the same tree gives the same bytes"
+
+
+def test_a_small_commit_gives_a_row_for_the_function_that_it_changed(
+    make_mirror: MakeMirror,
+) -> None:
+    changed = PYTHON.replace("turn(90)", "turn(45)")
+    target = make_mirror("o/n", {"house/door.py": PYTHON}, {"house/door.py": changed},
+                         subject="house: open the door only halfway (#12)")  # fmt: skip
+    with Mirror(target) as mirror:
+        rows = list(commit_rows(mirror, mirror.commit(), Rows("o/n"), 10))
+    assert [(row["source"], row["query"]) for row in rows] == [
+        ("commit", "open the door only halfway")
+    ]
+    unit = decode(rows[0]["unit"])
+    assert unit.name == "open_slowly" and "turn(45)" in unit.body

@@ -1,0 +1,95 @@
+"""What is shipped of a table is what was trained. Needs PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import training  # noqa: F401  # before PyTorch, whose threads it tells how to wait
+
+torch = pytest.importorskip("torch")
+
+from codeqa.embeddings.table.encoder import TableEncoder  # noqa: E402
+from codeqa.embeddings.table.weights import load_weights  # noqa: E402
+from codeqa.unit_text import encode  # noqa: E402
+from tests.training.training_samples import samples, write_features  # noqa: E402
+from training.batches import Mixing  # noqa: E402
+from training.evaluate import held_out  # noqa: E402
+from training.export import arrays_of, export, load_export, main, version_of  # noqa: E402
+from training.features import Features  # noqa: E402
+from training.held_out import TableSides  # noqa: E402
+from training.train import Recipe, Trainer, load_model  # noqa: E402
+
+RECIPE = Recipe(dimension=32, epochs=2, warm_up=2, mixing=Mixing(batch=64, group=16))
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    """A training folder with features and one finished run."""
+    features = Features(write_features(tmp_path / "features"))
+    Trainer(features, RECIPE, tmp_path / "runs" / "table", "cpu").run(quiet=True)
+    return tmp_path
+
+
+def test_the_encoder_gives_the_vectors_that_were_trained(trained: Path) -> None:
+    features = Features(trained / "features")
+    folder = export(trained, "table")
+    encoder = TableEncoder(load_weights(folder))
+    model = load_model(trained / "runs" / "table")
+    rows = np.arange(100)
+    questions, texts = zip(*samples(600)[:100], strict=True)
+    documents = encoder.encode_documents([encode(text) for text in texts])
+    queries = np.stack([encoder.encode_query(question) for question in questions])
+    for ours, shipped in (
+        (TableSides(model, features).documents(rows), documents),
+        (TableSides(model, features).queries(rows), queries),
+    ):
+        cosines = (ours.numpy() * shipped).sum(1) / np.linalg.norm(ours.numpy(), axis=1)
+        assert cosines.min() > 0.999
+
+
+def test_an_exported_row_is_the_trained_one_within_half_a_step(trained: Path) -> None:
+    model = load_model(trained / "runs" / "table")
+    arrays = arrays_of(model)
+    table = model.table.detach().numpy()
+    wrong = np.abs(arrays["table"] * arrays["scales"][:, None] - table)
+    assert (wrong <= arrays["scales"][:, None] * 0.5001).all()
+    assert np.abs(arrays["table"]).max() == 127
+    assert arrays["query_weights"][0] == 0 and arrays["document_weights"][0] == 0
+
+
+def test_an_export_read_back_ranks_as_the_run_does(trained: Path) -> None:
+    export(trained, "table")
+    run, folder = trained / "runs" / "table", trained / "exports" / "table"
+    report = held_out(trained, folder, run)
+    assert report["versus"]["with the name"][0] == pytest.approx(0, abs=0.02)
+    assert report["versus"]["without the name doc"] == report["versus"]["without the name"]
+    assert (
+        report["languages"]["python"]["questions"] == report["sources"]["doc"]["questions"] == 100
+    )
+    assert load_export(folder).table.shape == load_model(run).table.shape
+
+
+def test_the_version_names_the_numbers_and_nothing_else(trained: Path) -> None:
+    arrays = arrays_of(load_model(trained / "runs" / "table"))
+    version = version_of(arrays, ["a", "b"])
+    assert version == version_of(dict(reversed(arrays.items())), ["a", "b"])
+    assert version != version_of(arrays, ["a", "c"])
+    other = {**arrays, "query_weights": arrays["query_weights"] + 1e-3}
+    assert version != version_of(other, ["a", "b"])
+
+
+def test_the_card_says_what_the_table_was_trained_on(trained: Path) -> None:
+    card = (export(trained, "table") / "card.md").read_text("utf-8")
+    assert "500 pairs of 5 public repositories" in card
+    assert "| doc | 500 |" in card and "| python | 500 |" in card
+    assert "Not trained on: bash, c," in card
+    assert "100 doc comments asked" in card
+
+
+def test_a_missing_run_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_features(tmp_path / "features", rows=60)
+    assert main(["--out", str(tmp_path), "--name", "nothing"]) == 1
+    assert capsys.readouterr().err.startswith("export: ")
