@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
@@ -21,6 +23,27 @@ def answered(page: Page) -> None:
 def loaded(page: Page) -> None:
     """Wait until the page's modules run, after a navigation that nothing waited for."""
     expect(page.locator("#examples button").first).to_be_visible()
+
+
+def until(met: Callable[[], object], seconds: float = 10.0) -> bool:
+    """Whether `met()` becomes true by then; for what no locator can wait for."""
+    deadline = time.monotonic() + seconds
+    while not (result := bool(met())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return result
+
+
+def rests(scroller: Locator) -> int:
+    """Where a scroller stands once it no longer moves: smooth scrolling takes its time."""
+    places = [-1, -2, -3]
+
+    def still() -> bool:
+        time.sleep(0.1)
+        places.append(int(scroller.evaluate("e => e.scrollTop")))
+        return len(set(places[-4:])) == 1
+
+    assert until(still), "it never comes to rest"
+    return places[-1]
 
 
 def scrolled_sideways(page: Page) -> bool:

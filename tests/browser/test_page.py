@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser.actions import answered, ask, loaded, scrolled_sideways, use_model
+from browser.actions import answered, ask, loaded, rests, scrolled_sideways, until, use_model
 from browser.conftest import Server
 from browser.fakes import ANSWER
 from browser.payloads import PAYLOADS
@@ -330,18 +330,17 @@ def test_reading_is_not_interrupted_by_what_arrives(scripted: Server, open_page:
     assert scroller.evaluate("e => e.scrollTop") < 40  # reading begins at the question
     page.mouse.move(700, 300)
     page.mouse.wheel(0, 60)
-    page.wait_for_timeout(300)
-    place = scroller.evaluate("e => e.scrollTop")
+    place = rests(scroller)
     page.wait_for_timeout(500)
     assert scroller.evaluate("e => e.scrollTop") == place
     jump.click()
     expect(jump).to_be_hidden()
-    page.wait_for_timeout(700)
     left = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
-    assert scroller.evaluate(left) < 60  # it follows, since that was asked for
+    assert until(lambda: scroller.evaluate(left) < 60)  # it follows, since that was asked for
+    page.wait_for_timeout(700)
+    assert until(lambda: scroller.evaluate(left) < 60)
     page.mouse.wheel(0, -300)
-    page.wait_for_timeout(300)
-    place = scroller.evaluate("e => e.scrollTop")
+    place = rests(scroller)
     page.wait_for_timeout(400)
     assert scroller.evaluate("e => e.scrollTop") == place  # and stops as soon as it is not
     page.keyboard.press("Escape")
