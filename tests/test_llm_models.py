@@ -438,6 +438,7 @@ def test_a_model_is_connected_once_and_kept_for_the_next_turn(
 def test_only_a_few_models_stay_connected_and_none_that_answers_is_cut_off(
     make: Callable[..., Models],
 ) -> None:
+    before = set(threading.enumerate())  # models of other tests may still be open
     with openai_server(lambda path, body: stream(["a", "b"], 0.1)) as server:
         models = make()
         model = models.connect(Choice("custom", "m", server.base_url))
@@ -451,7 +452,8 @@ def test_only_a_few_models_stay_connected_and_none_that_answers_is_cut_off(
         del pieces
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
-            threads = [t for t in threading.enumerate() if t.name.startswith("model at")]
+            started = set(threading.enumerate()) - before
+            threads = [thread for thread in started if thread.name.startswith("model at")]
             if len(threads) <= 4:
                 break
             time.sleep(0.05)

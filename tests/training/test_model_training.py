@@ -95,14 +95,18 @@ def test_the_same_seed_epoch_and_step_give_the_same_batch(features: Features) ->
 
 def test_as_much_is_left_out_of_the_rows_as_is_asked_for(features: Features) -> None:
     rows = features.where("train")
-    batches = Batches(features, rows, Mixing(batch=400, opened=1.0, token_dropped=0.5), 0)
+    batches = Batches(
+        features, rows, Mixing(batch=400, opened=1.0, token_dropped=0.5, body_dropped=0.3), 0
+    )
     batch = batches.batch(rows[:400], np.random.default_rng(0))
     lengths = batch.lengths.view(len(BAGS), 400)
     empty = {bag: float((lengths[at] == 0).float().mean()) for at, bag in enumerate(BAGS)}
     assert empty["path"] == pytest.approx(0.3, abs=0.07)
     assert empty["name"] == pytest.approx(0.4, abs=0.07)
     assert empty["doc"] == pytest.approx(0.4, abs=0.07)
-    assert empty["body"] == 0 and empty["query"] == 0
+    assert empty["query"] == 0
+    whole = np.diff(features.bags["body"].starts[:401]).sum()
+    assert float(lengths[BAGS.index("body")].sum()) / whole == pytest.approx(0.7, abs=0.05)
     assert int(batch.starts[-1] + batch.lengths[-1]) == len(batch.ids)
     openings = {tuple(opening) for opening in batches.openings}
     starts = batch.starts.view(len(BAGS), 400)[-1].tolist()
