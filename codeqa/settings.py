@@ -129,6 +129,12 @@ class Settings(BaseSettings):
         """Folder of the user's own configuration (prompt overrides)."""
         return Path(platformdirs.user_config_dir("codeqa", appauthor=False))
 
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens, which the setting separates by commas; the first is the owner's."""
+        given = self.token.get_secret_value().split(",")
+        return tuple(dict.fromkeys(token.strip() for token in given if token.strip()))
+
     def provider_key(self, variable: str) -> str:
         """The key that the environment holds under `variable` (`GROQ_API_KEY`), '' for none."""
         value = getattr(self, variable.lower(), None) if variable else None

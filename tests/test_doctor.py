@@ -13,8 +13,10 @@ from redis_server import free_port, redis_server, server_binaries
 
 from codeqa.cache import CALL_SECONDS
 from codeqa.doctor import Check, examine
+from codeqa.errors import SettingsError
 from codeqa.llm import Choice, Models
 from codeqa.settings import Settings, load_settings
+from codeqa.web.security import check_settings
 
 PASSWORD = "the-password"
 KEY = "sk-the-key"
@@ -150,3 +152,27 @@ def test_a_reranker_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     found = check("reranker", load_settings(reranker=str(tmp_path / "no-checkpoint")))
     assert not found.ok
     assert found.detail and found.hint
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "ok"),
+    [
+        ("127.0.0.1", "", True),
+        ("127.0.0.2", "", True),
+        ("::1", "", True),
+        ("0.0.0.0", "", False),
+        ("0.0.0.0", "one,two", True),
+        ("0.0.0.0", " , ", False),
+        ("127.0.0.1", ",", False),
+    ],
+)
+def test_the_settings_are_judged_as_the_server_judges_them(
+    data_dir: Path, host: str, token: str, ok: bool
+) -> None:
+    settings = load_settings(data=data_dir, host=host, token=token)
+    assert check("settings", settings).ok is ok
+    if ok:
+        check_settings(settings)
+    else:
+        with pytest.raises(SettingsError):
+            check_settings(settings)

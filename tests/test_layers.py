@@ -13,7 +13,7 @@ PACKAGE = ROOT / "codeqa"
 FRONT_DOORS = ("app", "create_tables", "preprocessing", "prompts", "llm_comments")
 
 LAYERS = (
-    {"errors", "types", "settings", "tag", "tokens", "unit_text", "__init__"},
+    {"errors", "hosts", "places", "settings", "tag", "tokens", "types", "unit_text", "__init__"},
     {"languages", "embeddings", "llm", "prompts", "render", "state", "cache"},
     {"parsing", "store"},
     {"indexing", "retrieval", "context", "structure"},

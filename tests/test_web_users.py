@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
-from codeqa.web.users import Gate, tokens_of
+from codeqa.web.users import Gate
 
 ANNA, BELA = "anna's token", "bela's token"
 
@@ -100,7 +100,7 @@ def test_everybody_at_a_server_without_a_token_is_the_local_user(
     ],
 )
 def test_tokens_stand_between_commas(given: str, tokens: tuple[str, ...]) -> None:
-    assert tokens_of(load_settings(token=given)) == tokens
+    assert load_settings(token=given).tokens == tokens
 
 
 def test_commas_alone_do_not_open_the_door(data_dir: Path) -> None:

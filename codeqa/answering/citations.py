@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
-_PLACE = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
+from codeqa.places import CITATION, PLACE
+
 _FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 
@@ -51,7 +51,7 @@ def find_places(text: str) -> list[Citation]:
     found: dict[Citation, None] = {}
     for line in _prose_lines(text):
         for span in _CODE_SPAN.finditer(line):
-            if place := _PLACE.fullmatch(span[0].strip("`").strip()):
+            if place := PLACE.fullmatch(span[0].strip("`").strip()):
                 path, start, end = place.groups()
                 found[Citation(path, int(start), int(end or start))] = None
     return list(found)
@@ -61,7 +61,7 @@ def find_citations(text: str) -> list[Citation]:
     """Distinct citations in the prose of `text`, in order; code is no prose."""
     found: dict[Citation, None] = {}
     for line in _prose_lines(text):
-        for path, start, end in _CITATION.findall(_CODE_SPAN.sub(" ", line)):
+        for path, start, end in CITATION.findall(_CODE_SPAN.sub(" ", line)):
             found[Citation(path, int(start), int(end or start))] = None
     return list(found)
 

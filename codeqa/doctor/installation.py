@@ -11,6 +11,7 @@ from pathlib import Path
 
 from codeqa.doctor.check import Result
 from codeqa.embeddings import fast_embedding
+from codeqa.hosts import is_loopback
 from codeqa.languages import languages
 from codeqa.settings import Settings
 from codeqa.store.location import folder_bytes
@@ -45,14 +46,15 @@ def git() -> Result:
 def chosen(settings: Settings) -> Result:
     """What decides who may connect and what leaves the machine; a key shows as set only."""
     parts = [f"page on {settings.host}:{settings.port}"]
-    parts.append("token set" if settings.token.get_secret_value() else "no token")
+    parts.append("token set" if settings.tokens else "no token")
     parts.append(f"embedding {settings.embedding}" if settings.embedding else "no embedding chosen")
     for name in type(settings).model_fields:
         provider = name.removesuffix("_api_key")
         if provider != name and settings.provider_key(name):
             parts.append(f"{SPELLED.get(provider, provider.capitalize())} key set")
-    open_host = settings.host not in ("127.0.0.1", "localhost", "::1")
-    ok = not open_host or bool(settings.token.get_secret_value())
+    # As the server judges: commas alone are no token, and it then does not start at all.
+    meant = bool(settings.token.get_secret_value())
+    ok = bool(settings.tokens) if meant else is_loopback(settings.host)
     return ok, ", ".join(parts), "Set CODEQA_TOKEN: any address but this machine's own needs one."
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from urllib.parse import urlsplit
 
 from codeqa.errors import UsageError
+from codeqa.hosts import is_loopback
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")
@@ -49,13 +49,10 @@ def location(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def is_loopback(address: str) -> bool:
+def leads_here(address: str) -> bool:
     """Whether `address` leads to this machine and nowhere else."""
     host = urlsplit(address).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return is_loopback(host) or host.endswith(".localhost")
 
 
 def _unusable(why: str) -> UsageError:

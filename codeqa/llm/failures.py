@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Iterator
 
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.llm.address import is_loopback
+from codeqa.llm.address import leads_here
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import CUSTOM, Provider, provider_named
 from codeqa.llm.refusal import Refusal
@@ -136,7 +136,7 @@ def explain_nothing(target: Endpoint, reason: str, thought: bool) -> ModelError:
             "Ask for less at once, or choose a model that does not reason.",
         )
     hint = "Ask again."
-    if is_loopback(target.base_url):
+    if leads_here(target.base_url):
         hint = "Ask again; a local server says nothing when its context is too small."
     return ModelError(f"{target.host} sent an answer without content.", hint)
 
@@ -204,7 +204,7 @@ def _rate_limited(refusal: Refusal, target: Endpoint) -> ModelError:
 
 def _how_to_start(target: Endpoint) -> str:
     provider = _provider(target)
-    if provider.start and is_loopback(target.base_url):
+    if provider.start and leads_here(target.base_url):
         return f"Is {provider.title} running? Start it with `{provider.start}`."
     return "Check the address, and that the server is running."
 

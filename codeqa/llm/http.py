@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from codeqa.llm.address import is_loopback
+from codeqa.llm.address import leads_here
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.failures import CONNECT_SECONDS
 
@@ -66,7 +66,7 @@ def open_client(target: Endpoint, timeout: float) -> AsyncOpenAI:
             # Another host would get texts that were meant for this one.
             follow_redirects=False,
             # A proxy for the network has no way to a server on this machine.
-            trust_env=not is_loopback(target.base_url),
+            trust_env=not leads_here(target.base_url),
             verify=target.base_url.startswith("https:"),
         ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, MutableMapping, Sequence
 from functools import cache
 from html import escape
@@ -16,6 +15,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
+from codeqa.places import CITATION, PLACE
 from codeqa.render.code import SYNTAX_CLASSES, highlight_lines, normal
 
 Cite = Callable[[str, int, int], str | None]
@@ -24,8 +24,6 @@ Cite = Callable[[str, int, int], str | None]
 MARKDOWN_CHARACTERS = 400_000
 """What is longer is shown as plain text: parsing stays under a second."""
 
-_CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
-_PLACE = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
 _SCHEMES = {"http", "https", "mailto"}
 _ALIGNMENTS = {"left", "center", "right"}
 _TAGS = {
@@ -154,7 +152,7 @@ def _parser() -> MarkdownIt:
 def _citation_rule(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != "[" or state.linkLevel:
         return False
-    match = _CITATION.match(state.src, state.pos, state.posMax)
+    match = CITATION.match(state.src, state.pos, state.posMax)
     if match is None or (state.env or {}).get("cite") is None:
         return False
     if not silent:
@@ -174,7 +172,7 @@ def _render_code_span(
     env: MutableMapping[str, Any],
 ) -> str:
     cite = env.get("cite")
-    place = _PLACE.fullmatch(tokens[index].content.strip()) if cite else None
+    place = PLACE.fullmatch(tokens[index].content.strip()) if cite else None
     if cite and place and not _in_link(tokens, index):
         path, start, end = place[1], int(place[2]), int(place[3] or place[2])
         if address := cite(path, start, end):

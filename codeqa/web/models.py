@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, jsonify
 
 from codeqa.errors import CodeQAError, SettingsError, UsageError
+from codeqa.hosts import is_loopback
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.requests import ID_CHARACTERS, json_body, text_field, workspace
-from codeqa.web.security import is_loopback
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:

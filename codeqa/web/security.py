@@ -7,7 +7,6 @@ those that change, tell or cost something must come from our own page or from no
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import threading
 from pathlib import Path
@@ -17,9 +16,10 @@ from flask import Flask, Response, g, redirect, request, session
 from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa.errors import SettingsError
+from codeqa.hosts import LOOPBACK_NAMES, is_loopback
 from codeqa.settings import Settings
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.users import LOCAL, Gate, tokens_of
+from codeqa.web.users import LOCAL, Gate
 
 BODY_BYTES = 1_000_000
 """Largest request body; a question is at most a few thousand characters."""
@@ -27,7 +27,6 @@ SECRET_BYTES = 32
 OPEN_PATHS = ("/health", "/login", "/static/")
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 
-LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}
 EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -55,28 +54,15 @@ HEADERS = {
 
 def check_settings(settings: Settings) -> None:
     """Raise SettingsError when others could reach the page and no token is set."""
-    if settings.token.get_secret_value() and not tokens_of(settings):
+    if settings.token.get_secret_value() and not settings.tokens:
         raise SettingsError(
             "CODEQA_TOKEN holds commas but no token.", "Set one token, or several between commas."
         )
-    if not is_loopback(settings.host) and not tokens_of(settings):
+    if not is_loopback(settings.host) and not settings.tokens:
         raise SettingsError(
             f"The page is not served on {settings.host} without a token.",
             "Set CODEQA_TOKEN, or leave CODEQA_HOST at 127.0.0.1.",
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address, is this machine alone."""
-    name = host.strip("[]").split("%")[0].lower()
-    if name in LOOPBACK_NAMES:
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
 
 
 def secret_key(folder: Path) -> bytes:
@@ -106,7 +92,7 @@ def secret_key(folder: Path) -> bytes:
 
 def register(app: Flask, settings: Settings) -> None:
     """Put the checks before every view and the headers on every response."""
-    gate = Gate(tokens_of(settings))
+    gate = Gate(settings.tokens)
     app.extensions["codeqa_gate"] = gate
     app.config.update(
         SECRET_KEY=secret_key(settings.data_dir),

@@ -18,7 +18,6 @@ from codeqa.errors import CodeQAError, SettingsError
 from codeqa.settings import Settings
 from codeqa.web.app import create_app
 from codeqa.web.security import BODY_BYTES, check_settings
-from codeqa.web.users import tokens_of
 from codeqa.web.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def run_page(
                 prepare(space, repository)
             address = page_address(settings.host, listener.getsockname()[1])
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
-            if tokens := tokens_of(settings):
+            if tokens := settings.tokens:
                 which = "the token" if len(tokens) == 1 else "one of the tokens"
                 print(f"Sign in with {which} in CODEQA_TOKEN.", flush=True)
             _print_model(settings, choice)

@@ -15,7 +15,6 @@ from typing import cast
 
 from flask import g
 
-from codeqa.settings import Settings
 from codeqa.web.errors import RequestRefusedError
 
 FAILURES_ALLOWED = 5
@@ -87,12 +86,6 @@ class Gate:
                 self._failures.clear()
             self._failures[address] = (count + 1, since)
         return None
-
-
-def tokens_of(settings: Settings) -> tuple[str, ...]:
-    """The tokens of the settings, which separate them by commas; the first is the owner's."""
-    given = settings.token.get_secret_value().split(",")
-    return tuple(dict.fromkeys(token.strip() for token in given if token.strip()))
 
 
 def member_of_request() -> Member:

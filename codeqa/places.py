@@ -1,0 +1,10 @@
+"""How an answer writes a place: `[path:12-34]` as a citation, `path:12-34` as code."""
+
+from __future__ import annotations
+
+import re
+
+CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
+"""Groups: path, first line, last line when it is another one."""
+PLACE = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
+"""The same groups; to be matched against the whole of a code span."""
