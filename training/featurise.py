@@ -32,16 +32,14 @@ def _files(out: Path, part: str) -> list[Path]:
     return sorted((out / "pairs" / part).glob("*.jsonl.gz"))
 
 
-def _all_words(paths: Sequence[Path], every: int) -> Iterator[list[str]]:
+def _words(paths: Sequence[Path]) -> Iterator[set[str]]:
     for path in bar(paths, "vocabulary", "repo"):
-        for number, row in enumerate(read_lines(path)):
-            if number % every == 0:
-                yield words_of_row(row)
+        yield {word for row in read_lines(path) for word in words_of_row(row)}
 
 
-def featurise(out: Path, pieces: int = PIECES, every: int = 1) -> int:
-    """Write the features; how many rows they have. `every` thins what the vocabulary reads."""
-    known = learn(_all_words(_files(out, "train"), every), pieces)
+def featurise(out: Path, pieces: int = PIECES) -> int:
+    """Write the features; how many rows they have."""
+    known = learn(_words(_files(out, "train")), pieces)
     say(f"featurise: a vocabulary of {len(known):,} pieces")
     wordpiece = WordPiece(known)
     writers = {bag: BagWriter() for bag in BAGS}
@@ -78,10 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The step's command line."""
     options = parser("featurise", __doc__, EXAMPLES)
     options.add_argument("--pieces", type=int, default=PIECES, help="size of the vocabulary")
-    options.add_argument("--every", type=int, default=1,
-                         help="let the vocabulary read every n-th row alone")  # fmt: skip
     chosen = options.parse_args(arguments)
-    return 0 if featurise(chosen.out, chosen.pieces, chosen.every) else 1
+    return 0 if featurise(chosen.out, chosen.pieces) else 1
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from codeqa.embeddings.table.fields import FIELDS as ENCODER_FIELDS
 from codeqa.embeddings.table.fields import document_fields, query_ids
 from codeqa.embeddings.table.wordpiece import UNKNOWN, WordPiece
 from codeqa.unit_text import UnitText, decode, encode
-from training.console import write_lines
+from training.console import file_name, write_lines
 from training.features import BAGS, FIELDS, PARTS, SOURCES, BagWriter, Features, save
 from training.run import STEPS, commands
 
@@ -104,11 +104,12 @@ def test_every_step_of_the_whole_run_has_its_folder_and_a_module() -> None:
 def _pairs(out: Path) -> list[dict[str, str]]:
     rows = []
     for number in range(60):
+        repository = f"o/n{number % 3}"
         unit = UnitText("src/door/hinge.py", "Door", "open_slowly", "It may creak.", "",
                         f"def open_slowly(self):\n    self.hinge.turn({number})\n")  # fmt: skip
         rows.append(
             {
-                "repo": "o/n",
+                "repo": repository,
                 "path": unit.path,
                 "language": "python",
                 "kind": "method",
@@ -117,7 +118,10 @@ def _pairs(out: Path) -> list[dict[str, str]]:
                 "unit": encode(unit),
             }
         )
-    write_lines(out / "pairs" / "train" / "o+n.jsonl.gz", rows)
+    rows.sort(key=lambda row: row["repo"])
+    for repository in {row["repo"] for row in rows}:
+        own = [row for row in rows if row["repo"] == repository]
+        write_lines(out / "pairs" / "train" / f"{file_name(repository)}.jsonl.gz", own)
     held = [dict(row, repo="o/held", query="turns the rusty hinge") for row in rows[:5]]
     write_lines(out / "pairs" / "held_out" / "o+held.jsonl.gz", held)
     return [*rows, *held]
@@ -138,7 +142,7 @@ def test_features_hold_what_the_encoder_sees_of_every_row(tmp_path: Path) -> Non
             stored = features.bags[bag].row(number)
             assert (stored[0].tolist(), stored[1].tolist()) == (list(ids), list(counts))
     assert [PARTS[part] for part in features.part[[0, -1]]] == ["train", "held_out"]
-    assert SOURCES[features.source[0]] == "doc" and features.repositories == ["o/n", "o/held"]
+    assert SOURCES[features.source[0]] == "doc" and features.repositories[-1] == "o/held"
 
 
 def test_the_vocabulary_is_learnt_on_rows_that_train_alone(tmp_path: Path) -> None:
@@ -149,6 +153,14 @@ def test_the_vocabulary_is_learnt_on_rows_that_train_alone(tmp_path: Path) -> No
     featurise(tmp_path, pieces=200)
     pieces = Features(tmp_path / "features").pieces
     assert "slowly" in pieces and "rusty" not in pieces
+
+
+def test_a_word_of_few_repositories_gets_no_piece_however_often_it_stands_there() -> None:
+    pytest.importorskip("tokenizers")
+    from training.vocabulary import learn
+
+    pieces = learn([{"door", "hinge", "zyzzy"}, {"door", "hinge", "zyzzy"}, {"door", "hinge"}], 200)
+    assert "door" in pieces and "hinge" in pieces and "zyzzy" not in pieces
 
 
 def test_the_same_rows_give_the_same_features(tmp_path: Path) -> None:
