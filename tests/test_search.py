@@ -295,6 +295,8 @@ def test_without_an_index_the_error_says_what_to_do(settings: Settings, reposito
 class Encoder:
     """Places a text by the words that it holds."""
 
+    floor = 0.0
+
     def embed_query(self, text: str) -> np.ndarray:
         return np.array(["visitor" in text, "price" in text, 0.1], dtype=np.float32)
 
@@ -337,10 +339,38 @@ def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
     assert "no vectors" in without.coverage
 
 
+def test_a_name_that_nothing_is_called_by_is_found_where_it_is_written(
+    settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("shop_mail_sender\n\nWho it says letters are from.\n")
+    (tmp_path / "mail.py").write_text(
+        "def shop_sender(mail):\n    return mail.shop.sender\n\n\n"
+        "def mail_of(shop):\n    return shop.mail\n"
+    )
+    location = locate(settings, tmp_path)
+    Indexer(settings, location).run()
+    search = Search(lambda: Tables.open(location), settings)
+    assert search.search("shop_mail_sender").units[0].unit.path == "notes.txt"
+
+
+def test_a_question_with_no_neighbour_above_the_floor_is_not_answered_by_vectors(
+    tables: Tables, settings: Settings
+) -> None:
+    class Choosy(Encoder):
+        floor = 0.2
+
+    for nearest, expected in ((0.3, {"total", "get"}), (0.15, set())):
+        near = VectorTables(tables, {"total": [0.0, nearest, 0.0], "get": [0.0, 0.1, 0.0]})
+        found = Search(lambda near=near: near, settings, lambda name: Choosy()).search("price")
+        assert {hit.unit.name for hit in found.units if "vector" in hit.channels} == expected
+
+
 def test_a_failing_embedding_costs_its_channel_and_is_said(
     tables: Tables, settings: Settings
 ) -> None:
     class Unreachable:
+        floor = 0.0
+
         def embed_query(self, text: str) -> np.ndarray:
             raise EmbeddingError("The host cannot be reached.", "Check the network.")
 

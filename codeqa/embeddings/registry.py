@@ -89,6 +89,7 @@ class RegistryEmbedding:
     title: str
     host: str = ""
     key_variable: str = ""
+    floor: float = 0.0
     pause: Callable[[float], None] = time.sleep
 
     def embed_query(self, text: str) -> np.ndarray:
@@ -167,6 +168,7 @@ def fast_embedding() -> Embedding | None:
         max_tokens=int(getattr(function, "max_tokens", FAST_TOKENS)),
         function=function,
         title=FAST_ALIAS,
+        floor=float(getattr(function, "floor", 0.0)),
     )
 
 

@@ -50,7 +50,10 @@ MODULE_SHARE = 0.5
 
 
 class QueryEncoder(Protocol):
-    """The query side of an embedding."""
+    """The query side of an embedding; with no neighbour above the cosine `floor` it knows none."""
+
+    @property
+    def floor(self) -> float: ...
 
     def embed_query(self, text: str) -> NDArray[np.float32]: ...
 
@@ -61,6 +64,11 @@ class Candidates:
 
     units: dict[str, Unit] = field(default_factory=dict)
     channels: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether an embedding found something."""
+        return any(channel.startswith("vector") for channel in self.channels)
 
     def add(self, channel: str, unit: Unit, score: float) -> None:
         """Record `unit`; a second score in the same channel counts when it is higher."""
@@ -197,11 +205,13 @@ def search_vectors(
     vector = encoder.embed_query(query.text)
     if not np.any(vector):
         return []  # nothing of the question is known to the embedding
-    return [
+    found = [
         (column, unit, score)
         for table in UNIT_TABLES
         for unit, score in tables.nearest(table, column, vector, CANDIDATES, where)
     ]
+    # All or none: among the neighbours of a question that has near ones the far ones help.
+    return found if any(score > encoder.floor for _, _, score in found) else []
 
 
 def _within(mention: str, where: Filter | None) -> Filter | None:

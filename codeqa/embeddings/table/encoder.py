@@ -29,7 +29,8 @@ products of more than 2¹⁸ multiplications to threads, which then takes ten ti
 the machine is busy."""
 
 SPEAKING_LETTERS = 3
-"""Letters of a piece that says something by itself, unless the whole word is shorter."""
+"""Letters that the pieces of a word have on average where they say something; shorter ones
+spell a word that nobody has met."""
 
 NOTHING = 1e-12
 """A bag whose vector is shorter says nothing: unknown pieces, or such that cancel out."""
@@ -74,14 +75,15 @@ class TableEncoder:
         return found
 
     def knows(self, text: str) -> bool:
-        """Whether a word of a question, or the better part of one, is in the vocabulary.
+        """Whether some word of a question is in the vocabulary, whole or in parts that speak.
 
         Any word can be spelled with single letters; that says nothing of what is meant.
         """
         pieces = self.weights.pieces
         for word in set(split(text[:QUERY_CHARACTERS])):
             ids = pieces.ids(word)
-            if any(pieces.letters[one] >= min(SPEAKING_LETTERS, len(word)) for one in ids):
+            known = sum(pieces.letters[one] for one in ids)
+            if known == len(word) and known >= min(SPEAKING_LETTERS, known) * len(ids):
                 return True
         return False
 
