@@ -353,6 +353,17 @@ def test_a_name_that_nothing_is_called_by_is_found_where_it_is_written(
     assert search.search("shop_mail_sender").units[0].unit.path == "notes.txt"
 
 
+def test_of_two_units_equally_near_the_longer_one_stands_first(
+    tables: Tables, settings: Settings
+) -> None:
+    lines = {u.name: u.end_line - u.start_line for u in tables.units() if u.is_method}
+    short, long = min(lines, key=lambda n: lines[n]), max(lines, key=lambda n: lines[n])
+    near = VectorTables(tables, {short: [0.0, 0.5, 0.0], long: [0.0, 0.5, 0.0]})
+    found = Search(lambda: near, settings, lambda name: Encoder()).search("price of it")
+    ranks = {hit.unit.name: hit.channels.get("vector") for hit in found.units}
+    assert lines[short] < lines[long] and ranks[long] == 1 and ranks[short] == 2
+
+
 def test_a_question_with_no_neighbour_above_the_floor_is_not_answered_by_vectors(
     tables: Tables, settings: Settings
 ) -> None:

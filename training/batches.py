@@ -37,6 +37,12 @@ OPENINGS = (
 """How people begin a question about code; a doc comment never begins so."""
 
 
+BORROWED = 0.6
+"""Share of a name's or a path's words that go into a query."""
+PLACE_WORDS = 3
+"""Last words of a path that may: the file's name and the end of its folder's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mixing:
     """How batches are put together, and what is dropped from a row, as shares of the rows."""
@@ -53,6 +59,11 @@ class Mixing:
     """Share of a body's tokens: without, rows are learnt by heart in the second epoch."""
     opened: float = 0.35
     """Share of queries that get a question's opening."""
+    named: float = 0.25
+    """Share of queries that get words of the definition's owner and name: people ask with the
+    names that they know, doc comments leave them out."""
+    placed: float = 0.15
+    """Share of queries that get words of the path's end, likewise."""
 
 
 def order_rows(
@@ -111,6 +122,9 @@ class Batches:
         dropped = {
             bag: rng.random(len(rows)) < share for bag, share in zip(BAGS, shares, strict=True)
         }
+        added = self._openings(len(rows), rng)
+        self._borrow(added, "name", self.mixing.named, rows, rng)
+        self._borrow(added, "path", self.mixing.placed, rows, rng)
         return gather(
             self.features,
             rows,
@@ -119,7 +133,7 @@ class Batches:
                 "query": 1.0 - self.mixing.token_dropped,
                 "body": 1.0 - self.mixing.body_dropped,
             },
-            openings=self._openings(len(rows), rng),
+            added=added,
             rng=rng,
         )
 
@@ -129,6 +143,23 @@ class Batches:
         chosen = rng.integers(len(self.openings), size=rows)
         opened = rng.random(rows) < self.mixing.opened
         return [self.openings[c] if o else () for c, o in zip(chosen, opened, strict=True)]
+
+    def _borrow(
+        self,
+        added: list[Sequence[int]],
+        bag: str,
+        share: float,
+        rows: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> None:
+        """Give the queries of a `share` of `rows` some words of another field."""
+        starts, ids, _ = self.features.bags[bag].take(rows)
+        for row in np.flatnonzero(rng.random(len(rows)) < share):
+            words = ids[starts[row] : starts[row + 1]]
+            if bag == "path":
+                words = words[-PLACE_WORDS:]
+            chosen = words[rng.random(len(words)) < BORROWED]
+            added[row] = (*added[row], *chosen.tolist())
 
 
 def opening_ids(pieces: Sequence[str]) -> list[tuple[int, ...]]:
@@ -145,12 +176,13 @@ def gather(
     bags: Sequence[str] = BAGS,
     dropped: Mapping[str, NDArray[np.bool_]] | None = None,
     kept: Mapping[str, float] | None = None,
-    openings: Sequence[Sequence[int]] = (),
+    added: Sequence[Sequence[int]] = (),
     rng: np.random.Generator | None = None,
 ) -> TokenBags:
     """The bags of `rows`, field after field.
 
-    `dropped`: rows whose bag is left empty; `kept`: share of a bag's tokens that stay.
+    `dropped`: rows whose bag is left empty; `kept`: share of a bag's tokens that stay;
+    `added`: tokens that each row's query gets besides its own.
     """
     ids, sides, counts, lengths = [], [], [], []
     for bag in bags:
@@ -165,8 +197,8 @@ def gather(
             owner = np.repeat(np.arange(len(rows)), length)[stays]
             length = np.bincount(owner, minlength=len(rows))
             bag_ids, bag_counts = bag_ids[stays], bag_counts[stays]
-        if bag == "query" and openings:
-            bag_ids, bag_counts, length = _opened(bag_ids, bag_counts, length, openings)
+        if bag == "query" and added:
+            bag_ids, bag_counts, length = _with(bag_ids, bag_counts, length, added)
         ids.append(bag_ids)
         counts.append(bag_counts)
         lengths.append(length)
@@ -183,18 +215,18 @@ def gather(
     )
 
 
-def _opened(
+def _with(
     ids: NDArray[np.uint16],
     counts: NDArray[np.uint16],
     length: NDArray[np.int64],
-    openings: Sequence[Sequence[int]],
+    added: Sequence[Sequence[int]],
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.int64]]:
-    """Put each row's opening before its tokens. A token may then stand twice, once counted."""
-    added = np.array([len(opening) for opening in openings])
-    where = np.repeat(np.cumsum(length) - length, added)
-    new = np.array([token for opening in openings for token in opening], np.uint16)
+    """Put `added` before each row's own tokens. A token may then stand twice, once counted."""
+    lengths = np.array([len(tokens) for tokens in added])
+    where = np.repeat(np.cumsum(length) - length, lengths)
+    new = np.array([token for tokens in added for token in tokens], np.uint16)
     return (
         np.insert(ids, where, new),
         np.insert(counts, where, np.ones(len(new), np.uint16)),
-        length + added,
+        length + lengths,
     )

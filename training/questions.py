@@ -24,6 +24,7 @@ from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
 from codeqa.embeddings.function import FLOOR
 from codeqa.indexing import Indexer
 from codeqa.retrieval import parse_query
+from codeqa.retrieval.channels import length_factor
 from codeqa.retrieval.ranking import penalties
 from codeqa.search import Search
 from codeqa.settings import Settings, load_settings
@@ -154,13 +155,15 @@ def index(root: Path, settings: Settings, embedding: Embedding | None) -> Indexe
 
 
 def by_vectors(indexed: Indexed, question: str, embedding: Embedding) -> list[Unit]:
-    """Units by cosine; tests, examples, documents and re-exports at half, unless asked for."""
+    """Units by cosine as the vector channel counts it; tests, examples, documents and re-exports
+    at half, unless asked for."""
     assert indexed.vectors is not None
     query = parse_query(question)
     vector = embedding.embed_query(query.text)
     scores = indexed.vectors @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
     for place, unit in enumerate(indexed.units):
         if scores[place] > 0:
+            scores[place] *= length_factor(unit)
             for factor, _ in penalties(unit, query):
                 scores[place] *= factor
     order = np.argsort(-scores, kind="stable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -114,6 +115,28 @@ def test_as_much_is_left_out_of_the_rows_as_is_asked_for(features: Features) -> 
         any(tuple(batch.ids[at : at + len(one)].tolist()) == one for one in openings)
         for at in starts
     )
+
+
+def test_as_many_questions_as_are_asked_for_name_what_they_are_about(features: Features) -> None:
+    rows = features.where("train")[:400]
+    standing = {"opened": 0.0, "token_dropped": 0.0, "placed": 0.0, "batch": 400}
+
+    def query(named: float, **other: float) -> list[set[int]]:
+        mixing = Mixing(**{**standing, "named": named, **other})
+        batch = Batches(features, rows, mixing, 0).batch(rows, np.random.default_rng(0))
+        starts = [*batch.starts.view(len(BAGS), 400)[-1].tolist(), len(batch.ids)]
+        return [set(batch.ids[a:b].tolist()) for a, b in itertools.pairwise(starts)]
+
+    plain = query(0.0)
+    for other in (query(0.5), query(0.0, placed=0.5)):
+        longer = [row for row in range(400) if other[row] > plain[row]]
+        assert 0.2 < len(longer) / 400 < 0.5
+        for row in longer:
+            own = {
+                *features.bags["name"].row(rows[row])[0],
+                *features.bags["path"].row(rows[row])[0],
+            }
+            assert other[row] - plain[row] <= own
 
 
 def test_an_opening_with_an_unknown_word_is_never_put_before_a_query() -> None:
