@@ -83,4 +83,5 @@ def read_meanwhile(read: Callable[[], None], threads: int = 1) -> Iterator[None]
         done.set()
         for reader in readers:
             reader.join()
-    assert errors == []
+    if errors:
+        raise errors[0]

@@ -19,7 +19,7 @@ from codeqa.indexing.plan import make_plan
 from codeqa.indexing.record import read_record
 from codeqa.parsing.walk import FileEntry, Walk
 from codeqa.settings import Settings
-from codeqa.store import FileRecord, Tables, locate
+from codeqa.store import FileRecord, Tables, locate, reader
 from codeqa.store.schema import TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress, Skipped
@@ -362,6 +362,23 @@ def test_readers_work_all_through_a_rebuild(indexer: Indexer) -> None:
     with read_meanwhile(read):
         for _ in range(3):
             indexer.run(full=True)
+
+
+def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
+    indexer: Indexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexer.run()
+    real, rebuilds = reader.read_meta, [indexer.run]
+
+    def read_meta(database: object) -> object:
+        meta = real(database)
+        if rebuilds:  # what was just read is out of date before it is used
+            rebuilds.pop()(full=True)
+        return meta
+
+    monkeypatch.setattr(reader, "read_meta", read_meta)
+    assert Tables.open(indexer.location).counts().files == 6
+    assert not rebuilds
 
 
 def test_nothing_is_written_into_the_repository(indexer: Indexer, repository: Path) -> None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 READ_INTERVAL = 1.0
 """Seconds after which a reader looks for new commits; finding none costs under 1 ms."""
 
+SWITCHES = 3
+"""Rebuilds that may end while a reader opens its tables."""
+
 T = TypeVar("T")
 
 
@@ -47,23 +50,23 @@ class Reader:
         self._lock = threading.Lock()
         self._checked = 0.0
         self._handles: dict[str, Table] = {}
+        self._meta: Meta
         import lancedb
 
         self._database = lancedb.connect(
             location.tables, read_consistency_interval=timedelta(seconds=READ_INTERVAL)
         )
-        self._meta = self._read_meta()
-        self._open_handles()
+        self._open()
 
     def meta(self) -> Meta:
         """The database's account of itself, at most READ_INTERVAL old."""
         with self._lock:
             if time.monotonic() - self._checked >= READ_INTERVAL:
                 meta = self._read_meta()
-                switched = meta.generation != self._meta.generation
-                self._meta = meta
-                if switched:
-                    self._open_handles()
+                if meta.generation == self._meta.generation:
+                    self._meta = meta
+                else:
+                    self._open()
             return self._meta
 
     def read(self, table: str, action: Callable[[Table], T]) -> T:
@@ -74,8 +77,7 @@ class Reader:
             return action(handle)
         except Exception:
             with self._lock:
-                self._meta = self._read_meta()
-                self._open_handles()
+                self._open()
                 handle = self._handles[table]
             try:
                 return action(handle)
@@ -97,6 +99,19 @@ class Reader:
             return list((query.where(where) if where else query).to_arrow().to_pylist())
 
         return self.read(table, action)
+
+    def _open(self) -> None:
+        """Open the tables that are current, again when a rebuild drops them meanwhile."""
+        for _ in range(SWITCHES):
+            self._meta = self._read_meta()
+            try:
+                self._open_handles()
+                return
+            except IndexFormatError:
+                if self._read_meta().generation == self._meta.generation:
+                    raise
+        self._meta = self._read_meta()
+        self._open_handles()
 
     def _read_meta(self) -> Meta:
         meta = read_meta(self._database)
