@@ -295,8 +295,6 @@ def test_without_an_index_the_error_says_what_to_do(settings: Settings, reposito
 class Encoder:
     """Places a text by the words that it holds."""
 
-    floor = 0.0
-
     def embed_query(self, text: str) -> np.ndarray:
         return np.array(["visitor" in text, "price" in text, 0.1], dtype=np.float32)
 
@@ -364,24 +362,10 @@ def test_of_two_units_equally_near_the_longer_one_stands_first(
     assert lines[short] < lines[long] and ranks[long] == 1 and ranks[short] == 2
 
 
-def test_a_question_with_no_neighbour_above_the_floor_is_not_answered_by_vectors(
-    tables: Tables, settings: Settings
-) -> None:
-    class Choosy(Encoder):
-        floor = 0.2
-
-    for nearest, expected in ((0.3, {"total", "get"}), (0.15, set())):
-        near = VectorTables(tables, {"total": [0.0, nearest, 0.0], "get": [0.0, 0.1, 0.0]})
-        found = Search(lambda near=near: near, settings, lambda name: Choosy()).search("price")
-        assert {hit.unit.name for hit in found.units if "vector" in hit.channels} == expected
-
-
 def test_a_failing_embedding_costs_its_channel_and_is_said(
     tables: Tables, settings: Settings
 ) -> None:
     class Unreachable:
-        floor = 0.0
-
         def embed_query(self, text: str) -> np.ndarray:
             raise EmbeddingError("The host cannot be reached.", "Check the network.")
 

@@ -48,14 +48,14 @@ class Mixing:
     """How batches are put together, and what is dropped from a row, as shares of the rows."""
 
     batch: int = 2_048
-    group: int = 256
+    group: int = 512
     """Rows of one repository that stand side by side: the negatives that are hard to tell."""
     path_dropped: float = 0.3
     name_dropped: float = 0.4
     doc_dropped: float = 0.4
-    token_dropped: float = 0.1
+    token_dropped: float = 0.2
     """Share of a query's tokens."""
-    body_dropped: float = 0.3
+    body_dropped: float = 0.4
     """Share of a body's tokens: without, rows are learnt by heart in the second epoch."""
     opened: float = 0.35
     """Share of queries that get a question's opening."""

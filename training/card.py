@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
+
+FEW = 1_000
+"""Pairs of a language below which its own words are hardly learnt."""
 
 
 def card(
@@ -14,11 +18,16 @@ def card(
     pieces: int,
     trained_on: Mapping[str, Any],
     figures: Mapping[str, Any],
-    known_languages: tuple[str, ...] = (),
+    when: date,
+    known_languages: Sequence[str] = (),
+    asked: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
-    """Markdown. `figures` are those of the held-out repositories, {} when none were taken."""
+    """Markdown. `figures` are those of the held-out repositories, `asked` those of written
+    questions by the way in which they were asked; both {} when none were taken."""
     mixing = recipe["mixing"]
-    missing = [one for one in known_languages if not trained_on["languages"].get(one)]
+    pairs = trained_on["languages"]
+    missing = [one for one in known_languages if not pairs.get(one)]
+    rare = [one for one in known_languages if 0 < pairs.get(one, 0) < FEW]
     lines = [
         f"# {name}",
         "",
@@ -38,6 +47,11 @@ def card(
         *_table("language", trained_on["languages"]),
         *_table("licence", trained_on["licences"], "repositories"),
         *([f"Not trained on: {', '.join(missing)}.", ""] if missing else []),
+        *(
+            [f"Fewer than {FEW:,} pairs, so hardly trained on: {', '.join(rare)}.", ""]
+            if rare
+            else []
+        ),
         "## How",
         "",
         f"{pieces:,} pieces × {recipe['dimension']} dimensions. A document is the sum of four",
@@ -47,6 +61,7 @@ def card(
         + ".",
         f"Symmetric InfoNCE over batches of {mixing['batch']:,} pairs, {mixing['group']} of one",
         f"repository side by side; {recipe['epochs']} epochs of Adam; seed {recipe['seed']}.",
+        f"Trained on {when.isoformat()}.",
         "",
         "## Figures",
         "",
@@ -60,6 +75,7 @@ def card(
         ]
     else:
         lines.append("None were taken.")
+    lines += _asked(asked or {})
     lines += [
         "",
         "## Limits",
@@ -72,6 +88,25 @@ def card(
         "",
     ]
     return "\n".join(lines)
+
+
+def _asked(asked: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Figures of written questions, a table of the ways in which they were asked."""
+    ways = {
+        "vectors": "by the vectors alone, tests and the like halved",
+        "files": "through the whole search, files",
+        "units": "through the whole search, lines",
+    }
+    rows = [
+        f"| {title} | " + ", ".join(f"{key} {value:.3f}" for key, value in figures.items()) + " |"
+        for way, title in ways.items()
+        if (figures := {k: v for k, v in asked.get(way, {}).items() if k != "versus"})
+    ]
+    return (
+        ["", "Written questions about other repositories:", "", "| | |", "|---|---|", *rows]
+        if rows
+        else []
+    )
 
 
 def _table(head: str, counts: Mapping[str, int], unit: str = "pairs") -> list[str]:

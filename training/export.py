@@ -8,10 +8,12 @@ on and how, and how well it does.
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +120,9 @@ def export(out: Path, name: str, to: Path | None = None) -> Path:
         pieces=len(features.pieces),
         trained_on=trained_on(out, features, recipe),
         figures=figures[-1] if figures else {},
-        known_languages=tuple(sorted(key for key, one in languages().items() if one.grammar)),
+        known_languages=sorted({one.name for one in languages().values() if one.grammar}),
+        asked=_asked(out, name),
+        when=date.fromtimestamp((run / "checkpoint.pt").stat().st_mtime),
     )
     arrays = arrays_of(model)
     version = version_of(arrays, features.pieces)
@@ -126,6 +130,13 @@ def export(out: Path, name: str, to: Path | None = None) -> Path:
     size = sum(path.stat().st_size for path in folder.iterdir())
     say(f"export: {folder}: {NAME} version {version}, {size / 1e6:.1f} MB")
     return folder
+
+
+def _asked(out: Path, name: str) -> dict[str, Any]:
+    """What `evaluate questions --name <name>` found, {} where it was not asked yet."""
+    path = out / "evaluation" / f"{name}.questions.json"
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
-from codeqa.embeddings.function import FLOOR
 from codeqa.indexing import Indexer
 from codeqa.retrieval import parse_query
 from codeqa.retrieval.channels import length_factor
@@ -52,7 +51,6 @@ class Folder:
     version: str
     dimension: int
     max_tokens: int = 8_191
-    floor: float = FLOOR
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         vector: NDArray[np.float32] = self.encoder.encode_query(text)

@@ -36,7 +36,7 @@ CHECKPOINT_SECONDS = 300.0
 EXAMPLES = """\
   python -m training.train --out ~/training
   python -m training.train --out ~/training --name plain --epochs 2 --group 64 \\
-      --body-dropped 0 --token-dropped 0.1 --sources doc name
+      --body-dropped 0 --token-dropped 0.1 --named 0 --placed 0 --sources doc name
 """
 
 T = TypeVar("T")
@@ -47,8 +47,8 @@ class Recipe:
     """Everything besides the features that decides what comes out."""
 
     dimension: int = 512
-    epochs: int = 2
-    sources: tuple[str, ...] = ("doc", "name", "class")
+    epochs: int = 3
+    sources: tuple[str, ...] = ("doc", "name", "class", "test", "section")
     table_rate: float = 2e-3
     weight_rate: float = 1e-2
     warm_up: int = 100
@@ -285,10 +285,11 @@ def train(out: Path, name: str, recipe: Recipe, device: str = "") -> dict[str, A
     keep_memory()
     features = Features(out / "features")
     trainer = Trainer(features, recipe, out / "runs" / name, device)
+    owners = len(np.unique(features.repository[trainer.batches.rows]))
     say(
-        f"train: {len(trainer.batches.rows):,} rows of {len(features.repositories):,} "
-        f"repositories, {trainer.batches.steps:,} steps an epoch, {len(features.pieces):,} pieces "
-        f"× {recipe.dimension} on {trainer.device}"
+        f"train: {len(trainer.batches.rows):,} rows of {owners:,} repositories, "
+        f"{trainer.batches.steps:,} steps an epoch, {len(features.pieces):,} pieces × "
+        f"{recipe.dimension} on {trainer.device}"
     )
     figures = trainer.run()
     say(f"train: {trainer.out / 'checkpoint.pt'} after {math.ceil(trainer.seconds)} s of training")

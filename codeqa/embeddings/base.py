@@ -13,9 +13,7 @@ class Embedding(Protocol):
     """Turns texts into vectors, questions and passages each in their own way.
 
     `name` and `version` together say whether stored vectors still fit, `dimension` is
-    the vectors' length, `max_tokens` (≈) the longest text that counts to its end, `floor`
-    the cosine that some passage has to every question which is about them; 0 where that is
-    not known.
+    the vectors' length, `max_tokens` (≈) the longest text that counts to its end.
     """
 
     @property
@@ -29,9 +27,6 @@ class Embedding(Protocol):
 
     @property
     def max_tokens(self) -> int: ...
-
-    @property
-    def floor(self) -> float: ...
 
     def embed_query(self, text: str) -> np.ndarray:
         """Vector (dimension,) float32 of a question. Raises EmbeddingError."""

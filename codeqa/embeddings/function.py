@@ -22,11 +22,6 @@ SHIPPED = Path(__file__).resolve().parent / "data"
 WHOLE_TEXT = 2**31
 """The table reads of a text what its fields take; cutting it before would part the fields."""
 
-FLOOR = 0.25
-"""Where no unit is nearer to a question than this cosine, it is about something else: all 182
-development questions have a unit above .29 (half of them above .55), of ten questions about
-pizza, penguins and the like put to a web framework eight have none above .25."""
-
 
 def shipped_table() -> Path | None:
     """The folder of the table that was installed with CodeQA; None where there is none."""
@@ -56,7 +51,6 @@ def register_table(alias: str, folder: Path) -> type[EmbeddingFunction]:
         folder: str = place
         max_tokens: int = WHOLE_TEXT
         max_retries: int = 0
-        floor: float = FLOOR
 
         @property
         def name(self) -> str:

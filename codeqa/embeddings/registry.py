@@ -89,7 +89,6 @@ class RegistryEmbedding:
     title: str
     host: str = ""
     key_variable: str = ""
-    floor: float = 0.0
     pause: Callable[[float], None] = time.sleep
 
     def embed_query(self, text: str) -> np.ndarray:
@@ -168,7 +167,6 @@ def fast_embedding() -> Embedding | None:
         max_tokens=int(getattr(function, "max_tokens", FAST_TOKENS)),
         function=function,
         title=FAST_ALIAS,
-        floor=float(getattr(function, "floor", 0.0)),
     )
 
 

@@ -57,10 +57,7 @@ MODULE_SHARE = 0.5
 
 
 class QueryEncoder(Protocol):
-    """The query side of an embedding; with no neighbour above the cosine `floor` it knows none."""
-
-    @property
-    def floor(self) -> float: ...
+    """The query side of an embedding."""
 
     def embed_query(self, text: str) -> NDArray[np.float32]: ...
 
@@ -212,15 +209,11 @@ def search_vectors(
     vector = encoder.embed_query(query.text)
     if not np.any(vector):
         return []  # nothing of the question is known to the embedding
-    found = [
-        (column, unit, score)
+    return [
+        (column, unit, score * length_factor(unit))
         for table in UNIT_TABLES
         for unit, score in tables.nearest(table, column, vector, CANDIDATES, where)
     ]
-    # All or none: among the neighbours of a question that has near ones the far ones help.
-    if not any(score > encoder.floor for _, _, score in found):
-        return []
-    return [(column, unit, score * length_factor(unit)) for column, unit, score in found]
 
 
 def length_factor(unit: Unit) -> float:

@@ -33,10 +33,8 @@ PHRASE_WEIGHT = 0.5
 """Quoted text found literally: the user asked for exactly this."""
 STEM_WEIGHT = 0.3
 """Words of the question in the file's name or its folder: a file is named after what it
-is for, and its text may say so only once."""
-STEM_BESIDE_VECTORS = 0.15
-"""The same where vectors were asked, which read the path as well (.3 loses .012 ndcg@10 and
-.02 hit@1 there; without vectors .15 loses .02 and .04)."""
+is for, and its text may say so only once. Vectors read the path as well: beside them it would
+count twice (.3 loses .012 ndcg@10 and .02 hit@1 there, .15 measures as 0 does)."""
 ROLE_PENALTY = 0.5
 """Tests, examples, benchmarks, documents, vendored and generated code repeat the words of
 the code they are about; halving them was the largest single gain measured."""
@@ -125,9 +123,8 @@ def unit_signals(
         signals.append((PHRASE_WEIGHT, "phrase"))
     if unit.path not in asked.overlaps:
         asked.overlaps[unit.path] = path_overlap(unit.path, asked.forms)
-    if asked.overlaps[unit.path]:
-        weight = STEM_BESIDE_VECTORS if found.by_vectors else STEM_WEIGHT
-        signals.append((weight * asked.overlaps[unit.path], "stem"))
+    if asked.overlaps[unit.path] and not found.by_vectors:
+        signals.append((STEM_WEIGHT * asked.overlaps[unit.path], "stem"))
     return signals
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from codeqa.embeddings.table.weights import load_weights  # noqa: E402
 from codeqa.unit_text import encode  # noqa: E402
 from tests.training.training_samples import samples, write_features  # noqa: E402
 from training.batches import Mixing  # noqa: E402
+from training.console import write_json  # noqa: E402
 from training.evaluate import held_out  # noqa: E402
 from training.export import arrays_of, export, load_export, main, version_of  # noqa: E402
 from training.features import Features  # noqa: E402
@@ -87,6 +89,17 @@ def test_the_card_says_what_the_table_was_trained_on(trained: Path) -> None:
     assert "| doc | 500 |" in card and "| python | 500 |" in card
     assert "Not trained on: bash, c," in card
     assert "100 doc comments asked" in card
+    assert f"Trained on {date.today().isoformat()}." in card
+    assert "hardly trained on: python." in card
+    assert "Written questions" not in card
+
+
+def test_the_card_tells_what_written_questions_gave(trained: Path) -> None:
+    figures = {"vectors": {"ndcg@10": 0.5, "versus": {}}, "files": {"hit@1": 0.25}}
+    write_json(trained / "evaluation" / "table.questions.json", figures)
+    card = (export(trained, "table") / "card.md").read_text("utf-8")
+    assert "| by the vectors alone, tests and the like halved | ndcg@10 0.500 |" in card
+    assert "| through the whole search, files | hit@1 0.250 |" in card
 
 
 def test_a_missing_run_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,128 @@
+"""The table that ships with CodeQA: whole, small, described, and of use where words are not."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from conftest import ROOT
+
+from codeqa.embeddings import fast_embedding, shipped_table
+from codeqa.embeddings.table.weights import load_weights
+from codeqa.indexing import Indexer
+from codeqa.retrieval import parse_query
+from codeqa.retrieval.ranking import word_coverage, word_patterns
+from codeqa.search import Search
+from codeqa.settings import load_settings
+from codeqa.store import Tables, locate
+
+LARGEST_WHEEL = 20_000_000
+
+SHOP = """\
+import gzip
+import hashlib
+import smtplib
+
+
+def authenticate(username, password):
+    user = User.find(username)
+    return user if user and verify(user.password_hash, password) else None
+
+
+def notify_by_mail(recipient, subject, body):
+    with smtplib.SMTP("localhost") as server:
+        server.sendmail("shop", [recipient], subject + body)
+
+
+def compress(payload):
+    return gzip.compress(payload, compresslevel=9)
+
+
+def checksum(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def rollback(transaction):
+    for statement in reversed(transaction.statements):
+        statement.undo()
+    transaction.connection.close()
+
+
+def render_invoice(order, template):
+    return template.render(lines=order.lines, total=order.total)
+
+
+def paginate(rows, page, per_page):
+    start = (page - 1) * per_page
+    return rows[start:start + per_page]
+
+
+def retry(action, attempts, delay):
+    for _ in range(attempts):
+        try:
+            return action()
+        except ConnectionError:
+            sleep(delay)
+"""
+
+QUESTIONS = {
+    "check who is logging in": "authenticate",
+    "fingerprint of some bytes": "checksum",
+    "revert the changes made in the database": "rollback",
+    "limit and offset of a listing": "paginate",
+    "reconnect after a network failure": "retry",
+}
+
+
+def test_a_table_is_shipped_whole_and_small_enough() -> None:
+    folder = shipped_table()
+    assert folder is not None
+    weights = load_weights(folder)  # checks every file against its digest
+    assert weights.table.shape == (32_000, 512)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST_WHEEL
+    embedding = fast_embedding()
+    assert embedding is not None
+    assert (embedding.name, embedding.version) == (weights.name, weights.version)
+
+
+def test_its_card_says_what_it_was_trained_on_how_when_and_where_it_ends() -> None:
+    folder = shipped_table()
+    assert folder is not None
+    card = (folder / "card.md").read_text("utf-8")
+    for heading in ("Trained on", "How", "Figures", "Limits"):
+        assert f"## {heading}\n" in card
+    pairs = re.search(r"([\d,]+) pairs of (\d+) public repositories", card)
+    assert pairs is not None and int(pairs[2]) >= 150
+    assert re.search(r"Trained on 20\d\d-\d\d-\d\d\.", card)
+    listed = (ROOT / "training" / "repositories.jsonl").read_text("utf-8").splitlines()
+    allowed = {json.loads(line)["licence"] for line in listed}
+    licences = card.split("| licence | repositories |")[1].split("\n\n")[0]
+    named = set(re.findall(r"^\| ([^|]+) \| \d+ \|$", licences, re.M))
+    assert named and named <= allowed | {"MIT-Old"}
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Search]:
+    """A small repository, searched with the table and without."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(SHOP, "utf-8")
+    settings = load_settings(data=folder.with_name("shop-data"))
+    location = locate(settings, folder)
+    Indexer(settings, location).run()
+    tables = Tables.open(location)
+    return (
+        Search(lambda: tables, settings, lambda name: fast_embedding()),
+        Search(lambda: tables, settings),
+    )
+
+
+@pytest.mark.parametrize(("question", "name"), QUESTIONS.items())
+def test_plain_words_find_code_that_holds_none_of_them(
+    search: tuple[Search, Search], question: str, name: str
+) -> None:
+    with_table, without = search
+    found = [hit.unit for hit in with_table.search(question).units if hit.unit.is_method]
+    assert found[0].name == name
+    assert word_coverage(found[0], word_patterns(parse_query(question).words)) == 0
+    assert name not in [hit.unit.name for hit in without.search(question).units]
