@@ -57,7 +57,8 @@ test-slow: browser
 test-rerank: setup-dev
 	@sh scripts/setup_rerank.sh
 	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" \
-		tests/test_rerank.py tests/test_rerank_colbert.py $(ARGS)
+		tests/test_rerank.py tests/test_rerank_colbert.py \
+		tests/test_embeddings_local.py $(ARGS)
 
 test-training: setup-dev
 	@sh scripts/setup_rerank.sh
