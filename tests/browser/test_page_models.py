@@ -10,6 +10,7 @@ from browser.actions import (
     answered,
     ask,
     choose_provider,
+    choose_radio,
     expecting,
     loaded,
     use_model,
@@ -40,7 +41,7 @@ def test_without_a_model_the_page_says_what_one_adds_and_nothing_is_looked_for(
     page.locator("#without-model").get_by_role("button", name="Choose one").click()
     dialog = page.get_by_role("dialog", name="Language model")
     expect(dialog.get_by_role("radio", name=re.compile("^Ollama"))).to_be_focused()
-    dialog.get_by_role("radio", name=re.compile("^No model")).check(force=True)
+    choose_radio(dialog, re.compile("^No model"))
     expect(dialog).to_contain_text("A model adds")
     expect(dialog.get_by_role("button", name="Use no model")).to_be_hidden()  # it is so already
     page.keyboard.press("Escape")
@@ -173,9 +174,9 @@ def test_a_test_can_be_cancelled_and_its_verdict_goes_with_what_it_was_about(
     dialog.get_by_label("Key", exact=True).fill("k")
     expect(verdict).to_be_empty()
     tested()
-    dialog.get_by_role("radio", name=re.compile("Mistral")).check(force=True)
+    choose_radio(dialog, re.compile("Mistral"))
     expect(verdict).to_be_empty()
-    dialog.get_by_role("radio", name=re.compile("Another address")).check(force=True)
+    choose_radio(dialog, re.compile("Another address"))
     dialog.get_by_label("Address", exact=True).fill("localhost:9999/v1")
     field.fill("mine")
     tested()
@@ -232,7 +233,7 @@ def test_a_key_that_was_not_used_does_not_stay_in_the_dialog(
     dialog = choose_provider(page, "Groq")
     key = dialog.get_by_label("Key", exact=True)
     key.fill("half typed")
-    dialog.get_by_role("radio", name=re.compile("Mistral")).check(force=True)
+    choose_radio(dialog, re.compile("Mistral"))
     expect(key).to_have_value("")
     key.fill("half typed")
     page.keyboard.press("Escape")
