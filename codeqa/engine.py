@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from codeqa.answering import Chat, Generator, Sent, TurnView
 from codeqa.answering.mode import MODES
 from codeqa.cache import open_cache
 from codeqa.embeddings import query_embedding
-from codeqa.errors import NotFoundError
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.evaluation import Kind, Question, Ranked, rank_questions
 from codeqa.files import Files, FileText
 from codeqa.indexing import Indexer
 from codeqa.llm import (
@@ -27,6 +28,7 @@ from codeqa.search import FileHit, Search, SearchResult
 from codeqa.settings import Settings, with_home
 from codeqa.state import Conversation, State
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
+from codeqa.types import Progress
 
 __all__ = [
     "CUSTOM",
@@ -51,6 +53,7 @@ __all__ = [
     "parse_choice",
     "parse_rerank",
     "provider_named",
+    "rank_repositories",
     "recent_repositories",
     "remove_repository",
 ]
@@ -150,6 +153,37 @@ def remove_repository(settings: Settings, given: str | Path) -> Location:
     remove(settings, location)
     State(settings.data_dir).forget_repository(location.root)
     return location
+
+
+def rank_repositories(
+    settings: Settings,
+    questions: Sequence[Question],
+    trees: Path,
+    kind: Kind,
+    progress: Callable[[Progress], None],
+    *,
+    rerank: bool = False,
+) -> Iterator[Ranked]:
+    """Ask `questions` of the repositories in the folder `trees`, indexing each one first.
+
+    Raises UsageError before anything is done when a repository is not there; later as the
+    indexer and the search do.
+    """
+    missing = sorted({q.repo for q in questions if not (trees / q.repo).is_dir()})
+    if missing:
+        raise UsageError(
+            f"{trees} lacks the folders {', '.join(missing)}.",
+            "Each repository that a question names has a folder of that name there.",
+        )
+
+    def indexed(repository: str) -> Search:
+        location = locate(settings, trees / repository)
+        Indexer(settings, location).run(progress=progress)
+        return Search(
+            opener(location), settings, encoder_finder(settings), reranker=choose_reranker(settings)
+        )
+
+    return rank_questions(questions, indexed, kind, rerank=rerank)
 
 
 def opener(location: Location) -> Callable[[], Tables]:

@@ -26,7 +26,7 @@ LAYERS = (
 SURFACE = len(LAYERS) - 1
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
-FROM_SURFACES = LAYERS[0] | {"engine", "doctor", "render", "console"}
+FROM_SURFACES = LAYERS[0] | {"engine", "doctor", "evaluation", "render", "console"}
 """What a surface may import; `console` is what the terminal's surfaces share."""
 
 ONE_BESIDE = {("cli", "web"), ("__main__", "cli")}

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 
 import click
 
-from codeqa.cli import ask, doctor, index, models, repos, search  # noqa: F401 (their commands)
+from codeqa.cli import (  # noqa: F401 (their commands)
+    ask,
+    doctor,
+    evaluate,
+    index,
+    models,
+    repos,
+    search,
+)
 from codeqa.cli.command import cli
 from codeqa.console import BAD_USAGE, DONE, run_main
 from codeqa.errors import CodeQAError, UsageError

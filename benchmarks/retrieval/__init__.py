@@ -1,0 +1,1 @@
+"""How good the search is: questions about pinned repositories, and the trees they are about."""

@@ -1,0 +1,145 @@
+"""Ranked lists: what a search gave for each question, in a file that any system can write.
+
+One JSON object a line; results best first, at least ten files where there are ten::
+
+    {"id", "repo", "question", "results": [{"path", "start", "end", "symbol", "score"}, …],
+     "latency_ms"}
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from codeqa.errors import UsageError
+from codeqa.evaluation.questions import Question
+from codeqa.search import Search
+from codeqa.types import Hit
+
+RESULTS = 50
+"""Results kept of each question: more than anybody reads, and enough for ten files."""
+
+Kind = Literal["files", "units"]
+"""Which of a search's two lists is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The results of one question, best first; `id` or (`repo`, `question`) says which."""
+
+    id: str
+    repo: str
+    question: str
+    results: tuple[Mapping[str, Any], ...]
+    latency_ms: float | None = None
+
+
+def rank_questions(
+    questions: Iterable[Question],
+    open_search: Callable[[str], Search],
+    kind: Kind = "units",
+    *,
+    rerank: bool = False,
+) -> Iterator[Ranked]:
+    """Ask every question of its repository; `open_search` gives the search of a repository.
+
+    Questions of one repository are asked one after another, whatever their order, so that only
+    one repository is open at a time. Raises what `open_search` and the searches raise.
+    """
+    by_repository: dict[str, list[Question]] = {}
+    for question in questions:
+        by_repository.setdefault(question.repo, []).append(question)
+    for repository, asked in by_repository.items():
+        search = open_search(repository)
+        search.search(asked[0].question, top=RESULTS)  # what is loaded once is not timed
+        for question in asked:
+            started = time.perf_counter()
+            found = search.search(question.question, top=RESULTS, rerank=rerank)
+            elapsed = (time.perf_counter() - started) * 1000
+            if kind == "files":
+                hits: Sequence[Hit] = [file.best for file in found.files]
+            else:
+                hits = found.units
+            yield Ranked(
+                question.id,
+                repository,
+                question.question,
+                tuple(map(_result, hits[:RESULTS])),
+                round(elapsed, 2),
+            )
+
+
+def _result(hit: Hit) -> dict[str, Any]:
+    unit = hit.unit
+    return {
+        "path": unit.path,
+        "start": unit.start_line,
+        "end": unit.end_line,
+        "symbol": unit.qualified_name,
+        "score": round(hit.score, 4),
+    }
+
+
+def save_ranked(path: Path, ranked: Iterable[Ranked]) -> int:
+    """Write a file of ranked lists, whole or not at all; how many lists.
+
+    Raises OSError as writing does.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    count = 0
+    try:
+        with part.open("w", encoding="utf-8") as lines:
+            for one in ranked:
+                content = {
+                    "id": one.id,
+                    "repo": one.repo,
+                    "question": one.question,
+                    "results": list(one.results),
+                    "latency_ms": one.latency_ms,
+                }
+                lines.write(json.dumps(content, ensure_ascii=False) + "\n")
+                count += 1
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def load_ranked(path: Path) -> list[Ranked]:
+    """The ranked lists of a file, plain or packed with gzip.
+
+    Raises UsageError that names the line for what cannot be read, OSError as reading does.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    found = []
+    with opener(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                content = json.loads(line)
+                results = tuple(content["results"])
+                if not all(isinstance(one, dict) and "path" in one for one in results):
+                    raise ValueError("a result names no path")
+                latency = content.get("latency_ms")
+                found.append(
+                    Ranked(
+                        str(content.get("id", "")),
+                        str(content.get("repo", "")),
+                        str(content.get("question", "")),
+                        results,
+                        None if latency is None else float(latency),
+                    )
+                )
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise UsageError(
+                    f"{path}, line {number}, is no ranked list: {error}.",
+                    "Each line is an object with id or repo and question, and results.",
+                ) from None
+    return found

@@ -1,0 +1,265 @@
+"""Questions, ranked lists, and the figures that judge them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+
+from codeqa.errors import UsageError
+from codeqa.evaluation import (
+    FIGURES,
+    Question,
+    Ranked,
+    Target,
+    compare,
+    load_questions,
+    load_ranked,
+    save_ranked,
+    score,
+    score_question,
+)
+
+WriteFiles = Callable[[Path, Mapping[str, str]], Path]
+
+QUESTION = Question(
+    "r-1",
+    "r",
+    "where is it opened?",
+    (Target("a.py", 2, 10, 19, "open"), Target("b.py", 2, 1, 4, "close"), Target("c.py", 1)),
+    category="behaviour",
+    language="python",
+)
+
+
+def result(path: str, start: int = 0, end: int = 0) -> dict[str, Any]:
+    return {"path": path, "start": start, "end": end} if start else {"path": path}
+
+
+def ranked(*results: dict[str, Any], id: str = "r-1") -> Ranked:
+    return Ranked(id, "r", "", results, 5.0)
+
+
+def test_a_perfect_list_of_files_scores_one_and_an_empty_one_nothing() -> None:
+    best = [result("a.py"), result("b.py"), result("c.py")]
+    figures = score_question(QUESTION, best)
+    for name in ("ndcg@10", "mrr@10", "recall@5", "recall@10", "hit@1"):
+        assert figures[name] == 1
+    assert set(score_question(QUESTION, [])) == set(FIGURES)
+    assert not any(score_question(QUESTION, []).values())
+
+
+def test_files_are_graded_and_counted_once() -> None:
+    figures = score_question(QUESTION, [result("c.py"), result("c.py", 3, 9), result("b.py")])
+    ideal = 2 + 2 / math.log2(3) + 1 / 2
+    assert figures["ndcg@10"] == pytest.approx((1 + 2 / math.log2(3)) / ideal)
+    assert figures["mrr@10"] == 0.5 and figures["hit@1"] == 0
+    assert figures["recall@10"] == 0.5
+
+
+def test_a_result_finds_a_target_when_they_share_half_of_the_shorter_one() -> None:
+    def found(start: int, end: int) -> float:
+        return score_question(QUESTION, [result("a.py", start, end)])["line hit@1"]
+
+    assert found(10, 19) == found(1, 40) == found(15, 30) == found(12, 13) == 1
+    assert found(16, 30) == found(20, 40) == found(1, 9) == 0
+    assert found(18, 30) == 0
+    # Of a long result only the beginning counts.
+    late = Question("r-2", "r", "x", (Target("a.py", 2, 400, 410),))
+    assert score_question(late, [result("a.py", 1, 1_000)])["line hit@1"] == 0
+    assert score_question(late, [result("a.py", 200, 1_000)])["line hit@1"] == 1
+
+
+def test_a_target_is_found_once_and_one_result_may_find_several() -> None:
+    twice = score_question(QUESTION, [result("a.py", 10, 19), result("a.py", 11, 18)])
+    assert twice["line recall@10"] == 0.5
+    both = Question("r-3", "r", "x", (Target("a.py", 2, 1, 4), Target("a.py", 2, 6, 9)))
+    assert score_question(both, [result("a.py", 1, 10)])["line ndcg@10"] == 1
+
+
+def test_cover_counts_the_lines_that_are_read_and_none_of_them_twice() -> None:
+    question = Question("r-4", "r", "x", (Target("a.py", 2, 201, 300),))
+    figures = score_question(question, [result("b.py", 1, 200), result("a.py", 201, 300)])
+    assert figures["cover@250"] == 0.5
+    assert figures["cover@500"] == figures["cover@1000"] == 1
+    again = score_question(question, [result("b.py", 1, 200)] * 5 + [result("a.py", 201, 300)])
+    assert again["cover@500"] == 1
+
+
+def test_a_question_without_lines_has_figures_of_files_alone() -> None:
+    question = Question("r-5", "r", "x", (Target("a.py"),))
+    assert "line ndcg@10" not in score_question(question, [result("a.py")])
+
+
+def test_a_report_gives_means_groups_and_what_is_missing() -> None:
+    other = Question("s-1", "s", "y", (Target("z.py"),), category="symbol", language="go")
+    report = score([QUESTION, other], [ranked(result("a.py"), result("b.py"), result("c.py"))])
+    assert report.figures["ndcg@10"].mean == 0.5
+    assert report.figures["line ndcg@10"].questions == 1
+    assert report.missing == 1 and report.latency_ms == (5.0, 5.0)
+    assert report.groups["repo"]["r"]["hit@1"].mean == 1
+    assert report.groups["category"]["symbol"]["hit@1"].mean == 0
+    assert report.figures["ndcg@10"].low <= 0.5 <= report.figures["ndcg@10"].high
+
+
+def test_runs_are_compared_question_by_question() -> None:
+    questions = [Question(f"q-{n}", "r", f"q {n}", (Target(f"{n}.py"),)) for n in range(60)]
+    good = score(questions, [ranked(result(f"{n}.py"), id=f"q-{n}") for n in range(60)])
+    half = score(questions, [ranked(result(f"{n}.py"), id=f"q-{n}") for n in range(0, 60, 2)])
+    difference = compare(good, half)["hit@1"]
+    assert difference.mean == 0.5 and difference.beyond_chance
+    assert difference.low > 0.3 and difference.high < 0.7
+    same = compare(good, good)["hit@1"]
+    assert (same.mean, same.low, same.high) == (0, 0, 0) and not same.beyond_chance
+    with pytest.raises(ValueError, match="different questions"):
+        compare(good, score(questions[:3], []))
+
+
+def write_lines(path: Path, *lines: object) -> Path:
+    text = "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines)
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+WHOLE = {"id": "a", "repo": "r", "question": "x?", "relevant": [{"path": "a.py", "grade": 2}]}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2"),
+        ("[]", "not an object"),
+        ({**WHOLE, "id": "b", "relevant": []}, "no target has grade 2"),
+        ({"id": "b", "repo": "r", "question": "x"}, "'relevant' is missing"),
+        ({**WHOLE, "id": "b", "question": " "}, "question is not a text"),
+        ({**WHOLE, "id": "b", "relevant": [{"path": "a", "grade": 3}]}, "is 3, not 1 or 2"),
+        (
+            {**WHOLE, "id": "b", "relevant": [{"path": "a", "grade": 2, "start": 9, "end": 3}]},
+            "lines of a are 9 to 3",
+        ),
+        (WHOLE, "stands twice"),
+    ],
+)
+def test_questions_that_cannot_be_are_named_with_their_line(
+    tmp_path: Path, line: object, message: str
+) -> None:
+    path = write_lines(tmp_path / "q.jsonl", WHOLE, line)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_questions(path)
+    assert "line 2" in str(caught.value)
+
+
+def test_a_file_without_questions_is_said_to_hold_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no question"):
+        load_questions(write_lines(tmp_path / "q.jsonl", ""))
+
+
+def test_ranked_lists_come_back_as_they_were_written_also_packed(tmp_path: Path) -> None:
+    lists = [ranked(result("a.py", 1, 2)), ranked(id="r-2")]
+    plain = tmp_path / "ranked.jsonl"
+    assert save_ranked(plain, lists) == 2
+    assert load_ranked(plain) == lists
+    packed = tmp_path / "ranked.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert load_ranked(packed) == lists
+
+
+def test_a_run_that_breaks_off_leaves_the_earlier_lists_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ranked.jsonl"
+    save_ranked(path, [ranked()])
+    before = path.read_bytes()
+
+    def broken() -> Any:
+        yield ranked(id="other")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        save_ranked(path, broken())
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("line", ["{", "[]", {"id": "x"}, {"results": [1]}, {"results": 3}])
+def test_what_is_no_ranked_list_is_named_with_its_line(tmp_path: Path, line: object) -> None:
+    path = write_lines(tmp_path / "ranked.jsonl", {"id": "a", "results": []}, line)
+    with pytest.raises(UsageError, match="line 2, is no ranked list"):
+        load_ranked(path)
+
+
+# The command
+
+
+@pytest.fixture
+def asked(tmp_path: Path, write_files: WriteFiles) -> Path:
+    """A folder with questions and the two repositories that they are about."""
+    write_files(
+        tmp_path / "trees" / "shop",
+        {"basket.py": "def total_price(basket):\n    return sum(basket.prices)\n"},
+    )
+    write_files(
+        tmp_path / "trees" / "gate",
+        {
+            "door.py": "def open_door(key):\n    return key.turn()\n",
+            "bell.py": "def ring():\n    pass\n",
+        },
+    )
+    write_lines(
+        tmp_path / "q.jsonl",
+        {
+            "id": "shop-1",
+            "repo": "shop",
+            "question": "total price of a basket",
+            "category": "semantic",
+            "relevant": [{"path": "basket.py", "grade": 2, "start": 1, "end": 2}],
+        },
+        {
+            "id": "gate-1",
+            "repo": "gate",
+            "question": "open_door",
+            "category": "symbol",
+            "relevant": [{"path": "door.py", "grade": 2, "start": 1, "end": 2}],
+        },
+    )
+    return tmp_path
+
+
+def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, run_python: Run) -> None:
+    out = asked / "ranked.jsonl"
+    arguments = ("eval", "--questions", str(asked / "q.jsonl"), "--out", str(out))
+    done = run_python("-m", "codeqa", *arguments, "--trees", str(asked / "trees"))
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [line["id"] for line in lines] == ["shop-1", "gate-1"]
+    first = lines[0]["results"][0]
+    assert (first["path"], first["start"], first["end"]) == ("basket.py", 1, 2)
+    assert first["symbol"] == "total_price" and lines[0]["latency_ms"] > 0
+    assert "hit@1" in done.stdout and "category" in done.stdout
+    # Judged again without asking, beside itself.
+    again = run_python("-m", "codeqa", *arguments, "--versus", str(out), "--json")
+    figures = json.loads(again.stdout)
+    assert figures["figures"]["hit@1"]["mean"] == 1
+    assert figures["versus"]["hit@1"]["mean"] == 0 and figures["missing"] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--questions", "nowhere.jsonl"), "nowhere.jsonl cannot be read: No such file"),
+        (("--trees", "."), "lacks the folders gate, shop"),
+        (("--out", "nowhere/ranked.jsonl"), "cannot be written: No such file"),
+    ],
+)
+def test_what_is_missing_is_one_sentence(
+    asked: Path, run_python: Run, change: tuple[str, str], message: str
+) -> None:
+    given = {"--questions": "q.jsonl", "--trees": "trees", "--out": "ranked.jsonl"}
+    given[change[0]] = change[1]
+    words = [word for pair in given.items() for word in (pair[0], str(asked / pair[1]))]
+    done = run_python("-m", "codeqa", "eval", *words)
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr

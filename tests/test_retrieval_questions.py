@@ -1,0 +1,88 @@
+"""The questions that the search is measured with, and how their trees are laid out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from benchmarks.retrieval import trees
+from codeqa.evaluation import Question, Target, load_questions
+
+LINES = {name: path.read_text("utf-8").splitlines() for name, path in trees.SETS.items()}
+
+
+@pytest.mark.parametrize(("name", "count"), [("development", 182), ("tuning", 360)])
+def test_every_question_is_about_a_pinned_repository(name: str, count: int) -> None:
+    questions = load_questions(trees.SETS[name])
+    known = {one["name"]: one for one in trees.repositories() if one["questions"] == name}
+    assert len(questions) == count
+    assert {question.repo for question in questions} == set(known)
+    assert all(len(one["commit"]) == 40 and one["licence"] for one in known.values())
+
+
+def test_the_tuning_questions_are_of_repositories_that_trained_nothing() -> None:
+    listed = json.loads((ROOT / "training" / "tuning_repositories.json").read_text("utf-8"))
+    commits = {one["repository"]: one["commit"] for one in listed["repositories"]}
+    tuning = [one for one in trees.repositories() if one["questions"] == "tuning"]
+    assert {one["repository"]: one["commit"] for one in tuning} == commits
+
+
+def test_a_third_of_the_tuning_questions_is_kept_by_whole_repositories() -> None:
+    rows = [json.loads(line) for line in LINES["tuning"]]
+    splits = {row["repo"]: row["split"] for row in rows}
+    assert all(row["split"] == splits[row["repo"]] for row in rows)
+    assert Counter(row["split"] for row in rows) == {"tune": 240, "check": 120}
+
+
+def test_the_tuning_questions_are_of_all_four_kinds() -> None:
+    kinds = Counter(question.category for question in load_questions(trees.SETS["tuning"]))
+    assert set(kinds) == {"architecture", "behaviour", "semantic", "symbol"}
+    assert min(kinds.values()) >= 36
+
+
+def mirror(folder: Path, files: dict[str, str]) -> str:
+    """A git repository with one commit; its hash."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text.encode())
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        subprocess.run(["git", "-C", folder, *command], check=True)
+    done = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_tree_is_laid_out_with_its_comments_emptied_line_for_line(tmp_path: Path) -> None:
+    text = "# one\r\n# two\r\nthree\r\n"
+    commit = mirror(tmp_path / "mirrors" / "o+n", {"src/a.py": text, "b.py": "x = 1\n"})
+    wanted = {"name": "n", "repository": "o/n", "commit": commit, "emptied": [["src/a.py", 1, 2]]}
+    out = tmp_path / "out"
+    assert trees.lay_out(wanted, tmp_path / "mirrors", out) == ""
+    assert (out / "n" / "src" / "a.py").read_bytes() == b"\r\n\r\nthree\r\n"
+    assert (out / "n" / "b.py").read_bytes() == b"x = 1\n"
+    assert not (out / "n" / ".git").exists()
+    # What is there is left alone.
+    (out / "n" / "b.py").write_text("mine")
+    assert trees.lay_out(wanted, tmp_path / "mirrors", out) == ""
+    assert (out / "n" / "b.py").read_text() == "mine"
+
+
+def test_a_missing_mirror_and_a_missing_commit_are_said(tmp_path: Path) -> None:
+    wanted = {"name": "n", "repository": "o/n", "commit": "0" * 40, "emptied": []}
+    assert "no mirror of o/n" in trees.lay_out(wanted, tmp_path / "mirrors", tmp_path / "out")
+    mirror(tmp_path / "mirrors" / "o+n", {"a.py": "x = 1\n"})
+    assert "lacks 000000000000" in trees.lay_out(wanted, tmp_path / "mirrors", tmp_path / "out")
+
+
+def test_targets_that_are_not_there_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n" / "a.py").write_text("one\ntwo\n")
+    targets = (Target("a.py", 2, 1, 3), Target("a.py", 1, 4, 9), Target("b.py", 1))
+    wrong = trees.wrong_targets([Question("q", "n", "x", targets)], tmp_path)
+    assert wrong == ["q: a.py ends before line 9", "q: b.py is missing"]
