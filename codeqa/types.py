@@ -195,6 +195,8 @@ class IndexSummary:
     bytes_on_disk: int
     peak_memory: int = 0
     """Bytes resident at the highest point, this process and its workers."""
+    vectors: Mapping[str, int] = field(default_factory=dict)
+    """Name of an embedding → units with a vector of it."""
 
 
 @dataclass(frozen=True, slots=True)

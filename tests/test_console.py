@@ -113,6 +113,7 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         seconds=75.2,
         bytes_on_disk=12_345_678,
         peak_memory=250_000_000,
+        vectors={"codeqa/code-table-1": 1_608, "openai/large": 20},
     )
     stream = io.StringIO()
     console.print_summary(summary, stream)
@@ -123,6 +124,8 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         "  classes         98",
         "  documents       310",
         "  references      9,876",
+        "  vectors         1,608 of codeqa/code-table-1",
+        "                  20 of openai/large",
         "  parsed in part  3 files with broken source",
         "  not UTF-8       2 files, indexed with replacements",
         "  skipped         13",

@@ -106,8 +106,9 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Search]:
     (folder / "shop.py").write_text(SHOP, "utf-8")
     settings = load_settings(data=folder.with_name("shop-data"))
     location = locate(settings, folder)
-    Indexer(settings, location).run()
+    summary = Indexer(settings, location).run()
     tables = Tables.open(location)
+    assert summary.vectors == {"codeqa/code-table-1": tables.counts().units}
     return (
         Search(lambda: tables, settings, lambda name: fast_embedding()),
         Search(lambda: tables, settings),

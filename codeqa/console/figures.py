@@ -18,6 +18,8 @@ def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
         ("documents", f"{summary.documents:,}"),
         ("references", f"{summary.references:,}"),
     ]
+    vectors = [f"{count:,} of {name}" for name, count in summary.vectors.items()]
+    rows += zip(("vectors", *[""] * len(vectors)), vectors, strict=False)
     if summary.broken:
         rows.append(("parsed in part", f"{summary.broken:,} files with broken source"))
     if summary.replaced:

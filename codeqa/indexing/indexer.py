@@ -166,6 +166,10 @@ class Indexer:
             seconds=seconds,
             bytes_on_disk=local_bytes(self.location),
             peak_memory=memory,
+            vectors={
+                record.name: counts.embedded if column == "vector" else counts.refined
+                for column, record in tables.vector_columns()
+            },
         )
 
     # Behind a page
