@@ -13,7 +13,7 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training lint format types docs wheel clean
+.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training bench-retrieval lint format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
@@ -21,6 +21,7 @@ help:
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging'
 	@echo 'make test-rerank       the tests of the ColBERT reranker, with torch in .venv-rerank'
 	@echo 'make test-training     the tests of training/, with torch in .venv-rerank'
+	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
 	@echo 'make lint              ruff: rules and format'
 	@echo 'make format            let ruff correct what it can'
 	@echo 'make types             mypy --strict'
@@ -57,12 +58,24 @@ test-slow: browser
 test-rerank: setup-dev
 	@sh scripts/setup_rerank.sh
 	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" \
-		tests/test_rerank.py tests/test_rerank_colbert.py \
+		tests/test_rerank*.py \
 		tests/test_embeddings_local.py $(ARGS)
 
 test-training: setup-dev
 	@sh scripts/setup_rerank.sh
 	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" tests/training $(ARGS)
+
+# The others run in an environment of their own; what cannot be installed is left out, with a line.
+bench-retrieval: setup-dev
+	@[ -n '$(TREES)' ] || { \
+		echo 'Give TREES=/folder, laid out by: $(PY) -m benchmarks.retrieval.trees MIRRORS /folder'; \
+		exit 2; }
+	@[ -x .venv-bench/bin/python ] || $(PY) -m venv .venv-bench
+	@.venv-bench/bin/python -m pip install -qq --disable-pip-version-check \
+		-r requirements-bench.txt || echo 'semble could not be installed'
+	@$(PY) -m benchmarks.retrieval.run '$(TREES)' \
+		$(if $(TUNING_TREES),--tuning-trees '$(TUNING_TREES)') $(if $(CHECK),--check) \
+		--json benchmarks/results/retrieval.json
 
 lint: setup-dev
 	@$(PY) -m ruff check .

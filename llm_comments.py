@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
-from codeqa.console import ProgressDisplay, front_door, run_main
+from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
+from codeqa.console import front_door, run_main
+from codeqa.engine import open_engine
 from codeqa.errors import UsageError
-from codeqa.indexing.comments import (
-    MAX_TOKENS,
-    TYPICAL_TOKENS,
-    add_comments,
-    candidates,
-    describe,
-)
-from codeqa.llm import Model, Models, parse_choice
-from codeqa.settings import Settings, load_settings
-from codeqa.store import locate
-from codeqa.tokens import estimate_tokens
+from codeqa.indexing.comments import add_comments
+from codeqa.indexing.describing import describe
+from codeqa.settings import load_settings
 
 __all__ = ["add_comments", "describe", "main"]
 
@@ -43,52 +38,17 @@ def main() -> None:
         metavar="PROVIDER/NAME",
         help="the model to ask; default: the one that is chosen (`codeqa models`)",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="describe at most N methods")
+    parser.add_argument("--limit", type=int, metavar="N", help="describe at most N more methods")
     parser.add_argument("--yes", action="store_true", help="do not ask before sending")
     arguments = parser.parse_args()
     if arguments.limit is not None and arguments.limit < 1:
         raise UsageError("--limit must be at least 1.")
 
-    settings = load_settings(arguments.repo)
-    location = locate(settings, arguments.repo)
-    units = candidates(location)[: arguments.limit]
-    with _model(settings, arguments.model) as model:
-        tokens = sum(estimate_tokens(unit.source_code) for unit in units)
-        methods = f"{len(units):,} method{'s' if len(units) != 1 else ''}"
-        print(
-            f"{methods}, ≈ {tokens:,} tokens to {model.name} at {model.host} at "
-            f"most, ≈ {len(units) * TYPICAL_TOKENS:,} back (never more than {MAX_TOKENS:,} each)."
-        )
-        if not arguments.yes and not _agreed(f"Send them to {model.host}?"):
-            print("Nothing was sent.")
-            return
-        with ProgressDisplay() as display:
-            changed = add_comments(
-                settings, location, units, model.complete, model.name, display, model.close
-            )
-    print(f"{changed:,} descriptions written.")
-    if settings.embedding and changed:
-        print("Run create_tables.py to embed the described methods again.")
-
-
-def _model(settings: Settings, name: str | None) -> Model:
-    """The model called `name`, else the one that is chosen. Raises UsageError for none."""
-    models = Models(settings)
-    if name:
-        models.prefer(parse_choice(name))
-    model = models.connect()
-    if model is None:
-        raise UsageError(
-            "No language model is chosen.",
-            "Add --model provider/name, as in ollama/qwen3, or set CODEQA_MODEL.",
-        )
-    return model
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("Nobody is there to be asked.", "Add --yes to send without asking.")
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    engine = open_engine(load_settings(arguments.repo), arguments.repo)
+    with closing(engine):
+        model = model_for_comments(engine, arguments.model or "", yes=arguments.yes)
+        describe_methods(engine, model, limit=arguments.limit, yes=arguments.yes)
+        embed_again(engine)
 
 
 if __name__ == "__main__":

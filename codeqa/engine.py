@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.answering import Chat, Generator, Sent, TurnView
+from codeqa.answering import Chat, Generator, Sent, Trace, TurnView
 from codeqa.answering.mode import MODES
 from codeqa.cache import open_cache
 from codeqa.embeddings import query_embedding
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.evaluation import Kind, Question, Ranked, rank_questions
+from codeqa.evaluation import COUNT, Kind, Own, Question, Ranked, prepared, rank_questions
 from codeqa.files import Files, FileText
 from codeqa.indexing import Indexer
+from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
 from codeqa.llm import (
     CUSTOM,
     PROVIDERS,
     Choice,
+    Model,
     Models,
     Provider,
     parse_choice,
     provider_named,
 )
-from codeqa.retrieval import QueryEncoder, choose_reranker, parse_rerank
+from codeqa.retrieval import (
+    QueryEncoder,
+    choose_reranker,
+    language_named,
+    parse_hyde,
+    parse_rerank,
+)
 from codeqa.search import FileHit, Search, SearchResult
 from codeqa.settings import Settings, with_home
 from codeqa.state import Conversation, State
@@ -35,23 +44,32 @@ __all__ = [
     "MODES",
     "PROVIDERS",
     "Choice",
+    "CommentPlan",
     "Conversation",
     "Engine",
     "FileHit",
     "FileText",
     "Location",
+    "Model",
     "Models",
     "Provider",
     "SearchResult",
     "Sent",
+    "Trace",
     "TurnView",
+    "add_comments",
     "find_repositories",
     "find_repository",
+    "language_named",
     "list_repositories",
     "local_bytes",
     "open_engine",
+    "open_search",
+    "own_questions",
     "parse_choice",
+    "parse_hyde",
     "parse_rerank",
+    "plan_comments",
     "provider_named",
     "rank_repositories",
     "recent_repositories",
@@ -94,7 +112,13 @@ def open_engine(
     state.remember_repository(location.root)
     tables = opener(location)
     files = Files(tables, settings.max_file_bytes)
-    search = Search(tables, settings, encoder_finder(settings), reranker=choose_reranker(settings))
+    search = Search(
+        tables,
+        settings,
+        encoder_finder(settings),
+        reranker=choose_reranker(settings),
+        connect=models.connect_small,
+    )
     chat = Chat(
         search,
         tables,
@@ -163,11 +187,12 @@ def rank_repositories(
     progress: Callable[[Progress], None],
     *,
     rerank: bool = False,
+    hyde: str = "off",
 ) -> Iterator[Ranked]:
     """Ask `questions` of the repositories in the folder `trees`, indexing each one first.
 
-    Raises UsageError before anything is done when a repository is not there; later as the
-    indexer and the search do.
+    Raises UsageError before anything is done when a repository is not there, or when drafts are
+    asked for without a language model; later as the indexer and the search do.
     """
     missing = sorted({q.repo for q in questions if not (trees / q.repo).is_dir()})
     if missing:
@@ -176,14 +201,53 @@ def rank_repositories(
             "Each repository that a question names has a folder of that name there.",
         )
 
+    models = Models(settings)
+    if parse_hyde(hyde) != "off" and models.connect_small() is None:
+        raise UsageError(
+            "Drafts need a language model, and none is chosen.",
+            "Choose one with `codeqa models use`, or leave --hyde out.",
+        )
+
     def indexed(repository: str) -> Search:
         location = locate(settings, trees / repository)
         Indexer(settings, location).run(progress=progress)
-        return Search(
-            opener(location), settings, encoder_finder(settings), reranker=choose_reranker(settings)
-        )
+        return open_search(settings, location, models=models)
 
-    return rank_questions(questions, indexed, kind, rerank=rerank)
+    return rank_questions(questions, indexed, kind, rerank=rerank, hyde=hyde)
+
+
+@contextlib.contextmanager
+def own_questions(
+    settings: Settings,
+    repository: Path,
+    progress: Callable[[Progress], None],
+    *,
+    count: int = COUNT,
+    seed: int = 1,
+) -> Iterator[Own]:
+    """Questions made from `repository` and its thumbs up, and an indexed copy to ask them of.
+
+    The copy is gone afterwards; the repository and its own index are not touched. Raises
+    UsageError when there is nothing to ask.
+    """
+    location = locate(settings, repository)
+    state = State(settings.data_dir)
+    thumbs = state.feedback(location.id) if state.path.exists() else []
+    with prepared(settings, location.root, progress, count=count, seed=seed, thumbs=thumbs) as own:
+        yield own
+
+
+def open_search(
+    settings: Settings, location: Location, *, models: Models | None = None, vectors: bool = True
+) -> Search:
+    """The search of one index alone; `models` write drafts, without `vectors` none are used."""
+    return Search(
+        opener(location),
+        settings,
+        encoder_finder(settings) if vectors else None,
+        reranker=choose_reranker(settings),
+        connect=models.connect_small if models else None,
+    )
 
 
 def opener(location: Location) -> Callable[[], Tables]:

@@ -14,7 +14,8 @@
     ├── EmbeddingError          an embedding provider failed
     ├── RerankerError           the chosen reranker cannot be loaded or run
     └── ModelError              a language model failed
-        └── ContextLengthError  what was sent is longer than the model can read
+        ├── ContextLengthError  what was sent is longer than the model can read
+        └── RateLimitError      the provider wants to be asked later
 """
 
 from __future__ import annotations
@@ -130,6 +131,17 @@ class ContextLengthError(ModelError):
     """What was sent is longer than the model can read; less of it may do."""
 
     code = "context_length"
+
+
+class RateLimitError(ModelError):
+    """The provider limits the rate of requests or is overloaded; later it will answer.
+
+    `seconds` is how long it asks to wait, 0 when it does not say.
+    """
+
+    def __init__(self, message: str, hint: str = "", seconds: float = 0.0) -> None:
+        super().__init__(message, hint)
+        self.seconds = seconds
 
 
 def error_from(data: Mapping[str, Any]) -> CodeQAError:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from codeqa.coverage import file_state
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.parsing.reading import read_file
 from codeqa.parsing.secrets import mask_secret_bytes
-from codeqa.search import file_state
 from codeqa.store import INDEXED, Tables
 
 

@@ -17,6 +17,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from codeqa.errors import SettingsError
+from codeqa.types import HydeMode
 
 PREFIX = "CODEQA_"
 
@@ -88,9 +89,24 @@ class Settings(BaseSettings):
     )
     reranker: str = _field(
         "auto",
-        "What the rerank switch uses: `built-in`, or a ColBERT checkpoint, name or folder; `auto` "
-        "takes `answerdotai/answerai-colbert-small-v1` when the extra and it are on this machine.",
+        "What the rerank switch uses: `built-in`; a ColBERT checkpoint, name or folder; "
+        "`cross-encoder/<name or folder>`; `cohere/<model>` or `jina/<model>`, which are sent up "
+        "to 50 pieces of code; `auto` takes `answerdotai/answerai-colbert-small-v1` when the extra "
+        "and it are on this machine.",
     )
+    hyde: HydeMode = _field(
+        "two",
+        "Drafts of the answer that a language model writes to search by (HyDE): `off`, `one`, or "
+        "`two`, the second with the code that the first found; without a model always `off`.",
+    )
+    hyde_seconds: float = _field(
+        8.0, "Seconds that each draft may take; then the search goes on with what there is.",
+        ge=0.1, le=120,
+    )  # fmt: skip
+    hyde_model: str = _field(
+        "", "Model that drafts, by its name at the address of the chosen one; empty: the "
+        "provider's small model where it has one, else the chosen one.",
+    )  # fmt: skip
     redis_url: str = _field(
         "", "Redis server for cached contexts; empty keeps them in the local state.",
         alias="REDIS_URL",
@@ -112,7 +128,12 @@ class Settings(BaseSettings):
         SecretStr(""), "Key for Jina, used only once Jina is chosen.", alias="JINA_API_KEY"
     )
     jina_base_url: str = _field(
-        "", "Another endpoint that speaks Jina's embeddings API.", alias="JINA_BASE_URL"
+        "", "Another endpoint that speaks Jina's API of embeddings and rerankers.",
+        alias="JINA_BASE_URL",
+    )  # fmt: skip
+    cohere_api_key: SecretStr = _provider_key("Cohere")
+    cohere_base_url: str = _field(
+        "", "Another endpoint that speaks Cohere's rerank API.", alias="COHERE_BASE_URL"
     )
     log_level: Literal["debug", "info", "warning", "error"] = _field(
         "warning", "What is written to stderr."

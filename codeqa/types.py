@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 METHOD_KINDS = frozenset({"function", "method", "constructor", "lambda"})
 """Kinds that live in the `methods` table; every other kind lives in `classes`."""
@@ -19,6 +19,11 @@ CLASS_KINDS = frozenset({"class", "struct", "enum", "trait", "interface", "modul
 
 TEXT_KINDS = frozenset({"document", "config", "chunk"})
 """Kinds of the `classes` table that hold text without a definition."""
+
+HydeMode = Literal["off", "one", "two"]
+HYDE_MODES: tuple[HydeMode, ...] = ("off", "one", "two")
+"""Drafts of the answer that are searched by: none · one from the question alone · a second one
+with what the first found."""
 
 ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")
 """What a file is for; ranking pushes everything but `source` back unless asked for."""
@@ -114,6 +119,27 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class StageTime:
+    """One stage of a search, and what came of it."""
+
+    name: str
+    """`hyde-1` · `hyde-2` · `search` · `rerank`."""
+    milliseconds: float = 0.0
+    outcome: str = ""
+    """`done` · `timed out` · `stopped` · `empty` · `skipped: …` · `failed: …`; '' while it
+    goes on."""
+    text: str = ""
+    """The draft that a language model wrote: never to be trusted, and '' for none."""
+    model: str = ""
+    """`provider/name` and host of what was asked for the draft; '' when nothing was."""
+    host: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome.startswith("failed")
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """What goes into the context block: an exact span of one file."""
 
@@ -141,11 +167,14 @@ class ContextBlock:
 class Event:
     """One step of an answer, in the order of S3's stream.
 
-    kind and data: `classified` {intent, confidence} · `retrieved` {num_docs, similar_queries}
-    · `generating` {} · `token` {text} · `done` {intent, confidence, retrieval_info,
-    query_tags; turn, citations [{path, start, end, name, verified}], coverage, mode,
-    generator (`extractive` or the model's name), model (`provider/name`) and host, '' without
-    a model, reranker ('' when not reranked), notice (sentences), tokens {prompt, completion,
+    kind and data: `classified` {intent, confidence} · `drafting` {name, model, host} and `drafted`
+    {name, outcome, took (milliseconds), text} for each draft of the answer that is searched by
+    (as in `StageTime`; one that is skipped has only the second) · `retrieved` {num_docs,
+    similar_queries} · `generating` {} · `token` {text} · `done` {intent, confidence,
+    retrieval_info, query_tags; turn, citations [{path, start, end, name, verified}], coverage,
+    mode, generator (`extractive` or the model's name), model (`provider/name`) and host, ''
+    without a model, reranker ('' when not reranked), hyde (`off`, `one`, `two`), stages [{name,
+    milliseconds, outcome}] of the search, notice (sentences), tokens {prompt, completion,
     estimated}, carries (tokens that a follow-up without `@codebase` sends)} · `error`
     {message, hint, code, and turn when something was kept} · `stopped` {turn when something was}.
     """

@@ -175,6 +175,7 @@ def test_indexed_code_cannot_command_the_terminal(codeqa: Command, tmp_path: Pat
         ("--kind", "class", {"class"}),
         ("--kind", "document", {"document"}),
         ("--lang", "go", {"function", "module"}),
+        ("--lang", "golang", {"function", "module"}),
         ("--path", "README.md", {"document"}),
     ],
 )

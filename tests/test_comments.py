@@ -4,20 +4,22 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codeqa.errors import ContextLengthError, ModelError
+from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.indexing import Indexer
-from codeqa.indexing.comments import MAX_CHARACTERS, describe, worth_describing
+from codeqa.indexing.describing import CONCURRENT, MAX_CHARACTERS, describe, worth_describing
+from codeqa.indexing.pace import FIRST_PAUSE, LONGEST_WAIT, PATIENCE, Pace
 from codeqa.llm import Choice, Endpoint, Message, Model, Models
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.store import Tables, locate
 from codeqa.types import Progress, Unit
-from tests.openai_server import Reply, completion, openai_server, silent
+from tests.openai_server import Reply, completion, openai_server, rate_limited, silent
 
 
 def method(name: str, lines: int = 6) -> Unit:
@@ -231,3 +233,131 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way() -> None:
         assert time.monotonic() - began < 5
         assert server.wait_for_disconnects(2)
     assert threading.active_count() <= before
+
+
+class Clock:
+    """A clock that a test moves by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_refusal_halves_what_may_run_and_answers_raise_it_again() -> None:
+    clock = Clock()
+    pace = Pace(8, clock)
+    assert (pace.allowed, pace.left()) == (8, 0)
+    assert pace.refused(30)
+    assert (pace.allowed, pace.left()) == (4, 30)
+    assert pace.refused(10)  # was under way when the pause began
+    assert (pace.allowed, pace.left()) == (4, 30)
+    clock.now += 31
+    assert pace.left() == 0
+    for _ in range(4 + 5 + 6 + 7 + 100):
+        pace.answered()
+    assert pace.allowed == 8
+
+
+def test_pauses_grow_while_nothing_is_answered_and_end_after_a_while() -> None:
+    clock = Clock()
+    pace = Pace(2, clock)
+    pauses = []
+    while pace.refused():
+        pauses.append(pace.left())
+        clock.now += pace.left()
+    assert pauses[:3] == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
+    assert len(pauses) == PATIENCE
+    assert pace.allowed == 1
+    pace.answered()
+    assert pace.refused()
+    assert pace.left() == FIRST_PAUSE
+
+
+def test_a_wait_of_hours_is_not_waited_for() -> None:
+    pace = Pace(2, Clock())
+    assert not pace.refused(LONGEST_WAIT + 1)
+    assert pace.left() == 0
+
+
+def test_who_was_refused_for_the_rate_is_asked_again(tmp_path: Path) -> None:
+    lock = threading.Lock()
+    refused: set[str] = set()
+    asked: list[str] = []
+
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        text = messages[1]["content"]
+        with lock:
+            asked.append(text)
+            if len(refused) < 5 and text not in refused:
+                refused.add(text)
+                raise RateLimitError("too fast.", "Wait.", 0.05)
+        return "d"
+
+    units = [method(f"f{n}") for n in range(20)]
+    seen: list[Progress] = []
+    got = list(describe(units, complete, model="m", concurrency=4, progress=seen.append))
+    assert {unit.name for unit, _ in got} == {unit.name for unit in units}
+    assert len(asked) == 20 + 5
+    assert seen[-1].done == 20
+
+
+def test_a_host_that_never_answers_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codeqa.indexing.pace.FIRST_PAUSE", 0.01)
+    asked = []
+
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        asked.append(1)
+        raise RateLimitError("too fast.", "Wait.")
+
+    with pytest.raises(RateLimitError):
+        list(describe([method(f"f{n}") for n in range(9)], complete, model="m", concurrency=2))
+    assert PATIENCE < len(asked) <= 2 * PATIENCE + 2
+
+
+def test_the_same_code_is_described_once_wherever_it_stands(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        asked.append(messages[1]["content"])
+        return "d"
+
+    here, there = method("f"), replace(method("f"), path="moved/b.py", id="other")
+    cache = State(tmp_path)
+    assert len(list(describe([here, there], complete, model="m", cache=cache))) == 2
+    assert len(asked) == 1
+    moved = replace(here, path="c.py", id="third")
+    assert list(describe([moved], complete, model="m", cache=cache)) == [(moved, "d")]
+    assert len(asked) == 1
+
+
+def test_a_rate_limit_over_http_says_how_long_to_wait() -> None:
+    with (
+        openai_server(lambda path, body: rate_limited(40)) as server,
+        Model(Endpoint(server.base_url, "m")) as model,
+        pytest.raises(RateLimitError) as caught,
+    ):
+        model.complete([{"role": "user", "content": "x"}], 10)
+    assert caught.value.seconds == 40
+
+
+def test_rate_limits_over_http_are_respected(tmp_path: Path) -> None:
+    """While the server asks to wait nothing new is sent, and nothing is lost."""
+    refused: list[float] = []
+    lock = threading.Lock()
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        with lock:
+            if len(refused) < CONCURRENT:
+                refused.append(time.monotonic())
+                return rate_limited(1)
+        return completion("d")
+
+    units = [method(f"f{n}") for n in range(40)]
+    with openai_server(script) as server, Model(Endpoint(server.base_url, "m")) as model:
+        described = list(describe(units, model.complete, model="m", cache=State(tmp_path)))
+        later = [one.asked for one in server.exchanges if one.asked > refused[-1]]
+    assert len(described) == 40
+    assert len(server.requests) == 40 + CONCURRENT
+    assert min(later) - refused[0] >= 0.9

@@ -16,7 +16,7 @@ LAYERS = (
     {"errors", "hosts", "places", "settings", "tag", "tokens", "types", "unit_text", "__init__"},
     {"languages", "embeddings", "llm", "prompts", "render", "state", "cache"},
     {"parsing", "store"},
-    {"indexing", "retrieval", "context", "structure"},
+    {"indexing", "retrieval", "context", "structure", "coverage"},
     {"search"},
     {"files"},
     {"answering", "review", "evaluation"},

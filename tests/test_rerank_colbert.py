@@ -25,10 +25,10 @@ pytest.importorskip("transformers", reason="the extra `rerank` is not installed"
 from colbert_checkpoint import make_checkpoint
 
 from codeqa.errors import RerankerError
-from codeqa.retrieval import choose_reranker, colbert, parse_query, reranker_status
-from codeqa.retrieval.checkpoint import DEFAULT_CHECKPOINT
-from codeqa.retrieval.colbert import CANDIDATES, ColbertReranker, score_batch
+from codeqa.retrieval import LanceReranker, choose_reranker, local, parse_query, reranker_status
+from codeqa.retrieval.checkpoint import DEFAULT_CHECKPOINT, Family
 from codeqa.retrieval.loading import TOKENS, load_ranker
+from codeqa.retrieval.local import CANDIDATES, LocalModel, local_reranker, score_batch
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 
@@ -63,7 +63,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     cache = tmp_path / "hub cache"
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
-    colbert.shared.cache_clear()
+    local.shared.cache_clear()
     return cache
 
 
@@ -74,7 +74,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ranker(checkpoint: Path) -> Any:
-    return load_ranker(str(checkpoint), may_download=False)
+    return load_ranker(str(checkpoint), Family.COLBERT, may_download=False)
 
 
 def hit(number: int, code: str) -> Hit:
@@ -84,6 +84,10 @@ def hit(number: int, code: str) -> Hit:
 
 CODE = [f"return total price of the basket {number}" for number in range(30)]
 HITS = [hit(n, "self session cookie expire" if n == 13 else code) for n, code in enumerate(CODE)]
+
+
+def in_folder(folder: Path) -> LanceReranker:
+    return local_reranker(LocalModel(str(folder), download=False))
 
 
 def order(hits: list[Hit]) -> list[int]:
@@ -145,7 +149,7 @@ def test_long_code_and_a_long_question_are_cut_to_what_the_model_takes(ranker: A
 
 
 def test_several_threads_get_the_same_order(checkpoint: Path) -> None:
-    reranker = ColbertReranker(str(checkpoint), download=False)
+    reranker = in_folder(checkpoint)
     expected = order(reranker.rerank(HITS, QUESTION).hits)
     found: list[list[int]] = []
     threads = [
@@ -162,13 +166,13 @@ def test_several_threads_get_the_same_order(checkpoint: Path) -> None:
 def test_weights_that_are_no_safetensors_are_read_as_well(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "small", safe=False)
     assert not (folder / "model.safetensors").exists()
-    done = ColbertReranker(str(folder), download=False).rerank(HITS, QUESTION)
+    done = in_folder(folder).rerank(HITS, QUESTION)
     assert order(done.hits)[0] == 13
 
 
 def test_a_checkpoint_of_128_dimensions_needs_no_special_folder(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "wide", dimensions=128)
-    done = ColbertReranker(str(folder), download=False).rerank(HITS, QUESTION)
+    done = in_folder(folder).rerank(HITS, QUESTION)
     assert (done.reranker, order(done.hits)[0]) == ("wide", 13)
 
 
@@ -342,7 +346,7 @@ def test_a_name_is_fetched_once_and_only_the_files_that_are_needed(
     assert capfd.readouterr().out == ""
 
     fetched = len(hub)
-    colbert.shared.cache_clear()  # as a new process
+    local.shared.cache_clear()  # as a new process
     assert reranker_status(settings) == (True, "owner/colbert-small", "")
     assert choose_reranker(settings).rerank(HITS, QUESTION).reranker == "owner/colbert-small"
     assert len(hub) == fetched
@@ -357,7 +361,7 @@ def test_a_name_that_the_hub_does_not_know_is_not_called_a_network_failure(
 
 def test_without_leave_to_download_nothing_is_fetched(hub: list[str]) -> None:
     with pytest.raises(RerankerError, match="is not on this machine"):
-        load_ranker("owner/colbert-small", may_download=False)
+        load_ranker("owner/colbert-small", Family.COLBERT, may_download=False)
     assert hub == []
 
 
@@ -394,12 +398,12 @@ def test_a_process_that_ends_while_the_model_is_loading_ends_well(
 ) -> None:
     script = f"""
 from codeqa.retrieval import parse_query
-from codeqa.retrieval.colbert import ColbertReranker
+from codeqa.retrieval.local import LocalModel, local_reranker
 from codeqa.errors import RerankerError
 from codeqa.types import Hit, Unit
 hit = Hit(Unit("a.py", "python", "function", "f", "f", "session cookie", 1, 1), 1.0)
 try:
-    ColbertReranker({str(checkpoint)!r}, download=False, seconds=0.2).rerank(
+    local_reranker(LocalModel({str(checkpoint)!r}, download=False, seconds=0.2)).rerank(
         [hit], parse_query("session cookie"))
 except RerankerError as error:
     print(error.message)
@@ -414,9 +418,9 @@ def test_a_checkpoint_of_the_usual_size_keeps_to_the_time_however_busy_the_machi
     tmp_path: Path,
 ) -> None:
     folder = make_checkpoint(tmp_path / "small", hidden=384, layers=12, positions=512)
-    reranker = ColbertReranker(str(folder), download=False)
+    reranker = in_folder(folder)
     long = [hit(n, f"def f{n}(session): return cookie\n" * 60) for n in range(CANDIDATES)]
     started = time.monotonic()
     done = reranker.rerank(long, QUESTION)
-    assert time.monotonic() - started < colbert.SECONDS + 3
-    assert sum(one.why[-1:] != () for one in done.hits) >= colbert.BATCH
+    assert time.monotonic() - started < local.SECONDS + 3
+    assert sum(one.why[-1:] != () for one in done.hits) >= local.BATCH

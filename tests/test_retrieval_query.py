@@ -15,7 +15,6 @@ from codeqa.retrieval.channels import (
 from codeqa.retrieval.forms import form_pattern, variants, written_forms
 from codeqa.retrieval.fusion import fuse, ranks, z_scores
 from codeqa.retrieval.query import parse_query
-from codeqa.retrieval.rerank import closeness
 from codeqa.tag import has_tag, strip_tag
 from codeqa.types import Unit
 
@@ -63,9 +62,44 @@ def test_filters_given_by_keyword_join_those_written() -> None:
 
 
 def test_what_only_looks_like_a_filter_stays_a_word() -> None:
-    query = parse_query("what kind:of thing, http://x.y, -lang:python")
-    assert query.kinds == () and query.languages == ()
-    assert "kind:of" in query.text and "-lang:python" in query.text
+    query = parse_query("what kind:of thing, http://x.y, x-lang:go lang: see:this")
+    assert (query.kinds, query.languages, query.paths) == ((), (), ())
+    assert query.unknown_kinds == ("of",)
+    assert query.text == "what kind:of thing, http://x.y, x-lang:go lang: see:this"
+
+
+def test_filters_with_a_minus_leave_out() -> None:
+    query = parse_query("x -lang:python -lang:go -kind:class -path:a -path:b")
+    assert query.text == "x"
+    assert query.excluded_languages == ("python", "go")
+    assert (query.excluded_kinds, query.excluded_paths) == (("class",), ("a", "b"))
+    assert query.filtered
+
+
+@pytest.mark.parametrize(
+    ("written", "language"),
+    [
+        ("lang:Python", "python"),
+        ("LANG:py", "python"),
+        ("language:.rs", "rust"),
+        ("lang:js", "javascript"),
+        ("lang:tsx", "typescript"),
+        ("lang:C++", "cpp"),
+        ("lang:c#", "csharp"),
+        ("lang:golang", "go"),
+        ("lang:pythn", "pythn"),
+    ],
+)
+def test_a_language_is_known_by_its_endings_and_other_names(written: str, language: str) -> None:
+    assert parse_query(f"x {written}").languages == (language,)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [("kind:Classes", "class"), ("kind:methods", "method"), ("kind:func", "function")],
+)
+def test_a_kind_may_stand_in_the_plural(written: str, kind: str) -> None:
+    assert parse_query(f"x {written}").kinds == (kind,)
 
 
 def test_a_path_filter_reaches_folders_at_any_depth() -> None:
@@ -232,15 +266,6 @@ def test_no_scores_fuse_to_nothing_and_equal_scores_to_equal_ones() -> None:
     assert fuse({"text": {"a": 1.0}, "vector": {"b": 1.0}}) == {"a": 0.5, "b": 1.0}
     assert z_scores({"a": 2.0, "b": 2.0}) == {"a": 0.0, "b": 0.0}
     assert ranks({"a": 1.0, "b": 3.0, "c": 1.0}) == {"b": 1, "a": 2, "c": 3}
-
-
-def test_how_close_together_words_stand() -> None:
-    near = "def f():\n    load(cookie)\n    sign(session)"
-    far = "load(cookie)" + "\n" * 40 + "sign(session)"
-    assert closeness(near, ["cookie", "session", "absent"]) == 2 / 3
-    assert closeness(far, ["cookie", "session"]) == 0.5
-    assert closeness("routes", ["route"]) == 1.0
-    assert closeness("", ["x"]) == closeness("x", []) == 0.0
 
 
 def test_the_owner_of_a_dotted_name_is_not_what_is_asked_for() -> None:

@@ -14,8 +14,8 @@ from codeqa.indexing import Indexer
 from codeqa.retrieval import Query, Reranked, choose_reranker
 from codeqa.search import Search
 from codeqa.settings import Settings, load_settings
-from codeqa.store import EmbeddingRecord, Tables, locate
-from codeqa.types import Hit
+from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
+from codeqa.types import Hit, Unit
 
 FILES: Mapping[str, str | bytes] = {
     "README.md": "# Shop\n\nA small shop that sells teapots over the network to everyone.\n\n"
@@ -236,7 +236,7 @@ def test_reranking_keeps_the_same_hits_and_says_what_it_did(search: Search) -> N
     plain = search.search("session cookie expire")
     reranked = search.search("session cookie expire", rerank=True)
     assert set(names(plain.units)) == set(names(reranked.units))
-    assert any("stand close together" in why for why in reranked.units[0].why)
+    assert any("come closest" in why for why in reranked.units[0].why)
     assert (plain.reranker, plain.notice) == ("", "")
     assert (reranked.reranker, reranked.notice) == ("built-in", "")
     assert [f.path for f in plain.files] == [f.path for f in reranked.files]
@@ -312,14 +312,22 @@ class VectorTables:
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
         return [("vector", EmbeddingRecord("words", "1", 3))]
 
-    def nearest(self, table: str, column: str, vector: np.ndarray, limit: int, where: object):
-        units = [u for u in self._tables.units() if u.is_method == (table == "methods")]
+    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
+        return [
+            self._nearest(search)
+            if isinstance(search, VectorSearch)
+            else self._tables.best([search])[0]
+            for search in searches
+        ]
+
+    def _nearest(self, search: VectorSearch) -> list[tuple[Unit, float]]:
+        units = [u for u in self._tables.units() if u.is_method == (search.table == "methods")]
         scored = [
-            (u, float(np.dot(vector, self._vectors[u.name])))
+            (u, float(np.dot(search.vector, self._vectors[u.name])))
             for u in units
             if u.name in self._vectors
         ]
-        return sorted(scored, key=lambda pair: -pair[1])[:limit]
+        return sorted(scored, key=lambda pair: -pair[1])[: search.limit]
 
 
 def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(

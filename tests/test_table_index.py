@@ -175,7 +175,7 @@ def test_descriptions_of_methods_are_embedded_with_them(indexer: Indexer) -> Non
     before = stored(indexer)[unit.id]
     meta = tables.meta()
     writer = Writer.open(indexer.location, meta.parser, meta.vector)
-    assert write_comments(writer, {unit.id: "Reads the index table."}, fast_embedding()) == 1
+    assert write_comments(writer, [(unit, "Reads the index table.")], fast_embedding()) == 1
     after = stored(indexer)[unit.id]
     assert "Reads the index table." in after[1] and not np.array_equal(before[2], after[2])
     assert_filled(indexer, record)

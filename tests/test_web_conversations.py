@@ -72,7 +72,7 @@ def test_an_opened_conversation_holds_everything_that_the_page_shows(client: Fla
     assert set(first) == {
         "id", "question", "tagged", "html", "answer", "citations", "finished", "error",
         "generator", "model", "host", "reranker", "notice", "tokens", "coverage", "mode",
-        "created",
+        "created", "hyde", "stages", "feedback",
     }  # fmt: skip
     assert (first["question"], first["tagged"], first["mode"]) == ("how?", True, "review")
     assert first["reranker"] == "built-in" and first["finished"] and first["error"] is None

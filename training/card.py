@@ -15,6 +15,7 @@ def card(
     name: str,
     recipe: Mapping[str, Any],
     fields: Mapping[str, float],
+    factors: Mapping[str, float],
     pieces: int,
     trained_on: Mapping[str, Any],
     figures: Mapping[str, Any],
@@ -28,6 +29,7 @@ def card(
     pairs = trained_on["languages"]
     missing = [one for one in known_languages if not pairs.get(one)]
     rare = [one for one in known_languages if 0 < pairs.get(one, 0) < FEW]
+    scaled = [f"{field} {factor:g} times" for field, factor in factors.items()]
     lines = [
         f"# {name}",
         "",
@@ -58,7 +60,7 @@ def card(
         "fields, each a bag of pieces weighted by 1 + ln(count) and a learned token weight; the",
         "fields weigh "
         + ", ".join(f"{field} {value:.2f}" for field, value in fields.items())
-        + ".",
+        + (f", of which {' and '.join(scaled)} the learnt one." if scaled else "."),
         f"Symmetric InfoNCE over batches of {mixing['batch']:,} pairs, {mixing['group']} of one",
         f"repository side by side; {recipe['epochs']} epochs of Adam; seed {recipe['seed']}.",
         f"Trained on {when.isoformat()}.",
@@ -71,7 +73,8 @@ def card(
             f"Repositories held out from training, {figures['questions']:,} doc comments asked "
             "each of its own",
             "repository, mean reciprocal rank of the definition:",
-            f"{figures['mrr']:.3f} with and {figures['mrr_without_name']:.3f} without its name.",
+            f"{figures['mrr']:.3f} with and {figures['mrr_without_name']:.3f} without its name"
+            + (", fields as learnt." if scaled else "."),
         ]
     else:
         lines.append("None were taken.")

@@ -5,9 +5,9 @@ its own repository, and gives the mean reciprocal rank of the definition with an
 name; with --versus also the paired difference and its interval, drawn by repository.
 
 `questions` asks written questions about repositories at hand, by the vectors alone and through
-the whole search, and has a scoring script judge the ranked lists. It takes the table that CodeQA
-ships (`fast`), the folder of an export, `none` (full text and symbols alone), or any embedding of
-LanceDB's registry as `provider/name`.
+the whole search, and judges the ranked lists. It takes the table that CodeQA ships (`fast`), the
+folder of an export, `none` (full text and symbols alone), or any embedding of LanceDB's registry
+as `provider/name`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ EXAMPLES = """\
   python -m training.evaluate held-out --out ~/training --table ~/training/exports/table
   python -m training.evaluate held-out --out ~/training --table ~/training/runs/wide \\
       --versus ~/training/runs/table
-  python -m training.evaluate questions --out ~/training --questions evals/questions.jsonl \\
-      --trees evals/trees --score evals/score.py --embedding ~/training/exports/table
+  python -m training.evaluate questions --out ~/training --questions questions.jsonl \\
+      --trees trees --embedding ~/training/exports/table
   python -m training.evaluate questions … --embedding jina/jina-embeddings-v3 --versus table
 """
 
@@ -118,7 +118,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--embedding", default="fast", help="for `questions`")
     options.add_argument("--questions", type=Path, help="questions.jsonl")
     options.add_argument("--trees", type=Path, help="folder with a folder for each `repo`")
-    options.add_argument("--score", type=Path, help="script that scores a ranked list")
     options.add_argument("--name", default="answers", help="of the lists and figures written")
     options.add_argument("--versus", help="another table, or the name of earlier answers")
     given = options.parse_args(arguments)
@@ -131,14 +130,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell_held_out(report)
             write_json(folder / f"{given.name}.held-out.json", report)
             return 0
-        if not (given.questions and given.trees and given.score):
-            say("evaluate: `questions` needs --questions, --trees and --score")
+        if not (given.questions and given.trees):
+            say("evaluate: `questions` needs --questions and --trees")
             return 2
         embedding = open_embedding(given.embedding, load_settings())
         lists = ask(given.questions, given.trees, folder / given.name, embedding)
         before = {kind: folder / f"{given.versus}.{kind}.jsonl" for kind in lists}
         paired = {kind: path for kind, path in before.items() if path.exists()}
-        figures = score(given.score, lists, paired if given.versus else None)
+        figures = score(given.questions, lists, paired if given.versus else None)
         show(figures)
         write_json(folder / f"{given.name}.questions.json", figures)
     except (FileNotFoundError, ValueError, CodeQAError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,11 @@ from training.model import DOCUMENT, QUERY, TableModel
 from training.train import Recipe, load_model, read_recipe
 
 NAME = "codeqa/code-table-1"
+FIELD_FACTORS = {"body": 1.5}
+"""Field → what its learnt weight is multiplied by. Most rows ask with a doc comment, which says
+again what the name says; people who do not know the name ask for what the body does. On the
+tuning questions, in the whole search, 1.5 gains .017 ndcg@10 of files and .02 of lines and 2 no
+more than that on others; the development questions confirm lines (+.008, cover@500 +.02)."""
 LARGEST = 127
 VERSION_DIGITS = 12
 
@@ -55,7 +61,9 @@ def arrays_of(model: TableModel) -> dict[str, NDArray[Any]]:
         "scales": scales.astype(np.float32),
         "document_weights": weights[DOCUMENT],
         "query_weights": weights[QUERY],
-        "field_weights": model.field_weights.detach().cpu().numpy().astype(np.float32),
+        "field_weights": np.array(
+            [_before_softplus(share) for share in field_shares(model).values()], np.float32
+        ),
     }
 
 
@@ -81,9 +89,14 @@ def load_export(folder: Path) -> TableModel:
 
 
 def field_shares(model: TableModel) -> dict[str, float]:
-    """What each field counts in a document."""
-    shares = torch.nn.functional.softplus(model.field_weights.detach()).tolist()
-    return dict(zip(FIELDS, shares, strict=True))
+    """What each field of a trained model counts in a document once it is exported."""
+    learnt = torch.nn.functional.softplus(model.field_weights.detach()).tolist()
+    named = zip(FIELDS, learnt, strict=True)
+    return {field: share * FIELD_FACTORS.get(field, 1.0) for field, share in named}
+
+
+def _before_softplus(share: float) -> float:
+    return math.log(math.expm1(share))
 
 
 def trained_on(out: Path, features: Features, recipe: Recipe) -> dict[str, Any]:
@@ -117,6 +130,7 @@ def export(out: Path, name: str, to: Path | None = None) -> Path:
         name=NAME,
         recipe=asdict(recipe),
         fields=field_shares(model),
+        factors=FIELD_FACTORS,
         pieces=len(features.pieces),
         trained_on=trained_on(out, features, recipe),
         figures=figures[-1] if figures else {},

@@ -1,16 +1,13 @@
 """How well an embedding answers questions about repositories, through CodeQA itself.
 
 Two ways: by the vectors alone (cosine; what is not source code counts half), and by CodeQA's
-own search with all its channels. Questions, repositories and the script that scores ranked
-lists are the reader's own.
+own search with all its channels. Questions and repositories are the reader's own; the lists are
+judged by `codeqa.evaluation`.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
+from codeqa.evaluation import compare, load_questions, load_ranked
+from codeqa.evaluation import score as judge
 from codeqa.indexing import Indexer
 from codeqa.retrieval import parse_query
 from codeqa.retrieval.channels import length_factor
@@ -231,31 +230,28 @@ def ask(questions: Path, trees: Path, out: Path, embedding: Embedding | None) ->
 
 
 def score(
-    script: Path, lists: Mapping[str, Path], versus: Mapping[str, Path] | None = None
+    questions: Path, lists: Mapping[str, Path], versus: Mapping[str, Path] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Figures of each kind of list by the scoring script, and differences with intervals.
+    """Figures of each kind of list, and differences to earlier ones with their intervals.
 
-    {kind: {figure: value, …, "versus": {figure: [difference, low, high]}}}. Raises ValueError
-    with the script's own words when it fails.
+    {kind: {figure: value, …, "versus": {figure: [difference, low, high]}}}. Raises UsageError
+    for files that cannot be read.
     """
+    asked = load_questions(questions)
     found: dict[str, dict[str, Any]] = {}
     for kind, path in lists.items():
         wanted = {"files": FILE_FIGURES, "units": LINE_FIGURES}.get(
             kind, FILE_FIGURES + LINE_FIGURES
         )
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.json"
-            command = [sys.executable, str(script), str(path), "--json", str(report)]
-            if versus and kind in versus:
-                command += ["--versus", str(versus[kind])]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode or not report.exists():
-                raise ValueError(f"{script} failed: {done.stderr.strip()[-500:]}")
-            content = json.loads(report.read_text("utf-8"))
-        found[kind] = {figure: content[figure][0] for figure in wanted if figure in content}
-        if "versus" in content:
-            shown = {figure: content["versus"][figure] for figure in wanted}
-            found[kind]["versus"] = shown
+        report = judge(asked, load_ranked(path))
+        found[kind] = {name: report.figures[name].mean for name in wanted if name in report.figures}
+        if versus and kind in versus:
+            differences = compare(report, judge(asked, load_ranked(versus[kind])))
+            found[kind]["versus"] = {
+                name: [one.mean, one.low, one.high]
+                for name, one in differences.items()
+                if name in wanted
+            }
     return found
 
 

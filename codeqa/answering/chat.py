@@ -13,12 +13,13 @@ from codeqa.answering.extractive import Extractive
 from codeqa.answering.generator import Asked, Generator, closed_after
 from codeqa.answering.mode import read_mode
 from codeqa.answering.model_answer import ModelAnswer
+from codeqa.answering.trace import Told, told
 from codeqa.answering.turns import Draft
 from codeqa.cache import Cache
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm import Cancelled, Model, never
 from codeqa.parsing.secrets import mask_secrets
-from codeqa.retrieval import parse_query
+from codeqa.retrieval import parse_hyde, parse_query
 from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -72,6 +73,7 @@ class Chat(Conversations):
         question: str,
         *,
         rerank: bool = False,
+        hyde: str = "",
         conversation: str = "",
         user: str = USER,
         mode: str = "",
@@ -79,17 +81,21 @@ class Chat(Conversations):
         use_model: bool = True,
         cancelled: Cancelled | None = None,
     ) -> Iterator[Event]:
-        """Yield the events of an answer: `classified`, `retrieved` when something was,
-        `generating`, `token`…, `done`; or `error`, or `stopped` once `cancelled()` is true.
+        """Yield the events of an answer: `classified`, `drafting` and `drafted` for each draft
+        that is searched by, `retrieved` when something was, `generating`, `token`…, `done`; or
+        `error`, or `stopped` once `cancelled()` is true.
 
         A question with `@codebase` is searched for; without it the context that the
         conversation already has is used. `mode` is one of `mode.MODES`, '' leaves it to the
-        question; `replaces` is the turn that this one takes the place of. What was answered so
-        far is kept as a turn even when the model fails, or the caller stops or goes away.
+        question; `hyde` is how many drafts there are to be, '' leaves it to the setting, and
+        without a model there are none; `replaces` is the turn that this one takes the place of.
+        What was answered so far is kept as a turn even when the model fails, or the caller stops
+        or goes away.
         """
         asked, _ = mask_secrets(well_formed(question))
         try:
             mode, text = read_mode(strip_tag(asked), mode)
+            drafts = self._drafts_wished(hyde, use_model)
             if not text:
                 raise UsageError("The question is empty.", "Type a question.")
             conversation = well_formed(conversation)
@@ -105,14 +111,14 @@ class Chat(Conversations):
             )
             self._drafts[draft.id] = draft
             try:
-                yield from self._turn(draft, rerank, use_model, cancelled or never)
+                yield from self._turn(draft, rerank, drafts, use_model, cancelled or never)
             finally:
                 del self._drafts[draft.id]
         except CodeQAError as error:
             yield Event("error", error.as_data())
 
     def _turn(
-        self, draft: Draft, rerank: bool, use_model: bool, stop: Cancelled
+        self, draft: Draft, rerank: bool, hyde: str, use_model: bool, stop: Cancelled
     ) -> Iterator[Event]:
         generator = self._writer(use_model)
         draft.generator = generator.name
@@ -124,7 +130,7 @@ class Chat(Conversations):
             if stop():
                 yield Event("stopped")
                 return
-            evidence = self._look_up(draft, rerank, generator.needs_evidence)
+            evidence = yield from self._look_up(draft, rerank, hyde, generator.needs_evidence, stop)
             if draft.block.chunks:
                 yield Event("retrieved", draft.retrieval())
         else:
@@ -153,15 +159,22 @@ class Chat(Conversations):
         model = self._connect() if use_model else None
         return ModelAnswer(model, self._settings.config_dir) if model else Extractive()
 
-    def _look_up(self, draft: Draft, rerank: bool, needs_evidence: bool) -> Evidence | None:
-        """Search for the question, pack what is found, and keep it for follow-ups."""
+    def _drafts_wished(self, hyde: str, use_model: bool) -> str:
+        """`hyde`, and `off` for a turn that is to ask no model. Raises UsageError."""
+        parse_hyde(hyde, self._settings.hyde)
+        return hyde if use_model and self._generator is None else "off"
+
+    def _look_up(
+        self, draft: Draft, rerank: bool, hyde: str, needs_evidence: bool, stop: Cancelled
+    ) -> Told[Evidence | None]:
+        """Search for the question, pack what is found, and keep it for follow-ups; yields what
+        is drafted meanwhile."""
         tables = self._open_tables()
-        result = self._search.search(draft.text, rerank=rerank)
+        steps = self._search.steps(draft.text, rerank=rerank, hyde=hyde, cancelled=stop)
+        result = yield from told(steps)
+        draft.note(result)
         draft.block = build_context(tables, result, self._settings)
         draft.found = len(draft.block.chunks)
-        draft.coverage = result.coverage
-        draft.reranker = result.reranker
-        draft.notices.append(result.notice)
         self._memory.keep(draft.user, draft.conversation, draft.block)
         return gather_evidence(tables, result) if needs_evidence else None
 
@@ -210,8 +223,11 @@ class Chat(Conversations):
         return {**draft.told(), "query_tags": tags, "turn": draft.id, "carries": carries}
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
-        """The context block of `question`, nothing cached and nothing answered."""
-        result = self._search.search(question, rerank=rerank)
+        """The context block of `question`, nothing cached and nothing answered.
+
+        Drafts of the answer are searched by as the setting says, where there is a model.
+        """
+        result = self._search.search(question, rerank=rerank, hyde="")
         return build_context(self._open_tables(), result, self._settings)
 
 

@@ -11,11 +11,13 @@ from codeqa.answering.generator import Asked, Exchange, Sent
 from codeqa.answering.memory import Memory
 from codeqa.answering.messages import HISTORY_TURNS, as_sent, build_messages, count_tokens
 from codeqa.answering.mode import DEFAULT, read_mode
+from codeqa.answering.trace import Trace, read_trace
 from codeqa.answering.turns import Draft, TurnView, block_of, sent_of, view_of
 from codeqa.cache import Cache
 from codeqa.errors import NotFoundError, SettingsError, StorageError
+from codeqa.parsing.secrets import mask_secrets
 from codeqa.settings import Settings
-from codeqa.state import Conversation, State, Turn
+from codeqa.state import Conversation, Place, State, Turn
 from codeqa.tag import strip_tag
 from codeqa.tokens import well_formed
 from codeqa.types import ContextBlock
@@ -83,9 +85,29 @@ class Conversations:
         """Exactly the context of a turn. Raises NotFoundError."""
         return block_of(self._find(turn_id, user))
 
+    def trace(self, turn_id: str, user: str = USER) -> Trace:
+        """How the context of a turn was found. Raises NotFoundError."""
+        return read_trace(self._find(turn_id, user).details)
+
     def sent(self, turn_id: str, user: str = USER) -> Sent:
         """Exactly what was sent for a turn; no messages without a model. Raises NotFoundError."""
         return sent_of(self._find(turn_id, user))
+
+    def rate(self, turn_id: str, value: int, reason: str = "", user: str = USER) -> str:
+        """Give a turn a thumb: 1, -1, or 0 to take it back. Returns the reason as it is kept.
+
+        Raises NotFoundError when `user` has no such turn here, UsageError as the state does.
+        """
+        turn = self._find(turn_id, user)
+        masked, _ = mask_secrets(well_formed(reason.strip()))
+        kept = masked if value else ""
+        sent = [Place(c.path, c.start_line, c.end_line) for c in block_of(turn).chunks]
+        self._state.save_feedback(turn.id, user, value, kept, sent=sent)
+        return kept
+
+    def thumbs(self, conversation: str, user: str = USER) -> dict[str, tuple[int, str]]:
+        """Id of each turn of a conversation that has a thumb → its value and reason."""
+        return self._state.thumbs(well_formed(conversation), user, self._repository)
 
     def has_context(self, conversation: str, user: str = USER) -> bool:
         """Whether a follow-up without `@codebase` has code to go on from."""

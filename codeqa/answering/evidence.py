@@ -148,14 +148,17 @@ def find_uses(tables: Tables, unit: Unit, limit: int) -> tuple[tuple[Use, ...], 
 
 
 def build_context(tables: Tables, result: SearchResult, settings: Settings) -> ContextBlock:
-    """The context block of `result`: its best methods and classes by rank, then call sites."""
-    kept = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
-    kept.sort(key=lambda hit: -hit.score)
+    """The context block of `result`: what the question points at, its best methods and classes
+    by rank, then call sites. What is pointed at shares the room, so that all of it is there."""
+    best = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
+    best.sort(key=lambda hit: -hit.score)
+    kept = list({hit.unit.id: hit for hit in (*result.mentioned, *best)}.values())
     chunks = [unit_chunk(hit.unit, "; ".join(hit.why)) for hit in kept]
     definitions = [hit.unit for hit in kept if hit.unit.kind not in TEXT_KINDS]
     for unit in definitions[:CALL_SITE_UNITS]:
         chunks.extend(_call_sites(tables, unit))
-    return pack(chunks, settings.context_characters)
+    sharing = max(2, len(result.mentioned))
+    return pack(chunks, settings.context_characters, share=1 / sharing)
 
 
 def _call_sites(tables: Tables, unit: Unit) -> list[Chunk]:

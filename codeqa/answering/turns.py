@@ -11,9 +11,11 @@ from typing import Any
 from codeqa.answering.citations import Citation
 from codeqa.answering.generator import NO_CONTEXT, Piece, Sent, Used
 from codeqa.answering.messages import count_tokens
+from codeqa.answering.trace import Trace, read_trace, trace_of
 from codeqa.context import notes_of, parse_block, with_notes
 from codeqa.errors import CodeQAError
 from codeqa.llm import estimate_tokens
+from codeqa.search import SearchResult
 from codeqa.state import Turn
 from codeqa.tag import has_tag, strip_tag
 from codeqa.tokens import well_formed
@@ -48,6 +50,7 @@ class Draft:
     """Chunks that were retrieved for this question."""
     coverage: str = ""
     reranker: str = ""
+    trace: Trace = field(default_factory=Trace)
     notices: list[str] = field(default_factory=list)
     block: ContextBlock = NO_CONTEXT
 
@@ -74,6 +77,12 @@ class Draft:
             self.answer.append(text)
             return text
         return ""
+
+    def note(self, result: SearchResult) -> None:
+        """Note how the context was found."""
+        self.coverage, self.reranker = result.coverage, result.reranker
+        self.trace = trace_of(result)
+        self.notices.append(result.notice)
 
     def fail(self, error: CodeQAError) -> None:
         """Note why the answer ends here."""
@@ -116,6 +125,7 @@ class Draft:
             "model": self.sent.model,
             "host": self.sent.host,
             "reranker": self.reranker,
+            **self.trace.brief(),
             "notice": self.notice(),
             "tokens": self.tokens(),
             "citations": [citation.as_dict() for citation in self.citations],
@@ -125,6 +135,8 @@ class Draft:
         """The turn as it is kept, from which it can be shown exactly as it was."""
         details = {
             **self.told(),
+            "stages": list(self.trace.stages),
+            "hits": list(self.trace.hits),
             "finished": self.finished,
             "error": self.error,
             "chunks": notes_of(self.block.chunks),
@@ -163,6 +175,10 @@ class TurnView:
     model: str
     host: str
     reranker: str
+    hyde: str
+    """`off`, `one` or `two`; '' where nothing was searched."""
+    stages: list[Mapping[str, Any]]
+    """What the search did: `name`, `milliseconds`, `outcome`."""
     notice: str
     tokens: Mapping[str, Any]
     coverage: str
@@ -186,6 +202,7 @@ def view_of(turn: Turn) -> TurnView:
         model=told.get("model", ""),
         host=told.get("host", ""),
         reranker=told.get("reranker", ""),
+        **read_trace(told).brief(),
         notice=told.get("notice", ""),
         tokens=told.get("tokens") or NO_TOKENS,
         coverage=told.get("coverage", ""),

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from codeqa.cli.command import MODEL_HELP, REPO_HELP, cli, command
+from codeqa.cli.drafts import drafts_line, hyde_option
 from codeqa.cli.repository import open_repository
 from codeqa.console import DONE, FAILED, PlainText, Waiting, visible
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
@@ -23,7 +24,8 @@ FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
 
 TOLD = (
-    "mode", "model", "host", "tokens", "generator", "reranker", "notice", "coverage", "citations",
+    "mode", "model", "host", "tokens", "generator", "reranker", "hyde", "stages", "notice",
+    "coverage", "citations",
 )  # fmt: skip
 """What `--json` gives beside the question and the answer."""
 
@@ -41,8 +43,9 @@ TOLD = (
 @click.argument("question")
 @click.option("--repo", help=REPO_HELP)
 @click.option("--rerank", is_flag=True, help="Let the reranker order what is found.")
+@hyde_option("", "default as CODEQA_HYDE says")
 @click.option("--model", default="", metavar="MODEL", help=MODEL_HELP)
-@click.option("--no-model", is_flag=True, help="Answer from the code alone; nothing is sent.")
+@click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
 @click.option("--mode", default="", metavar="MODE", help="explain, locate, review, plan or change.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: search nothing anew.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -50,13 +53,17 @@ def ask_command(
     question: str,
     repo: str | None,
     rerank: bool,
+    hyde: str | None,
     model: str,
     no_model: bool,
     mode: str,
     go_on: bool,
     as_json: bool,
 ) -> int:
-    """Answer QUESTION from the code, with citations of files and lines."""
+    """Answer QUESTION from the code, with citations of files and lines.
+
+    QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search'.
+    """
     from codeqa.engine import MODES, parse_choice
 
     if not question.strip():
@@ -80,6 +87,7 @@ def ask_command(
         events = engine.chat.ask(
             question if go_on else f"@codebase {question}",
             rerank=rerank,
+            hyde=hyde or "",
             conversation=conversation,
             user=USER,
             mode=mode,
@@ -100,6 +108,10 @@ def _watched(events: Iterator[Event], waiting: Waiting, model: str) -> Iterator[
     """The events; what is going on meanwhile is shown, and errors are raised."""
     for event in events:
         if event.kind == "classified":
+            waiting.show("Searching the code…")
+        elif event.kind == "drafting":
+            waiting.show(f"{event.data['model']} drafts what to look for…")
+        elif event.kind == "drafted":
             waiting.show("Searching the code…")
         elif event.kind == "generating":
             waiting.show(f"Waiting for {model}…" if model else "Putting the answer together…")
@@ -161,6 +173,8 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     coverage = done.get("coverage", "")
     if coverage and coverage not in answer:
         yield f"Searched: {coverage}"
+    if drafts := drafts_line(done.get("stages") or ()):
+        yield drafts
     if reranker := done.get("reranker"):
         yield f"Reranked: {reranker}"
     if model := done.get("model"):

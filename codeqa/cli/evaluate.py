@@ -11,10 +11,14 @@ from typing import TypeVar
 import click
 
 from codeqa.cli.command import cli, command
+from codeqa.cli.drafts import hyde_option
+from codeqa.cli.own_evaluation import VARIANTS, Options, evaluate_own
+from codeqa.cli.repository import find_repository
 from codeqa.console import ProgressDisplay, format_table
 from codeqa.engine import rank_repositories
 from codeqa.errors import UsageError
 from codeqa.evaluation import (
+    COUNT,
     Figure,
     Kind,
     Question,
@@ -29,6 +33,7 @@ from codeqa.settings import load_settings
 
 T = TypeVar("T")
 
+OWN_HINT = "With a repository: --compare rerank, vectors or hyde."
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 
@@ -37,41 +42,97 @@ FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
     cli,
     "eval",
     [
+        "codeqa eval ~/src/flask                                  questions made from it",
+        "codeqa eval ~/src/flask --compare rerank --compare vectors --plot flask.svg",
         "codeqa eval --questions q.jsonl --trees repositories --out ranked.jsonl",
         "codeqa eval --questions q.jsonl --trees repositories --out files.jsonl --list files",
         "codeqa eval --questions q.jsonl --out ranked.jsonl --versus before.jsonl   score alone",
     ],
 )
-@click.option("--questions", type=FILE, required=True, help="Questions with their targets.")
+@click.argument("repo", required=False)
+@click.option(
+    "--questions", type=FILE, help="Questions with their targets; of REPO: written there."
+)
 @click.option("--trees", type=FOLDER, help="Folder with a folder for each 'repo' of a question.")
-@click.option("--out", type=FILE, required=True, help="Ranked lists: written, or read to score.")
+@click.option("--out", type=FILE, help="Ranked lists: written, or read to judge.")
 @click.option(
     "--list",
     "kind",
     type=click.Choice(["files", "units"]),
     default="units",
-    help="Which of a search's two lists; default units.",
+    help="With --trees: which of a search's two lists; default units.",
 )
 @click.option("--rerank", is_flag=True, help="Let the reranker order the best hits.")
+@hyde_option("off", "default off")
 @click.option("--versus", type=FILE, help="Ranked lists to compare with, question by question.")
+@click.option(
+    "--compare",
+    "compared",
+    type=click.Choice(list(VARIANTS)),
+    multiple=True,
+    help="Of REPO: ask once more with the reranker, without vectors or with drafts, and compare; "
+    "may be repeated.",
+)
+@click.option("--plot", type=FILE, help="Of REPO: write the figures as .svg or .html.")
+@click.option(
+    "--count",
+    type=click.IntRange(10, 2_000),
+    metavar="N",
+    default=COUNT,
+    show_default=True,
+    help="Of REPO: questions to make.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Of REPO: another one makes other questions.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def eval_command(
-    questions: Path,
+    repo: str | None,
+    questions: Path | None,
     trees: Path | None,
-    out: Path,
+    out: Path | None,
     kind: Kind,
     rerank: bool,
+    hyde: str,
     versus: Path | None,
+    compared: tuple[str, ...],
+    plot: Path | None,
+    count: int,
+    seed: int,
     as_json: bool,
 ) -> None:
-    """Ask a file of questions and judge the ranked lists.
+    """Judge the search: on questions made from REPO, or on a file of questions.
 
-    With --trees every repository that a question names is indexed and asked, and the lists are
-    written to --out. Without, the lists in --out are judged as they are, of whatever system.
+    With REPO, questions are made from its doc comments, names, calls and commits and from thumbs
+    up in the page, and asked of a temporary copy in which those comments are empty. They are
+    easier than what people ask, and good for comparing settings.
+
+    Else --questions and --out are needed. With --trees every repository that a question names is
+    indexed and asked, and the lists are written to --out. Without, the lists in --out are judged
+    as they are, of whatever system.
     """
+    if repo is not None:
+        if trees or versus or rerank or hyde != "off":
+            raise UsageError("REPO goes without --trees, --versus, --rerank and --hyde.", OWN_HINT)
+        options = Options(
+            count, seed, tuple(dict.fromkeys(compared)), plot, out, questions, as_json
+        )
+        repository = find_repository(load_settings(), repo)
+        assert repository is not None  # it is named
+        evaluate_own(load_settings(repository), repository, options)
+        return
+    if compared or plot:
+        raise UsageError("--compare and --plot need REPO.", OWN_HINT)
+    if questions is None or out is None:
+        raise UsageError("Give REPO, or --questions and --out.", "See 'codeqa eval --help'.")
     asked = _read(load_questions, questions)
     if trees is not None:
-        _ask(asked, trees, out, kind, rerank)
+        _ask(asked, trees, out, kind, rerank, hyde)
     report = score(asked, _read(load_ranked, out))
     other = score(asked, _read(load_ranked, versus)) if versus else None
     differences = compare(report, other) if other else {}
@@ -88,9 +149,13 @@ def _read(load: Callable[[Path], T], path: Path) -> T:
         raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', error)}.") from None
 
 
-def _ask(questions: list[Question], trees: Path, out: Path, kind: Kind, rerank: bool) -> None:
+def _ask(
+    questions: list[Question], trees: Path, out: Path, kind: Kind, rerank: bool, hyde: str
+) -> None:
     with ProgressDisplay() as show:
-        ranked = rank_repositories(load_settings(), questions, trees, kind, show, rerank=rerank)
+        ranked = rank_repositories(
+            load_settings(), questions, trees, kind, show, rerank=rerank, hyde=hyde
+        )
         try:
             save_ranked(out, ranked)
         except OSError as error:

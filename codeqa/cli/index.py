@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from codeqa.cli.command import MODEL_HELP, cli, command
+from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
 from codeqa.cli.repository import find_repository, open_repository
 from codeqa.console import ProgressDisplay, print_summary
+from codeqa.errors import UsageError
 from codeqa.settings import load_settings
 
 
@@ -17,17 +19,53 @@ from codeqa.settings import load_settings
         "codeqa index                    the repository of the current folder",
         "codeqa index ~/src/flask        another one; later runs read only what changed",
         "codeqa index ~/src/flask --full build everything anew",
+        "codeqa index --comments         and let the chosen language model describe the methods",
     ],
 )
 @click.argument("repo", required=False)
 @click.option("--full", is_flag=True, help="Read every file again and rebuild the tables.")
 @click.option("--no-refine", is_flag=True, help="Leave the chosen embedding's vectors for later.")
-def index_command(repo: str | None, full: bool, no_refine: bool) -> None:
+@click.option(
+    "--comments",
+    is_flag=True,
+    help="Let a language model describe the methods in two or three lines each, which are searched "
+    "with the code. Says what is sent where, and asks, before anything is.",
+)
+@click.option(
+    "--model",
+    default="",
+    metavar="MODEL",
+    help="With --comments: the model to ask, as provider/name; default: the chosen one.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --comments: describe at most N more methods.",
+)
+@click.option("--yes", is_flag=True, help="With --comments: send without asking.")
+def index_command(
+    repo: str | None,
+    full: bool,
+    no_refine: bool,
+    comments: bool,
+    model: str,
+    limit: int | None,
+    yes: bool,
+) -> None:
     """Index a repository, or bring its index up to date."""
-    with open_repository(repo) as engine, ProgressDisplay() as show:
-        summary = engine.index.run(progress=show, refine=not no_refine, full=full)
-        show.close()
+    if not comments and (model or limit or yes):
+        raise UsageError("--model, --limit and --yes go with --comments.", "Add --comments.")
+    with open_repository(repo) as engine:
+        describing = model_for_comments(engine, model, yes=yes) if comments else None
+        with ProgressDisplay() as show:
+            refine = not no_refine and not comments
+            summary = engine.index.run(progress=show, refine=refine, full=full)
         print_summary(summary)
+        if describing is not None:
+            describe_methods(engine, describing, limit=limit, yes=yes)
+            if not no_refine:
+                embed_again(engine)
 
 
 @command(

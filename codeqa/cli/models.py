@@ -72,9 +72,9 @@ def use_command(model: str, url: str, key_stdin: bool) -> None:
 
 @command(models, "none", ["codeqa models none"])
 def none_command() -> None:
-    """Use no model: nothing is sent anywhere."""
+    """Use no model: nothing is sent to any."""
     _models().choose(None)
-    click.echo("No model is used; nothing is sent anywhere.")
+    click.echo("No model is used; nothing is sent to any.")
 
 
 @command(models, "test", ["codeqa models test", "codeqa models test groq/llama-3.3-70b-versatile"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from codeqa.cli.command import REPO_HELP, cli, command
+from codeqa.cli.drafts import drafts_line, hyde_option
 from codeqa.cli.repository import open_repository
 from codeqa.console import visible
 from codeqa.errors import UsageError
@@ -30,6 +32,7 @@ MOST_HITS = 300
         'codeqa search "parse the request body"',
         'codeqa search "Router.add" --kind method --lang go --top 5',
         'codeqa search "session cookie" --path src/flask --json',
+        'codeqa search "who may see a page?" --hyde two   with drafts by the chosen model',
     ],
 )
 @click.argument("question")
@@ -43,6 +46,7 @@ MOST_HITS = 300
     "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
 )
 @click.option("--rerank", is_flag=True, help="Let the reranker order the best hits.")
+@hyde_option("off", "default off")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def search_command(
     question: str,
@@ -52,16 +56,27 @@ def search_command(
     path: str,
     top: int,
     rerank: bool,
+    hyde: str,
     as_json: bool,
 ) -> None:
-    """Find the code that QUESTION is about."""
+    """Find the code that QUESTION is about.
+
+    QUESTION may hold filters (lang:go, path:src/, -path:tests, kind:class) and point at files,
+    folders and definitions (@src/app.py, @src/flask/, @Flask.route).
+    """
     if not question.strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
     with open_repository(repo) as engine:
         if lang:
             _require_language(engine, lang)
         result = engine.search.search(
-            question, top=top, kind=kind or "", language=lang, path=path, rerank=rerank
+            question,
+            top=top,
+            kind=kind or "",
+            language=lang,
+            path=path,
+            rerank=rerank,
+            hyde=hyde,
         )
     if as_json:
         document = {
@@ -70,6 +85,8 @@ def search_command(
             "channels": list(result.channels),
             "coverage": result.coverage,
             "reranker": result.reranker,
+            "hyde": result.hyde,
+            "stages": [asdict(stage) for stage in result.stages],
             "notice": result.notice,
             "hits": [_hit_values(hit) for hit in result.units],
             "files": [{"path": file.path, "score": file.score} for file in result.files],
@@ -82,6 +99,8 @@ def search_command(
         click.echo(_hit_text(number, hit))
     if result.coverage:
         click.echo(f"\nSearched: {result.coverage}", err=True)
+    if drafts := drafts_line(asdict(stage) for stage in result.stages):
+        click.echo(drafts, err=True)
     if result.reranker:
         click.echo(f"Reranked: {result.reranker}", err=True)
     if result.notice:
@@ -90,8 +109,10 @@ def search_command(
 
 def _require_language(engine: Engine, lang: str) -> None:
     """Raises UsageError when no indexed file is in that language."""
+    from codeqa.engine import language_named
+
     known = sorted({file.language for file in engine.tables().files() if file.units})
-    if known and lang.lower() not in known:
+    if known and language_named(lang) not in known:
         raise UsageError(f"No indexed file is in {lang}.", f"There is: {', '.join(known)}.")
 
 

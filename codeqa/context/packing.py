@@ -35,21 +35,22 @@ class _Packed:
     cost: int
 
 
-def pack(chunks: Sequence[Chunk], budget: int) -> ContextBlock:
+def pack(chunks: Sequence[Chunk], budget: int, *, share: float = LARGEST_SHARE) -> ContextBlock:
     """The block of `chunks` (best first) in at most `budget` characters.
 
-    `dropped` holds what found no room, not the contained duplicates.
+    `share` is the part of it that one chunk may take while others wait. `dropped` holds what
+    found no room, not the contained duplicates.
     """
     packed: list[_Packed] = []
     dropped: list[Chunk] = []
     room = budget - len(HEADER)
-    share = room if len(chunks) == 1 else int(budget * LARGEST_SHARE)
+    most = room if len(chunks) == 1 else int(room * share)
     for chunk in chunks[:_WIDEST_NUMBER]:
         if any(_holds(other.shown, chunk) for other in packed):
             continue
         inside = [other for other in packed if _holds(chunk, other.shown)]
         free = room + sum(other.cost for other in inside)
-        shown = chunk if inside else _cut(chunk, share)
+        shown = chunk if inside else _cut(chunk, most)
         # What is left of a chunk after cutting may lie within another one.
         repeated = shown is not None and any(_holds(other.shown, shown) for other in packed)
         if shown is None or repeated or _cost(shown) > free:

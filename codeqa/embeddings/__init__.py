@@ -5,7 +5,12 @@ provider: a key in the environment alone does nothing.
 """
 
 from codeqa.embeddings.base import Embedding
-from codeqa.embeddings.function import register_table, shipped_table, table_encoder
+from codeqa.embeddings.function import (
+    register_table,
+    shipped_table,
+    table_encoder,
+    table_reading,
+)
 from codeqa.embeddings.registry import (
     FAST_ALIAS,
     chosen_embedding,
@@ -23,5 +28,6 @@ __all__ = [
     "register_table",
     "shipped_table",
     "table_encoder",
+    "table_reading",
     "worker_table",
 ]

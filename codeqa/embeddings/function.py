@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lancedb.embeddings import EmbeddingFunction
 
     from codeqa.embeddings.table.encoder import TableEncoder
+    from codeqa.embeddings.table.reading import Reading
 
 SHIPPED = Path(__file__).resolve().parent / "data"
 
@@ -37,6 +38,16 @@ def table_encoder(folder: str) -> TableEncoder:
     from codeqa.embeddings.table.encoder import TableEncoder
 
     return TableEncoder(load_weights(folder))
+
+
+def table_reading(folder: str, question: str) -> Reading:
+    """`question`, to be held against units one by one, with the table in `folder`.
+
+    Raises EmbeddingError for a damaged table.
+    """
+    from codeqa.embeddings.table.reading import Reading
+
+    return Reading(table_encoder(folder), question)
 
 
 def register_table(alias: str, folder: Path) -> type[EmbeddingFunction]:

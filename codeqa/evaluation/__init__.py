@@ -1,7 +1,17 @@
 """How good the search is: questions with their targets, ranked lists, figures with intervals."""
 
-from codeqa.evaluation.questions import Question, Target, load_questions
-from codeqa.evaluation.ranked import Kind, Ranked, load_ranked, rank_questions, save_ranked
+from codeqa.evaluation.own import COUNT, Own, prepared
+from codeqa.evaluation.plot import save_plot
+from codeqa.evaluation.questions import Question, Target, load_questions, save_questions
+from codeqa.evaluation.ranked import (
+    Answered,
+    Kind,
+    Ranked,
+    ask,
+    load_ranked,
+    rank_questions,
+    save_ranked,
+)
 from codeqa.evaluation.scores import (
     FIGURES,
     Figure,
@@ -12,17 +22,24 @@ from codeqa.evaluation.scores import (
 )
 
 __all__ = [
+    "COUNT",
     "FIGURES",
+    "Answered",
     "Figure",
     "Kind",
+    "Own",
     "Question",
     "Ranked",
     "Report",
     "Target",
+    "ask",
     "compare",
     "load_questions",
     "load_ranked",
+    "prepared",
     "rank_questions",
+    "save_plot",
+    "save_questions",
     "save_ranked",
     "score",
     "score_question",

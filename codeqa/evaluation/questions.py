@@ -13,8 +13,8 @@ Lines are 1-based, both ends included; a target without them is its whole file.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,21 @@ def load_questions(path: Path) -> list[Question]:
     if not found:
         raise UsageError(f"{path} holds no question.")
     return list(found.values())
+
+
+def save_questions(path: Path, questions: Iterable[Question]) -> None:
+    """Write a file of questions that `load_questions` reads. Raises OSError as writing does."""
+    lines = []
+    for one in questions:
+        content = {"id": one.id, "repo": one.repo, "question": one.question}
+        for key in ("category", "language", "source"):
+            content |= {key: getattr(one, key)} if getattr(one, key) else {}
+        targets = [
+            {key: value for key, value in asdict(target).items() if value}
+            for target in one.relevant
+        ]
+        lines.append(json.dumps({**content, "relevant": targets}, ensure_ascii=False) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def _question(content: Mapping[str, Any]) -> Question:

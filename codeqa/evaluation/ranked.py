@@ -14,10 +14,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from codeqa.errors import UsageError
+from codeqa.errors import ModelError, UsageError
 from codeqa.evaluation.questions import Question
 from codeqa.search import Search
 from codeqa.types import Hit
@@ -40,12 +41,21 @@ class Ranked:
     latency_ms: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What one search gave for one question: its two lists."""
+
+    units: Ranked
+    files: Ranked
+
+
 def rank_questions(
     questions: Iterable[Question],
     open_search: Callable[[str], Search],
     kind: Kind = "units",
     *,
     rerank: bool = False,
+    hyde: str = "off",
 ) -> Iterator[Ranked]:
     """Ask every question of its repository; `open_search` gives the search of a repository.
 
@@ -56,23 +66,33 @@ def rank_questions(
     for question in questions:
         by_repository.setdefault(question.repo, []).append(question)
     for repository, asked in by_repository.items():
-        search = open_search(repository)
-        search.search(asked[0].question, top=RESULTS)  # what is loaded once is not timed
-        for question in asked:
-            started = time.perf_counter()
-            found = search.search(question.question, top=RESULTS, rerank=rerank)
-            elapsed = (time.perf_counter() - started) * 1000
-            if kind == "files":
-                hits: Sequence[Hit] = [file.best for file in found.files]
-            else:
-                hits = found.units
-            yield Ranked(
-                question.id,
-                repository,
-                question.question,
-                tuple(map(_result, hits[:RESULTS])),
-                round(elapsed, 2),
-            )
+        for answered in ask(asked, open_search(repository), rerank=rerank, hyde=hyde):
+            yield answered.files if kind == "files" else answered.units
+
+
+def ask(
+    questions: Sequence[Question], search: Search, *, rerank: bool = False, hyde: str = "off"
+) -> Iterator[Answered]:
+    """Ask `questions` of one repository, each once. Raises what the search raises, and
+    ModelError when a draft of the first question fails."""
+    if questions:  # what is loaded once is not timed
+        search.search(questions[0].question, top=RESULTS, rerank=rerank)
+    for question in questions:
+        started = time.perf_counter()
+        found = search.search(question.question, top=RESULTS, rerank=rerank, hyde=hyde)
+        elapsed = round((time.perf_counter() - started) * 1000, 2)
+        failed = next((stage for stage in found.stages if stage.failed), None)
+        if failed and question is questions[0]:
+            # What a search gives without any drafts would pass for what it gives with them.
+            raise ModelError(f"A draft {failed.outcome}", "Ask again when the model answers.")
+
+        def listed(
+            hits: Iterable[Hit], asked: Question = question, elapsed: float = elapsed
+        ) -> Ranked:
+            results = tuple(map(_result, islice(hits, RESULTS)))
+            return Ranked(asked.id, asked.repo, asked.question, results, elapsed)
+
+        yield Answered(listed(found.units), listed(file.best for file in found.files))
 
 
 def _result(hit: Hit) -> dict[str, Any]:

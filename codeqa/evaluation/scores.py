@@ -79,12 +79,19 @@ class Report:
     """In the order of the questions."""
 
 
-def score(questions: Sequence[Question], ranked: Iterable[Ranked]) -> Report:
-    """Judge a run."""
+def score(
+    questions: Sequence[Question], ranked: Iterable[Ranked], units: Iterable[Ranked] | None = None
+) -> Report:
+    """Judge a run.
+
+    Where a system gives two lists, `ranked` is that of files and `units` the one that the
+    figures of lines are taken from.
+    """
     found, missing = _matched(questions, ranked)
+    lines = found if units is None else _matched(questions, units)[0]
     values = [
-        score_question(question, one.results if one else ())
-        for question, one in zip(questions, found, strict=True)
+        {**_file_figures(question, _results(one)), **_line_figures(question, _results(other))}
+        for question, one, other in zip(questions, found, lines, strict=True)
     ]
     groups: dict[str, dict[str, dict[str, Figure]]] = {}
     for group in GROUPS:
@@ -110,6 +117,10 @@ def compare(ours: Report, theirs: Report) -> dict[str, Figure]:
 def score_question(question: Question, results: Sequence[Result]) -> dict[str, float]:
     """All figures of one question; those of lines only where main targets name lines."""
     return {**_file_figures(question, results), **_line_figures(question, results)}
+
+
+def _results(one: Ranked | None) -> Sequence[Result]:
+    return one.results if one else ()
 
 
 def _matched(

@@ -18,6 +18,7 @@ from codeqa.indexing.plan import Plan
 from codeqa.indexing.vectors import packer_for, take_vectors
 from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.settings import Settings
+from codeqa.store.comments import keep_comments
 from codeqa.store.location import Location
 from codeqa.store.records import SKIPPED, Batch, FileRecord, FileRows, append_rows
 from codeqa.store.writer import Writer
@@ -65,7 +66,8 @@ def build(
             began = outcome.wrote = True
 
     def write(full: Batch) -> None:
-        writer.write(full, take_vectors(fast, full))
+        changed = keep_comments(writer, full)
+        writer.write(full, take_vectors(fast, full, changed))
 
     if writer.meta.dirty or plan.removed or plan.skipped:
         begin()

@@ -7,7 +7,7 @@ embedding is asked by this process, batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from codeqa.embeddings import Embedding, table_encoder, worker_table
@@ -58,8 +58,13 @@ def packer_with_vectors(folder: str) -> Packer:
     return pack
 
 
-def take_vectors(fast: Embedding | None, batch: Batch) -> dict[str, np.ndarray] | None:
-    """The vectors (n, dimension) of each table's rows, taken out of `batch` or made here."""
+def take_vectors(
+    fast: Embedding | None, batch: Batch, described: Sequence[int] = ()
+) -> dict[str, np.ndarray] | None:
+    """The vectors (n, dimension) of each table's rows, taken out of `batch` or made here.
+
+    `described` are places of methods whose text changed after a worker made their vector.
+    """
     if fast is None:
         return None
     import numpy as np
@@ -74,4 +79,8 @@ def take_vectors(fast: Embedding | None, batch: Batch) -> dict[str, np.ndarray] 
         else:
             flat = np.frombuffer(b"".join(packed), np.float16)
             found[table] = flat.reshape(-1, fast.dimension)
+            if described and columns is batch.methods:
+                texts = [columns["code"][place] for place in described]
+                found[table] = found[table].copy()  # what came from the worker is read-only
+                found[table][list(described)] = fast.embed_passages(texts)
     return found

@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from codeqa.errors import ContextLengthError, ModelError
+from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.llm.address import leads_here
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import CUSTOM, Provider, provider_named
@@ -68,7 +68,8 @@ def explain_refusal(refusal: Refusal, target: Endpoint, sent: str = "") -> Model
             "Give the address that it leads to, if you trust it.",
         )
     if refusal.overloaded:
-        return ModelError(f"{host} is overloaded.", "Ask again in a minute.")
+        wait = refusal.retry_after or 0.0
+        return RateLimitError(f"{host} is overloaded.", "Ask again in a minute.", wait)
     if status in (408, 504):
         return ModelError(f"{host} gave up waiting for the model (status {status}).", "Ask again.")
     if status >= 500:
@@ -143,9 +144,10 @@ def explain_nothing(target: Endpoint, reason: str, thought: bool) -> ModelError:
 
 def explain_wait(seconds: float, target: Endpoint) -> ModelError:
     """The sentence for a provider that asks to wait for longer than a person would."""
-    return ModelError(
+    return RateLimitError(
         f"{target.host} limits the rate and asks to wait {_spoken(seconds)}.",
         "Ask again then, or choose another model.",
+        seconds,
     )
 
 
@@ -196,9 +198,10 @@ def _not_found(refusal: Refusal, target: Endpoint) -> ModelError:
 
 def _rate_limited(refusal: Refusal, target: Endpoint) -> ModelError:
     wait = refusal.retry_after
-    return ModelError(
+    return RateLimitError(
         f"{target.host} limits the rate of requests.",
         f"Ask again in {_spoken(wait)}." if wait else "Ask again in a minute.",
+        wait or 0.0,
     )
 
 

@@ -193,6 +193,18 @@ class Models:
                 del self._models[next(iter(self._models))]
         return model
 
+    def connect_small(self) -> Model | None:
+        """The model that drafts: at the address of the one in force and with its key.
+
+        CODEQA_HYDE_MODEL names it, else it is the provider's small one where that is sure to be
+        served: at the provider's own address, or wherever its own large one is. Raises as
+        `connect` does.
+        """
+        choice = self.current()
+        if choice is None:
+            return None
+        return self.connect(replace(choice, model=self._small(choice)))
+
     def list_models(self, choice: Choice, key: str = "") -> list[str]:
         """Names of the models at the choice's address, those that chat first."""
         with closing(Model(self.endpoint(choice, key), self._settings.model_timeout)) as model:
@@ -235,6 +247,14 @@ class Models:
             models, self._models = list(self._models.values()), {}
         for model in models:
             model.close()
+
+    def _small(self, choice: Choice) -> str:
+        if named := self._settings.hyde_model.strip():
+            return named
+        provider = provider_named(choice.provider)
+        own = bool(provider.base_url) and self.address(choice) == provider.base_url
+        small = provider.small_model if own or choice.model == provider.chat_model else ""
+        return small or choice.model
 
     def _in_force(self) -> tuple[Choice | None, Literal["page", "setting", ""]]:
         if self._preferred is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import ModelError
@@ -47,8 +49,16 @@ async def receive(response: httpx2.Response, target: Endpoint, feed: Feed) -> No
         await _take(answer, json.dumps(payload).encode(), target, feed)
         await _complete(answer, target, feed, ended=True)
         return
+    # Closed here and now, also when the request is cancelled between two pieces: what is left to
+    # the collector of garbage may be closed while it runs.
+    async with aclosing(response.aiter_bytes()) as stream:
+        await _read(stream, answer, target, feed)
+
+
+async def _read(
+    stream: AsyncGenerator[bytes, None], answer: Answer, target: Endpoint, feed: Feed
+) -> None:
     events = Events()
-    stream = response.aiter_bytes()
     ended = False
     try:
         async for portion in stream:

@@ -1,10 +1,10 @@
-"""The one place that runs git, and only to list files.
+"""The one place that runs git, and only to read: to list files, and what was changed in them.
 
 A repository is somebody else's data, and its configuration can name commands. Git is
 therefore run so that none of them is executed: no file-system monitor, hook, pager,
 credential helper or transport, no fetching of missing objects, and nothing that the
 caller's environment points elsewhere. `ls-files` by itself runs no filter, diff or
-text conversion.
+text conversion; a command that compares versions is told to run none (`history`).
 """
 
 # Names are bytes here, because they need not be UTF-8.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 _CONFIG = (
@@ -26,6 +27,8 @@ _CONFIG = (
     "core.alternateRefsCommand=",
     "credential.helper=",
     "diff.external=",
+    "gpg.program=false",
+    "log.showSignature=false",
     "protocol.allow=never",
     "safe.bareRepository=explicit",
     "submodule.recurse=false",
@@ -62,13 +65,24 @@ def list_files(git: str, folder: Path, seconds: float) -> list[bytes] | None:
     files that are tracked but gone are still named. None: git refuses (another user's
     repository, a broken one, no work tree) or takes longer than `seconds`.
     """
+    listed = read_git(
+        git, folder, ("ls-files", "-z", "--cached", "--others", "--exclude-standard"), seconds
+    )
+    if listed is None:
+        return None
+    names = listed.split(b"\0")
+    names.pop()
+    return names
+
+
+def read_git(git: str, folder: Path, arguments: Sequence[str], seconds: float) -> bytes | None:
+    """What a git command that only reads prints; None when it fails or takes longer."""
     command = [git, "--no-pager", "-C", str(folder)]
     for setting in _CONFIG:
         command += ["-c", setting]
-    command += ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         done = subprocess.run(
-            command,
+            [*command, *arguments],
             cwd=folder.anchor or None,
             env=_environment(),
             stdin=subprocess.DEVNULL,
@@ -79,11 +93,7 @@ def list_files(git: str, folder: Path, seconds: float) -> list[bytes] | None:
         )
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
-    if done.returncode != 0:
-        return None
-    names = done.stdout.split(b"\0")
-    names.pop()
-    return names
+    return None if done.returncode else done.stdout
 
 
 def _environment() -> dict[str, str]:

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -15,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.retrieval.forms import variants
+from codeqa.retrieval.mentions import Mention
 from codeqa.retrieval.query import Query
-from codeqa.store import UNIT_TABLES, Filter, Tables
+from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch
 from codeqa.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit
 
-CANDIDATES = 70
-"""Units fetched per table and channel. 100 measures the same and takes 5 ms longer at 60,000
-units, for each row brings its source along; 50 loses .01 ndcg@10."""
+CANDIDATES = 120
+"""Units fetched per table and channel. 70 loses .015 ndcg@10 and .03 recall@10 of files, for what
+one channel has far down the other may have first; all that there are lose .01 again."""
 NAMED_LIMIT = 200
 """Definitions fetched by name; a name with more (`__init__`, `get`) says little."""
 MENTIONED_FILES = 5
@@ -42,15 +44,17 @@ RESPELLED = 0.6
 asked for, where there are both (+.02 ndcg@10 on the development questions about symbols)."""
 JOINED = 0.5
 """Neighbouring words of the question joined are the name ("path router" → PathRouter)."""
-WORD = 0.25
+WORD = 0.1
 """One plain word of the question is the name: often chance."""
+IN_MENTIONED_FILE = 0.25
+"""Strength of a unit in a file that `@` points at, against 1 for a definition: all of a file
+are lifted alike, and its best are guaranteed besides."""
 
 
-LENGTH_WEIGHT = 0.06
+LENGTH_WEIGHT = 0.1
 LONGEST = 100
 """A cosine counts 1 + LENGTH_WEIGHT · ln(lines), lines up to LONGEST: of two words in a text of
-three both easily fit, and people ask for what does something. On the development questions .06
-gains .017 ndcg@10 by the vectors alone and .009 with everything; up to .15 measures the same."""
+three both easily fit, and people ask for what does something."""
 
 MODULE_SHARE = 0.5
 """The head of a file is called as the file: the class of that name is what is meant."""
@@ -82,14 +86,18 @@ class Candidates:
 
 
 def filter_of(query: Query) -> Filter | None:
-    """The SQL filter that the question's `lang:`, `kind:` and `path:` ask for."""
+    """The SQL filter that the question's `lang:`, `kind:`, `path:` and `@folder/` ask for."""
     if not query.filtered:
         return None
+    folders = (folder for mention in query.mentions for folder in mention.folders)
+    asked = (p for path in query.paths for p in patterns(path, prefix=True))
     return Filter(
         languages=query.languages,
         kinds=query.kinds,
-        paths=tuple(p for path in query.paths for p in _anywhere(path, prefix=True)),
-        excluded_paths=tuple(p for path in query.excluded_paths for p in _anywhere(path)),
+        paths=(*asked, *folders),
+        excluded_paths=tuple(p for path in query.excluded_paths for p in patterns(path)),
+        excluded_languages=query.excluded_languages,
+        excluded_kinds=query.excluded_kinds,
     )
 
 
@@ -103,29 +111,51 @@ def gather(
     """
     where = filter_of(query)
     tasks: list[Callable[[], list[Found]]] = [
-        partial(search_text, tables, table, query, where) for table in UNIT_TABLES
+        partial(search_mention, tables, query, path, where) for path in query.files
     ]
-    tasks.append(partial(search_symbols, tables, query, where))
-    tasks += [partial(search_mention, tables, query, path, where) for path in query.files]
+    tasks += [partial(search_pointed, tables, query, mention) for mention in query.mentions]
     if query.overview:
         tasks.append(partial(search_overview, tables))
-    tasks += [
-        partial(search_vectors, tables, query, where, column, encoder)
-        for column, encoder in (encoders or {}).items()
-    ]
     found = Candidates()
-    with ThreadPoolExecutor(max_workers=len(tasks)) as pool:
-        for part in pool.map(lambda task: task(), tasks):
-            for channel, unit, score in part:
-                found.add(channel, unit, score)
+    with ExitStack() as stack:
+        waiting = []
+        if tasks:  # most questions name no file: threads are made for those that do
+            pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(tasks)))
+            waiting = [pool.submit(task) for task in tasks]
+        parts = [
+            search_words(tables, query, where, encoders or {}),
+            search_symbols(tables, query, where),
+            *(task.result() for task in waiting),
+        ]
+    for part in parts:
+        for channel, unit, score in part:
+            found.add(channel, unit, score)
     return found
 
 
-def search_text(tables: Tables, table: str, query: Query, where: Filter | None) -> list[Found]:
-    """BM25 over identifier-split text of one table."""
+def search_words(
+    tables: Tables, query: Query, where: Filter | None, encoders: Mapping[str, QueryEncoder]
+) -> list[Found]:
+    """By the question's words in both tables: BM25 over identifier-split text, and the nearest
+    units by the vectors of each column that there is an encoder for, all at the same time."""
+    condition = where.sql() if where else ""
     text = full_text_query(query)
-    hits = tables.full_text(table, text, CANDIDATES, where) if text else []
-    return [("text", unit, score) for unit, score in hits]
+    searches: dict[tuple[str, str], TextSearch | VectorSearch] = {
+        ("text", table): TextSearch(table, text, CANDIDATES, condition) for table in UNIT_TABLES
+    }
+    for column, encoder in encoders.items():
+        # A vector of zeros, for a question of which the embedding knows nothing, finds nothing.
+        vector = encoder.embed_query(query.text)
+        for table in UNIT_TABLES:
+            search = VectorSearch(table, column, vector, CANDIDATES, condition)
+            searches[column, table] = search
+    hits: list[Found] = []
+    for (channel, _), units in zip(searches, tables.best([*searches.values()]), strict=True):
+        if channel == "text":
+            hits += [(channel, unit, score) for unit, score in units]
+        else:
+            hits += [(channel, unit, score * length_factor(unit)) for unit, score in units]
+    return hits
 
 
 def full_text_query(query: Query) -> str:
@@ -195,25 +225,30 @@ def search_mention(tables: Tables, query: Query, mention: str, where: Filter | N
     return hits
 
 
+def search_pointed(tables: Tables, query: Query, mention: Mention) -> list[Found]:
+    """What `@` points at, whatever paths the question is restricted to.
+
+    Of a file the units of the languages and kinds asked for, all of them where it has none.
+    """
+    if mention.units:
+        return [("mention", unit, 1.0) for unit in tables.by_ids(mention.units)]
+    if not mention.files:
+        return []
+    units = [unit for path in mention.files for unit in tables.in_file(path)]
+    asked = [
+        unit
+        for unit in units
+        if (not query.kinds or unit.kind in query.kinds)
+        and (not query.languages or unit.language in query.languages)
+    ]
+    return [("mention", unit, IN_MENTIONED_FILE) for unit in asked or units]
+
+
 def search_overview(tables: Tables) -> list[Found]:
     """The repository's own account of itself: the README and its like at the root."""
     units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=OVERVIEW_FILES))
     first: list[Unit] = [unit for unit in units if len(unit.source_code.split()) > 8]
     return [("overview", unit, 1 / rank) for rank, unit in enumerate(first[:CANDIDATES], 1)]
-
-
-def search_vectors(
-    tables: Tables, query: Query, where: Filter | None, column: str, encoder: QueryEncoder
-) -> list[Found]:
-    """Nearest units by the vectors of `column`, both tables."""
-    vector = encoder.embed_query(query.text)
-    if not np.any(vector):
-        return []  # nothing of the question is known to the embedding
-    return [
-        (column, unit, score * length_factor(unit))
-        for table in UNIT_TABLES
-        for unit, score in tables.nearest(table, column, vector, CANDIDATES, where)
-    ]
 
 
 def length_factor(unit: Unit) -> float:
@@ -227,15 +262,10 @@ def _within(mention: str, where: Filter | None) -> Filter | None:
     if where is not None and where.paths:
         return None
     base = where or Filter()
-    return Filter(
-        languages=base.languages,
-        kinds=base.kinds,
-        paths=tuple(_anywhere(mention)),
-        excluded_paths=base.excluded_paths,
-    )
+    return replace(base, paths=tuple(patterns(mention)))
 
 
-def _anywhere(path: str, *, prefix: bool = False) -> Sequence[str]:
+def patterns(path: str, *, prefix: bool = False) -> Sequence[str]:
     """Patterns for `path` as file or folder at any depth; with `prefix` also as written."""
     path = path.removeprefix("./").lstrip("/")
     if not path:

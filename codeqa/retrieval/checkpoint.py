@@ -1,8 +1,9 @@
-"""Where a ColBERT checkpoint comes from: a folder, the local hub cache, or the hub."""
+"""Where a checkpoint that reranks comes from: a folder, the local hub cache, or the hub."""
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,15 @@ from codeqa.settings import with_home
 
 DEFAULT_CHECKPOINT = "answerdotai/answerai-colbert-small-v1"
 """S1.18: 33 million parameters, 96 dimensions a token, made for the CPU."""
+
+
+class Family(StrEnum):
+    """What a checkpoint is, as messages call it."""
+
+    COLBERT = "ColBERT"
+    CROSS_ENCODER = "cross-encoder"
+
+
 INSTALL = "Install them with `pip install 'codeqa[rerank]'`."
 PACKAGES = ("rerankers", "torch", "transformers")
 TRANSFORMERS = "4"
@@ -68,7 +78,7 @@ def local_folder(checkpoint: str) -> Path | None:
         if lacking := _lacking(folder):
             raise RerankerError(
                 f"The reranker's folder {folder} {lacking}.",
-                "Set CODEQA_RERANKER to the folder of a ColBERT checkpoint, or to `built-in`.",
+                "Set CODEQA_RERANKER to the folder of a checkpoint, or to `built-in`.",
             )
         return folder
     if not _HUB_NAME.fullmatch(checkpoint):
@@ -105,7 +115,7 @@ def fetch(checkpoint: str) -> Path:
     if lacking := _lacking(folder):
         raise RerankerError(
             f"What the model hub has as {checkpoint} {lacking}.",
-            "Set CODEQA_RERANKER to the name of a ColBERT checkpoint, or to `built-in`.",
+            "Set CODEQA_RERANKER to the name of a checkpoint, or to `built-in`.",
         )
     return folder
 

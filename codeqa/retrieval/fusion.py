@@ -9,12 +9,18 @@ development questions: line ndcg@10 .417 against .380 for the same channels).
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
 WEIGHTS = {"text": 0.5, "vector": 1.0, "vector_refined": 1.0}
 """Weight of each scored channel. A vector sees the meaning of a question in plain words,
 full text only its letters, so it counts double where there is one (measured)."""
+DRAFT_WEIGHT = 0.3
+"""Weight of each channel that a draft of the answer searched in (their names begin with `hyde`).
+No model was at hand to measure it with: drafts made of the target's own code and of another's
+stand for a model that knows and one that guesses. On 75 development questions (ndcg@10 of files
+.840 without) .3 gives .890 and .825, 1 gives .936 and .720."""
 MISSING = 0.5
 """Standard deviations below a channel's worst score at which a unit stands that the channel
 did not return: being found by it at all is worth something."""
@@ -38,18 +44,20 @@ def fuse(channels: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     for name, scores in filled.items():
         z = z_scores(scores)
         missing = min(z.values()) - MISSING
+        weight = DRAFT_WEIGHT if name.startswith("hyde") else WEIGHTS.get(name, 1.0)
         for key in keys:
-            total[key] += WEIGHTS.get(name, 1.0) * (z.get(key, missing) - missing)
+            total[key] += weight * (z.get(key, missing) - missing)
     best = max(total.values())
     return {key: score / best if best > 0 else 0.0 for key, score in total.items()}
 
 
 def z_scores(scores: Mapping[str, float]) -> dict[str, float]:
     """Scores as standard deviations from their mean; all 0 when they are equal."""
-    mean = statistics.fmean(scores.values())
-    deviation = statistics.pstdev(scores.values())
-    if deviation == 0:
+    if min(scores.values()) == max(scores.values()):
         return dict.fromkeys(scores, 0.0)
+    mean = statistics.fmean(scores.values())
+    # `statistics.pstdev` counts in exact fractions: half a millisecond of every search.
+    deviation = math.sqrt(statistics.fmean((score - mean) ** 2 for score in scores.values()))
     return {key: (score - mean) / deviation for key, score in scores.items()}
 
 

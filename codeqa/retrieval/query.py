@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from codeqa.retrieval.conditions import take_conditions
+from codeqa.retrieval.mentions import Mention, take_mentions
+from codeqa.retrieval.scripts import asking_words, describing_part, separate
 from codeqa.retrieval.vocabulary import (
     FILE_ENDINGS,
     OVERVIEW_PATTERN,
@@ -14,20 +17,16 @@ from codeqa.retrieval.vocabulary import (
 )
 from codeqa.tag import strip_tag
 from codeqa.tokens import name_key, search_tokens, split_identifier, well_formed, words
-from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
 
 LONGEST_QUESTION = 4_000
 """Characters of a question that are searched for; more would be a pasted file."""
 MOST_WORDS = 48
 """Distinct words searched for: full-text search takes time for each of them."""
 
-_KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
-
-_FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
 _PHRASE = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”")
 _FENCED = re.compile(r"`+([^`\n]+)`+")
 _QUALIFIED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->)[^\W\d]\w*)+")
-_CALLED = re.compile(r"([^\W\d]\w*)\(")
+_CALLED = re.compile(r"([^\W\d]\w*)[(（]")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}|[^\W_]_+[^\W_]")
 _FILE = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,7})(?![\w/])")
 _FOLDER = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)+[\w.-]*)")
@@ -39,7 +38,7 @@ class Query:
     """A question, taken apart; every collection is in order of appearance and distinct."""
 
     text: str
-    """The question without tag and filters."""
+    """The question without tag, filters and the `@` of mentions."""
     words: tuple[str, ...]
     """Lower-case words that describe, question words left out."""
     tokens: tuple[str, ...]
@@ -58,6 +57,16 @@ class Query:
     kinds: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     excluded_paths: tuple[str, ...] = ()
+    excluded_languages: tuple[str, ...] = ()
+    excluded_kinds: tuple[str, ...] = ()
+    unknown_kinds: tuple[str, ...] = ()
+    """Values of `kind:` that no unit has; they stay in the text."""
+    pointed: tuple[str, ...] = ()
+    """What stands behind each `@`, as written."""
+    mentions: tuple[Mention, ...] = ()
+    """What of it is in the index (`settle`): guaranteed, folders restrict."""
+    misspelt: tuple[tuple[str, str], ...] = ()
+    """Names that nothing is called by, each with the nearest that there is (`typos`)."""
     roles: frozenset[str] = frozenset()
     """Roles that the question asks about: these are not pushed back."""
     symbol_like: bool = False
@@ -67,7 +76,10 @@ class Query:
 
     @property
     def filtered(self) -> bool:
-        return bool(self.languages or self.kinds or self.paths or self.excluded_paths)
+        folders = any(mention.folders for mention in self.mentions)
+        asked = self.languages or self.kinds or self.paths
+        left_out = self.excluded_languages or self.excluded_kinds or self.excluded_paths
+        return bool(asked or left_out or folders)
 
 
 def parse_query(
@@ -77,46 +89,52 @@ def parse_query(
 
     An unknown `kind:` is searched for as a word rather than refused.
     """
-    question, language, path = map(well_formed, (question, language, path))
+    question, language, kind, path = map(well_formed, (question, language, kind, path))
     text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))[:LONGEST_QUESTION]
-    filters: dict[str, list[str]] = {"lang": [], "kind": [], "path": [], "-path": []}
-
-    def take(match: re.Match[str]) -> str:
-        minus, key, value = match[1], match[2].lower(), match[3] or match[4] or ""
-        key = {"language": "lang", "file": "path"}.get(key, key)
-        if not value or (key == "kind" and value.lower() not in _KINDS):
-            return match[0]
-        if minus and key != "path":
-            return match[0]
-        filters[minus + key].append(value if key == "path" else value.lower())
-        return " "
-
-    text = re.sub(r"\s+", " ", _FILTER.sub(take, text)).strip()
-    for key, value in (("lang", language), ("kind", kind), ("path", path)):
-        if value:
-            filters[key].append(value if key == "path" else value.lower())
-
+    text, pointed = take_mentions(text)
+    text, conditions = take_conditions(text)
     phrases = [first or second for first, second in _PHRASE.findall(text)]
-    files = _files(text)
-    plain = _FILE.sub(" ", text) if files else text
-    described = _described(plain) or [w.lower() for w in words(text)]
-    names, qualified = _names(text, files)
-    return Query(
+    for key, value in (("lang", language), ("kind", kind), ("path", path)):
+        conditions.add(key, value)
+    text = separate(text)
+    query = Query(
         text=text,
-        words=tuple(described[:MOST_WORDS]),
-        tokens=tuple(_tokens(described, names)[: 2 * MOST_WORDS]),
+        words=(),
+        tokens=(),
+        phrases=tuple(phrases),
+        languages=conditions.of("lang"),
+        kinds=conditions.of("kind"),
+        paths=conditions.of("path"),
+        excluded_paths=conditions.of("-path"),
+        excluded_languages=conditions.of("-lang"),
+        excluded_kinds=conditions.of("-kind"),
+        unknown_kinds=tuple(conditions.unknown_kinds),
+        pointed=pointed,
+        roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
+        overview=overview and _OVERVIEW.search(text) is not None,
+    )
+    return described(query, text)
+
+
+def described(query: Query, text: str) -> Query:
+    """`query` with words, names and files of `text`, which may be a part or a repair of its own.
+
+    What is left of the question stays as it is, the text for the embedding included.
+    """
+    files = _files(text)
+    plain = describing_part(_FILE.sub(" ", text) if files else text)
+    asking = asking_words(_lower(text), QUESTION_WORDS)
+    found = _described(plain, asking) or [w.lower() for w in words(text)]
+    names, qualified = _names(text, files, asking)
+    return replace(
+        query,
+        words=tuple(found[:MOST_WORDS]),
+        tokens=tuple(_tokens(found, names)[: 2 * MOST_WORDS]),
         names=tuple(names),
         qualified=tuple(qualified),
-        joined=tuple(_joined(plain)),
-        phrases=tuple(phrases),
+        joined=tuple(_joined(plain, asking)),
         files=tuple(files),
-        languages=tuple(filters["lang"]),
-        kinds=tuple(filters["kind"]),
-        paths=tuple(filters["path"]),
-        excluded_paths=tuple(filters["-path"]),
-        roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
-        symbol_like=_symbol_like(described, [*names, *qualified]),
-        overview=overview and _OVERVIEW.search(text) is not None,
+        symbol_like=_symbol_like(found, [*names, *qualified]),
     )
 
 
@@ -124,9 +142,9 @@ def _lower(text: str) -> list[str]:
     return [word.lower() for word in words(text)]
 
 
-def _described(text: str) -> list[str]:
-    """Distinct lower-case words of `text` that are no question words."""
-    return list(dict.fromkeys(w for w in _lower(text) if w not in QUESTION_WORDS))
+def _described(text: str, asking: frozenset[str]) -> list[str]:
+    """Distinct lower-case words of `text` that are none of `asking`."""
+    return list(dict.fromkeys(w for w in _lower(text) if w not in asking))
 
 
 def _tokens(described: list[str], names: list[str]) -> list[str]:
@@ -136,7 +154,7 @@ def _tokens(described: list[str], names: list[str]) -> list[str]:
     return list(found)
 
 
-def _names(text: str, files: list[str]) -> tuple[list[str], list[str]]:
+def _names(text: str, files: list[str], asking: frozenset[str]) -> tuple[list[str], list[str]]:
     """Identifiers that are written as code, and dotted names."""
     names: dict[str, None] = {}
     qualified: dict[str, None] = {}
@@ -154,17 +172,17 @@ def _names(text: str, files: list[str]) -> tuple[list[str], list[str]]:
             names.update(dict.fromkeys(words(quoted)[-1:]))
     names.update(dict.fromkeys(_CALLED.findall(text)))
     names.update(dict.fromkeys(w for w in words(text) if _HUMP.search(w)))
-    for name in [n for n in names if n.lower() in QUESTION_WORDS]:
+    for name in [n for n in names if n.lower() in asking]:
         del names[name]
     return list(names), list(qualified)
 
 
-def _joined(text: str) -> list[str]:
+def _joined(text: str, asking: frozenset[str]) -> list[str]:
     """Keys of single words and of two or three neighbours, question words between them kept out."""
     found: dict[str, None] = {}
     run: list[str] = []
     for word in [*words(text), ""]:
-        if word and word.lower() not in QUESTION_WORDS:
+        if word and word.lower() not in asking:
             run.append(word)
             continue
         for size in (1, 2, 3):

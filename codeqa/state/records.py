@@ -52,6 +52,33 @@ class Conversation:
     turns: int
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Lines `start`..`end` of a file, 1-based and inclusive; `path` is the repository's."""
+
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a user thought of an answer."""
+
+    turn_id: str
+    question: str
+    """Without `@codebase` and a leading `/mode`."""
+    value: int
+    """1 for a thumb up, -1 for a thumb down."""
+    reason: str
+    cited: tuple[Place, ...]
+    """Verified citations of the answer; what was sent for it where it has none."""
+    created: float
+    """When it was last changed, in seconds since the epoch."""
+    searched: bool = True
+    """The question had `@codebase`: another one may make no sense outside its conversation."""
+
+
 def parse_details(text: str) -> dict[str, Any]:
     """A turn's details as stored; {} when they cannot be read."""
     try:

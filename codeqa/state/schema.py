@@ -37,6 +37,21 @@ _CONVERSATIONS = f"""
     CREATE INDEX value_expires ON value (expires) WHERE expires IS NOT NULL;
 """
 
+# Thumbs go with their turn, by whichever way that goes. A turn that is saved again stays: its
+# replacement fires no trigger.
+_FEEDBACK = (
+    """
+    CREATE TABLE feedback (
+        turn TEXT PRIMARY KEY, value INTEGER NOT NULL, reason TEXT NOT NULL,
+        sent TEXT NOT NULL, created REAL NOT NULL
+    )
+    """,
+    """
+    CREATE TRIGGER feedback_of_turn AFTER DELETE ON turn
+    BEGIN DELETE FROM feedback WHERE turn = OLD.id; END
+    """,
+)
+
 
 def _first(connection: sqlite3.Connection) -> None:
     _run(connection, _FIRST)
@@ -64,7 +79,13 @@ def _conversations(connection: sqlite3.Connection) -> None:
         )
 
 
-STEPS: tuple[Step, ...] = (_first, _conversations)
+def _feedback(connection: sqlite3.Connection) -> None:
+    """Answers may be given a thumb."""
+    for statement in _FEEDBACK:
+        connection.execute(statement)
+
+
+STEPS: tuple[Step, ...] = (_first, _conversations, _feedback)
 """`PRAGMA user_version` counts those that a file has been through."""
 
 

@@ -1,4 +1,5 @@
-"""The local state as methods: values with a lifetime, conversations, recent repositories."""
+"""The local state as methods: values with a lifetime, conversations, recent repositories; thumbs
+are in `feedback`."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 
 from codeqa.errors import NotFoundError
 from codeqa.state.database import Database
+from codeqa.state.feedback import FeedbackTable
 from codeqa.state.records import LOCAL_USER, Conversation, Turn, parse_details, title_of
 
 FILE_NAME = "state.sqlite"
@@ -25,7 +27,7 @@ _CONVERSATION = (
 )
 
 
-class State:
+class State(FeedbackTable):
     """The local state in `folder`; safe to share between threads and processes.
 
     A conversation belongs to one user and one repository: the same id under another user

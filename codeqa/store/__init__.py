@@ -3,6 +3,7 @@
 Importing this package is free: LanceDB and Arrow are loaded by the first open.
 """
 
+from codeqa.store.catalogue import Catalogue, nearest_words
 from codeqa.store.filters import Filter
 from codeqa.store.location import (
     Location,
@@ -12,7 +13,9 @@ from codeqa.store.location import (
     remove,
     save_location,
 )
+from codeqa.store.lookups import TextSearch, VectorSearch
 from codeqa.store.meta import EmbeddingRecord, Meta
+from codeqa.store.names import edits
 from codeqa.store.records import INDEXED, Counts, FileRecord
 from codeqa.store.schema import FORMAT_VERSION, UNIT_TABLES
 from codeqa.store.tables import Tables
@@ -21,6 +24,7 @@ __all__ = [
     "FORMAT_VERSION",
     "INDEXED",
     "UNIT_TABLES",
+    "Catalogue",
     "Counts",
     "EmbeddingRecord",
     "FileRecord",
@@ -28,9 +32,13 @@ __all__ = [
     "Location",
     "Meta",
     "Tables",
+    "TextSearch",
+    "VectorSearch",
+    "edits",
     "list_locations",
     "local_bytes",
     "locate",
+    "nearest_words",
     "remove",
     "save_location",
 ]

@@ -1,41 +1,53 @@
-"""Descriptions of methods, written beside the code that they describe."""
+"""Descriptions of methods, written beside the code that they describe.
+
+A description joins the text that is embedded and searched (`code`, `search_text`). It belongs to
+the source that it was written for: a row whose source changed loses it, one that is only written
+again keeps it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from codeqa.embeddings import Embedding
 from codeqa.store.filters import one_of
 from codeqa.store.meta import record_of
-from codeqa.store.records import search_text, unit_of
-from codeqa.store.schema import REFINED, vector_array
-from codeqa.store.writer import Writer
+from codeqa.store.records import Batch, search_text, unit_of
+from codeqa.store.schema import ALL_ROWS, REFINED, vector_array
+from codeqa.store.writer import DESCRIBED, Writer
 from codeqa.tokens import search_tokens
-from codeqa.unit_text import unit_text
+from codeqa.types import Unit
+from codeqa.unit_text import decode, encode, unit_text
 
 
 def write_comments(
-    writer: Writer, comments: Mapping[str, str], fast: Embedding | None = None
+    writer: Writer, described: Sequence[tuple[Unit, str]], fast: Embedding | None = None
 ) -> int:
-    """Set the description of the methods with these ids; returns how many rows changed.
+    """Set the descriptions of methods; returns how many rows changed. One commit.
 
-    The description joins the text that is embedded and searched, so the vectors of a changed
-    row are made anew: those of `fast`, if the index holds such, here; the others are dropped,
-    and refining fills them again. One commit.
+    The vectors of a changed row are made anew: those of `fast`, if the index holds such, here;
+    the others are dropped, and refining fills them again. Methods that are gone or have another
+    source by now are left alone.
     """
     import pyarrow as pa
 
+    comments: Mapping[str, tuple[Unit, str]] = {unit.id: (unit, text) for unit, text in described}
     handle = writer.tables["methods"]
     query = handle.search().where(one_of("id", comments)).limit(len(comments))
     rows = query.to_arrow().to_pylist() if comments else []
-    changed = [row for row in rows if row["llm_comment"] != comments[row["id"]]]
+    changed = []
+    for row in rows:
+        unit, comment = comments[row["id"]]
+        if row["llm_comment"] != comment and row["source_code"] == unit.source_code:
+            changed.append(row)
     if not changed:
         return 0
     for row in changed:
-        unit, comment = unit_of(row), comments[row["id"]]
+        unit, comment = unit_of(row), comments[row["id"]][1]
         row["llm_comment"] = comment
         row["code"] = unit_text(unit, comment)
-        row["search_text"] = " ".join([search_text(unit), *search_tokens(comment)])
+        row["search_text"] = _with_words(search_text(unit), comment)
         row["vector"] = None
         if REFINED in row:
             row[REFINED] = None
@@ -47,3 +59,34 @@ def write_comments(
         data = data.set_column(place, handle.schema.field(place), vectors)
     handle.merge_insert("id").when_matched_update_all().execute(data, on_bad_vectors="null")
     return len(changed)
+
+
+def keep_comments(writer: Writer, batch: Batch) -> list[int]:
+    """Give the methods of `batch` the descriptions that rows of the same id and source have.
+
+    To be called before `batch` is embedded and written. Returns the places of the methods whose
+    text to embed it changed.
+    """
+    columns = batch.methods
+    old = writer.described()
+    if old is None or not columns:
+        return []
+    condition = f"({one_of('path', sorted(set(columns['path'])))}) AND {DESCRIBED}"
+    query = old.search().where(condition).select(["id", "source_code", "llm_comment"])
+    rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
+    comments = {(row["id"], row["source_code"]): row["llm_comment"] for row in rows}
+    pairs = zip(columns["id"], columns["source_code"], strict=True)
+    kept = [place for place, pair in enumerate(pairs) if pair in comments]
+    for place in kept:
+        comment = comments[columns["id"][place], columns["source_code"][place]]
+        fields = decode(columns["code"][place])
+        doc = "\n".join(part for part in (comment, fields.doc_comment) if part)
+        columns["llm_comment"][place] = comment
+        columns["code"][place] = encode(replace(fields, doc_comment=doc))
+        columns["search_text"][place] = _with_words(columns["search_text"][place], comment)
+    return kept
+
+
+def _with_words(text: str, comment: str) -> str:
+    """Tokens of a unit with those of its description."""
+    return " ".join([text, *search_tokens(comment)])

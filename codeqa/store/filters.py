@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _GLOB = re.compile(r"[*?]")
+_WILDCARD = re.compile(r"(\*\*/|\*\*|\*|\?)")
+_MEANING = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+MOST_WILDCARDS = 32
+"""Wildcards of one glob: each grows the automaton, and a thousand of them are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +19,8 @@ class Filter:
     """Which units a search may return; empty fields let everything through.
 
     A path without `*` and `?` is a prefix (`src/`, `src/app.py`); with them it is a glob
-    over the whole path, in which `*` and `?` stay within a folder and `**` crosses them.
+    over the whole path, in which `*` and `?` stay within a folder and `**` crosses them; those
+    behind the first MOST_WILDCARDS are letters.
     """
 
     languages: tuple[str, ...] = ()
@@ -22,6 +28,8 @@ class Filter:
     paths: tuple[str, ...] = ()
     excluded_paths: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    excluded_languages: tuple[str, ...] = ()
+    excluded_kinds: tuple[str, ...] = ()
 
     def sql(self) -> str:
         """The condition, '' when there is none."""
@@ -37,6 +45,12 @@ class Filter:
         if self.paths:
             parts.append("(" + " OR ".join(map(_path, self.paths)) + ")")
         parts.extend(f"NOT ({_path(path)})" for path in self.excluded_paths)
+        for column, values in (
+            ("language", self.excluded_languages),
+            ("kind", self.excluded_kinds),
+        ):
+            if values:
+                parts.append(f"NOT ({one_of(column, values)})")
         return " AND ".join(parts)
 
 
@@ -64,6 +78,7 @@ def _path(pattern: str) -> str:
 
 def glob_expression(pattern: str) -> str:
     """The regular expression of a glob, anchored at both ends."""
-    parts: Sequence[str] = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    meaning = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return "^" + "".join(meaning.get(part) or re.escape(part) for part in parts) + "$"
+    parts = _WILDCARD.split(pattern, maxsplit=MOST_WILDCARDS)
+    # Every other part is a wildcard.
+    meant = [_MEANING[part] if place % 2 else re.escape(part) for place, part in enumerate(parts)]
+    return "^" + "".join(meant) + "$"

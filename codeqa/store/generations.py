@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from codeqa.errors import IndexFormatError
 from codeqa.store.indices import index_config
@@ -52,7 +53,8 @@ def choose_generation(
         return _beside_unreadable(database, parser, vector)
     if meta is None:
         database.drop_all_tables()
-        return write_meta(database, None, Meta(parser=parser, vector=vector, dirty=True))
+        new = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
+        return write_meta(database, None, new)
     wanted = f"{parser} {vector}"
     stale = (meta.parser, meta.vector) != (parser, vector)
     other = bool(meta.building) and meta.building_key != wanted
@@ -70,7 +72,8 @@ def _beside_unreadable(database: Any, parser: str, vector: EmbeddingRecord | Non
     ]
     database.drop_table(META_TABLE, ignore_missing=True)
     generation = max([1, *numbers]) + 1
-    meta = Meta(generation=generation, parser=parser, vector=vector, dirty=True)
+    identity = uuid4().hex
+    meta = Meta(identity=identity, generation=generation, parser=parser, vector=vector, dirty=True)
     return write_meta(database, None, meta)
 
 

@@ -47,6 +47,8 @@ class Meta:
     """The state of the database."""
 
     format: int = FORMAT_VERSION
+    identity: str = ""
+    """Made up with the database: one that was deleted and made again is another one."""
     generation: int = 1
     """Tables that readers use."""
     building: int = 0

@@ -1,19 +1,22 @@
 """An open database for reading, which follows new commits and rebuilds.
 
 It may be kept open as long as one likes and shared by threads: it sees new commits within
-READ_INTERVAL, and the tables of a rebuild once that is complete.
+READ_INTERVAL, and the tables of a rebuild once that is complete. What is asked of one snapshot
+is answered from the same versions of all tables, whatever is written meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location
+from codeqa.store.loop import run
 from codeqa.store.meta import (
     REBUILD_HINT,
     EmbeddingRecord,
@@ -25,15 +28,30 @@ from codeqa.store.meta import (
 from codeqa.store.schema import ALL_ROWS, TABLES, UNIT_TABLES
 
 if TYPE_CHECKING:
-    from lancedb.table import Table
+    import pyarrow as pa
+    from lancedb.table import AsyncTable
 
 READ_INTERVAL = 1.0
-"""Seconds after which a reader looks for new commits; finding none costs under 1 ms."""
+"""Seconds after which a reader looks for new commits; finding none takes 3 ms."""
 
 SWITCHES = 3
 """Rebuilds that may end while a reader opens its tables."""
 
 T = TypeVar("T")
+
+Key = tuple[str, int, tuple[int, ...]]
+"""Which database, generation and versions of the tables: equal as long as nothing changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of every table."""
+
+    meta: Meta
+    tables: dict[str, AsyncTable]
+    key: Key
+    indexed: frozenset[tuple[str, str]]
+    """Tables and columns whose vectors are all of them in an index (IVF_SQ)."""
 
 
 class Reader:
@@ -49,69 +67,98 @@ class Reader:
         self._expected = expected
         self._lock = threading.Lock()
         self._checked = 0.0
-        self._handles: dict[str, Table] = {}
-        self._meta: Meta
+        self._snapshot: Snapshot
         import lancedb
 
-        self._database = lancedb.connect(
-            location.tables, read_consistency_interval=timedelta(seconds=READ_INTERVAL)
-        )
+        # Both connections leave a table that they opened at its version: a snapshot.
+        self._database = lancedb.connect(location.tables)
+        self._connection = run(lancedb.connect_async(location.tables))
         self._open()
+
+    def snapshot(self) -> Snapshot:
+        """The tables as they were at most READ_INTERVAL ago."""
+        with self._lock:
+            if time.monotonic() - self._checked >= READ_INTERVAL:
+                self._open(self._snapshot)
+            return self._snapshot
 
     def meta(self) -> Meta:
         """The database's account of itself, at most READ_INTERVAL old."""
-        with self._lock:
-            if time.monotonic() - self._checked >= READ_INTERVAL:
-                meta = self._read_meta()
-                if meta.generation == self._meta.generation:
-                    self._meta = meta
-                else:
-                    self._open()
-            return self._meta
+        return self.snapshot().meta
 
-    def read(self, table: str, action: Callable[[Table], T]) -> T:
-        """Run `action` on the current table; once more when a rebuild dropped it meanwhile."""
-        self.meta()
-        handle = self._handles[table]
+    def ask(self, action: Callable[[Snapshot], Awaitable[T]]) -> T:
+        """Run `action` on a snapshot; once more when a rebuild dropped its tables meanwhile."""
+
+        async def on(snapshot: Snapshot) -> T:
+            return await action(snapshot)
+
         try:
-            return action(handle)
+            return run(on(self.snapshot()))
+        except IndexFormatError:
+            raise
         except Exception:
             with self._lock:
                 self._open()
-                handle = self._handles[table]
+                snapshot = self._snapshot
             try:
-                return action(handle)
+                return run(on(snapshot))
             except Exception as error:
                 raise unreadable(error) from error
 
     def verify(self) -> None:
         """Read one row of each table. Raises IndexFormatError when that fails."""
-        for table in TABLES:
-            self.read(table, lambda handle: handle.search().limit(1).to_arrow())
+
+        async def action(snapshot: Snapshot) -> None:
+            for handle in snapshot.tables.values():
+                await handle.query().limit(1).to_arrow()
+
+        self.ask(action)
+
+    def arrow(
+        self,
+        table: str,
+        columns: Sequence[str],
+        where: str = "",
+        limit: int = ALL_ROWS,
+    ) -> pa.Table:
+        """Columns of those rows of `table` that meet the condition `where`, '' for all."""
+
+        async def action(snapshot: Snapshot) -> pa.Table:
+            query = snapshot.tables[table].query().select(list(columns)).limit(limit)
+            return await (query.where(where) if where else query).to_arrow()
+
+        return self.ask(action)
 
     def rows(
         self, table: str, columns: Sequence[str], where: str, limit: int = ALL_ROWS
     ) -> list[dict[str, Any]]:
-        """Rows of `table` that meet the condition `where` ('' for all), as dicts."""
+        """The same, each row as a dict."""
+        return list(self.arrow(table, columns, where, limit).to_pylist())
 
-        def action(handle: Table) -> list[dict[str, Any]]:
-            query = handle.search().select(list(columns)).limit(limit)
-            return list((query.where(where) if where else query).to_arrow().to_pylist())
+    def counts(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
+        """For each table and condition ('' for all) the number of rows."""
 
-        return self.read(table, action)
+        async def action(snapshot: Snapshot) -> list[int]:
+            return await asyncio.gather(
+                *(snapshot.tables[table].count_rows(where or None) for table, where in wanted)
+            )
 
-    def _open(self) -> None:
-        """Open the tables that are current, again when a rebuild drops them meanwhile."""
+        return self.ask(action)
+
+    def _open(self, before: Snapshot | None = None) -> None:
+        """Open the tables that are current, again when a rebuild drops them meanwhile.
+
+        Where nothing changed since `before` its tables are kept.
+        """
         for _ in range(SWITCHES):
-            self._meta = self._read_meta()
+            meta = self._read_meta()
             try:
-                self._open_handles()
+                self._snapshot = self._opened(meta, before)
                 return
             except IndexFormatError:
-                if self._read_meta().generation == self._meta.generation:
+                if self._read_meta().generation == meta.generation:
                     raise
-        self._meta = self._read_meta()
-        self._open_handles()
+        self._snapshot = self._opened(self._read_meta(), before)
 
     def _read_meta(self) -> Meta:
         meta = read_meta(self._database)
@@ -132,22 +179,41 @@ class Reader:
             f"Run `codeqa index {self._location.root}`.",
         )
 
-    def _open_handles(self) -> None:
+    def _opened(self, meta: Meta, before: Snapshot | None) -> Snapshot:
         try:
-            self._handles = {
-                table: self._database.open_table(table_name(table, self._meta.generation))
-                for table in TABLES
-            }
+            handles, versions = run(self._open_tables(meta.generation))
         except Exception as error:
-            if not self._meta.complete:  # its first run died before it made the tables
+            if not meta.complete:  # its first run died before it made the tables
                 raise self._missing() from None
             raise unreadable(error) from error
-        record = self._meta.vector
+        key = (meta.identity, meta.generation, versions)
+        if before is not None and before.key == key:
+            return Snapshot(meta, before.tables, key, before.indexed)
+        record = meta.vector
         for table in UNIT_TABLES:
-            column = self._handles[table].schema.field("vector").type
+            column = run(handles[table].schema()).field("vector").type
             if record is not None and column.list_size != record.dimension:
                 raise IndexFormatError(
                     f"The index says that vectors have {record.dimension} dimensions, "
                     f"its table {table} holds {column.list_size}.",
                     REBUILD_HINT,
                 )
+        try:
+            return Snapshot(meta, handles, key, run(_whole_indices(handles)))
+        except Exception as error:
+            raise unreadable(error) from error
+
+    async def _open_tables(self, generation: int) -> tuple[dict[str, AsyncTable], tuple[int, ...]]:
+        names = [table_name(table, generation) for table in TABLES]
+        handles = await asyncio.gather(*map(self._connection.open_table, names))
+        versions = await asyncio.gather(*(handle.version() for handle in handles))
+        return dict(zip(TABLES, handles, strict=True)), tuple(versions)
+
+
+async def _whole_indices(handles: dict[str, AsyncTable]) -> frozenset[tuple[str, str]]:
+    found = set()
+    for table in UNIT_TABLES:
+        for index in await handles[table].list_indices():
+            if index.index_type == "IvfSq" and not index.num_unindexed_rows:
+                found.add((table, index.columns[0]))
+    return frozenset(found)

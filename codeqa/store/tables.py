@@ -6,33 +6,36 @@ A `Tables` may be kept open as long as one likes and shared by threads (see `rea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from codeqa.errors import EmbeddingError, IndexFormatError
+from codeqa.errors import EmbeddingError
+from codeqa.store.catalogue import Catalogue
 from codeqa.store.filters import Filter, both, one_of, quote
 from codeqa.store.location import Location
-from codeqa.store.meta import REBUILD_HINT, EmbeddingRecord, Meta, record_of
-from codeqa.store.reader import Reader
+from codeqa.store.lookups import (
+    Scored,
+    Taken,
+    TextSearch,
+    VectorSearch,
+    all_scored,
+    columns_of,
+    rows_of,
+    taken,
+)
+from codeqa.store.memory import Memory, Resident
+from codeqa.store.meta import EmbeddingRecord, Meta, record_of
+from codeqa.store.reader import Key, Reader, Snapshot
 from codeqa.store.records import INDEXED, Counts, FileRecord, reference_of, unit_of
 from codeqa.store.schema import (
     ALL_ROWS,
-    CLASS_COLUMNS,
     REFERENCE_COLUMNS,
     REFINED,
-    TABLES,
-    UNIT_COLUMNS,
     UNIT_TABLES,
 )
 from codeqa.types import TEXT_KINDS, Reference, Unit
 
 if TYPE_CHECKING:
     import numpy as np
-    from lancedb.table import Table
-
-NPROBES = 50
-"""Partitions searched of a vector index: recall@10 of 1.00 with REFINE on 100,000 rows."""
-REFINE = 2
-"""Candidates re-scored exactly, as a multiple of the limit."""
 
 
 class Tables:
@@ -41,7 +44,9 @@ class Tables:
     def __init__(self, location: Location, expected: EmbeddingRecord | None = None) -> None:
         self.location = location
         self._reader = Reader(location, expected)
-        self._counts: tuple[tuple[int, ...], Counts] | None = None
+        self._memory = Memory()
+        self._counts: tuple[tuple[Key, bool, bool], Counts] | None = None
+        self._catalogue: tuple[Key, Catalogue] | None = None
 
     @classmethod
     def open(cls, location: Location, *, expected: EmbeddingRecord | None = None) -> Tables:
@@ -63,6 +68,31 @@ class Tables:
 
     # Units
 
+    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
+        """What each of `searches` finds, best first, all asked at the same time.
+
+        Raises IndexFormatError when a vector does not have its column's dimension.
+        """
+
+        async def action(snapshot: Snapshot) -> tuple[list[Scored], Resident | None, Taken]:
+            found = await all_scored(snapshot, searches)
+            resident = self._memory.of(snapshot)
+            rows = {} if resident else rows_of(searches, found)
+            return found, resident, await taken(snapshot, rows)
+
+        found, resident, units = self._reader.ask(action)
+        if resident:
+            wanted = rows_of(searches, found).items()
+            units = {table: resident.units(table, rows) for table, rows in wanted}
+        return [
+            _ordered(
+                (unit, score)
+                for row, score in rows.items()
+                if (unit := units[search.table].get(row))
+            )
+            for search, rows in zip(searches, found, strict=True)
+        ]
+
     def full_text(
         self, table: str, query: str, limit: int, where: Filter | None = None
     ) -> list[tuple[Unit, float]]:
@@ -70,21 +100,7 @@ class Tables:
 
         `query` is tokens joined by blanks (`tokens.search_tokens`); any text is safe.
         """
-        from lancedb.query import MatchQuery
-
-        if not query.strip() or limit < 1:
-            return []
-
-        def action(handle: Table) -> list[dict[str, Any]]:
-            match: Any = MatchQuery
-            search = handle.search(match(query, "search_text"), query_type="fts")
-            search = search.select([*_columns(table), "_score"]).limit(limit)
-            if condition := (where.sql() if where else ""):
-                search = search.where(condition, prefilter=True)
-            return list(search.to_arrow().to_pylist())
-
-        rows = self._reader.read(table, action)
-        return _ordered((unit_of(row), float(row["_score"])) for row in rows)
+        return self.best([TextSearch(table, query, limit, where.sql() if where else "")])[0]
 
     def nearest(
         self,
@@ -99,37 +115,15 @@ class Tables:
         Units without a vector are left out. Raises IndexFormatError when `vector` does
         not have the column's dimension.
         """
-        meta = self.meta()
-        record = meta.vector if column == "vector" else meta.refined
-        if record is None or limit < 1 or not vector.any():
-            return []
-        if vector.shape != (record.dimension,):
-            raise IndexFormatError(
-                f"The question's vector has {vector.size} dimensions, "
-                f"the index holds vectors of {record}.",
-                REBUILD_HINT,
-            )
-
-        def action(handle: Table) -> list[dict[str, Any]]:
-            search: Any = handle.search(vector.astype("float32"), vector_column_name=column)
-            search = search.distance_type("cosine").nprobes(NPROBES).refine_factor(REFINE)
-            search = search.select([*_columns(table), "_distance"]).limit(limit)
-            condition = both(where.sql() if where else "", f"{column} IS NOT NULL")
-            return list(search.where(condition, prefilter=True).to_arrow().to_pylist())
-
-        try:
-            rows = [row for row in self._reader.read(table, action) if row["_distance"] is not None]
-        except Exception:
-            now = self.meta()
-            if (now.vector, now.refined) == (meta.vector, meta.refined):
-                raise
-            return []  # the column was emptied for another embedding meanwhile
-        return _ordered((unit_of(row), 1.0 - float(row["_distance"])) for row in rows)
+        condition = where.sql() if where else ""
+        return self.best([VectorSearch(table, column, vector, limit, condition)])[0]
 
     def named(
         self, keys: Sequence[str], limit: int = 200, where: Filter | None = None
     ) -> list[Unit]:
         """Units of both tables whose name has one of `keys` (`tokens.name_key`)."""
+        if where is None and keys and (resident := self._memory.of(self._reader.snapshot())):
+            return _placed(resident.named(keys, limit))[:limit]
         condition = both(one_of("name_key", keys), where.sql() if where else "")
         return self._units(condition, limit) if keys else []
 
@@ -152,10 +146,9 @@ class Tables:
         units = [
             unit_of(row)
             for table in UNIT_TABLES
-            for row in self._reader.rows(table, _columns(table), condition, limit)
+            for row in self._reader.rows(table, columns_of(table), condition, limit)
         ]
-        units.sort(key=lambda unit: (unit.path, unit.start_line, -unit.end_line, unit.id))
-        return units[:limit]
+        return _placed(units)[:limit]
 
     # References
 
@@ -165,9 +158,7 @@ class Tables:
 
     def count_references(self, name: str) -> int:
         """How many such places there are in all."""
-        return self._reader.read(
-            "edges", lambda edges: int(edges.count_rows(f"name = {quote(name)}"))
-        )
+        return self._reader.counts([("edges", f"name = {quote(name)}")])[0]
 
     def references_in(self, path: str) -> list[Reference]:
         """References that stand in one file, by line."""
@@ -187,44 +178,54 @@ class Tables:
 
     def file(self, path: str) -> FileRecord | None:
         """The manifest's row of `path`; None when it is unknown."""
-        rows = self._reader.rows("files", FileRecord.__slots__, f"path = {quote(path)}", 1)
-        return FileRecord(**rows[0]) if rows else None
+        return self.files_at([path]).get(path)
 
     def files_at(self, paths: Sequence[str]) -> dict[str, FileRecord]:
         """The manifest's rows of several files by path; unknown ones are left out."""
-        if not paths:
-            return {}
-        rows = self._reader.rows("files", FileRecord.__slots__, one_of("path", paths))
-        return {row["path"]: FileRecord(**row) for row in rows}
+        return self.catalogue().records(paths) if paths else {}
 
     def counts(self) -> Counts:
         """What the index holds; remembered until a table changes."""
-        meta = self.meta()
-        versions = tuple(
-            self._reader.read(name, lambda table: int(table.version)) for name in TABLES
-        )
-        if self._counts and self._counts[0] == versions:
+        snapshot = self._reader.snapshot()
+        meta = snapshot.meta
+        known = (snapshot.key, bool(meta.vector), bool(meta.refined))
+        if self._counts and self._counts[0] == known:
             return self._counts[1]
-        text = one_of("kind", sorted(TEXT_KINDS))
-        classes = self._count("classes")
-        documents = self._count("classes", text)
+        wanted = [("files", f"status = {quote(INDEXED)}"), ("methods", ""), ("classes", "")]
+        wanted += [("classes", one_of("kind", sorted(TEXT_KINDS))), ("edges", "")]
+        filled = (("vector", meta.vector), (REFINED, meta.refined))
+        columns = [column for column, record in filled if record]
+        for column in columns:
+            wanted += [(table, f"{column} IS NOT NULL") for table in UNIT_TABLES]
+        files, methods, classes, documents, references, *rest = self._reader.counts(wanted)
+        vectors = {
+            column: sum(rest[number * len(UNIT_TABLES) :][: len(UNIT_TABLES)])
+            for number, column in enumerate(columns)
+        }
         counts = Counts(
-            files=self._count("files", f"status = {quote(INDEXED)}"),
-            methods=self._count("methods"),
+            files=files,
+            methods=methods,
             classes=classes - documents,
             documents=documents,
-            references=self._count("edges"),
-            embedded=self._vectors("vector") if meta.vector else 0,
-            refined=self._vectors(REFINED) if meta.refined else 0,
+            references=references,
+            embedded=vectors.get("vector", 0),
+            refined=vectors.get(REFINED, 0),
         )
-        self._counts = (versions, counts)
+        self._counts = (known, counts)
         return counts
 
-    def _count(self, table: str, condition: str | None = None) -> int:
-        return self._reader.read(table, lambda handle: int(handle.count_rows(condition)))
+    def catalogue(self) -> Catalogue:
+        """All paths, languages and names, in memory; remembered until a table changes."""
+        key = self._reader.snapshot().key
+        known = self._catalogue
+        if known is None or known[0] != key:
+            self._catalogue = known = (key, Catalogue(self._reader.arrow))
+        return known[1]
 
-    def _vectors(self, column: str) -> int:
-        return sum(self._count(table, f"{column} IS NOT NULL") for table in UNIT_TABLES)
+    def holds(self, where: Filter) -> bool:
+        """Whether `where` lets any unit through."""
+        condition = where.sql()
+        return any(self._reader.rows(table, ("id",), condition, 1) for table in UNIT_TABLES)
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
         """Columns that hold vectors, each with the embedding that made them.
@@ -249,8 +250,9 @@ class Tables:
         return found
 
 
-def _columns(table: str) -> tuple[str, ...]:
-    return CLASS_COLUMNS if table == "classes" else UNIT_COLUMNS
+def _placed(units: list[Unit]) -> list[Unit]:
+    """By path and line, so that the same index gives the same list."""
+    return sorted(units, key=lambda unit: (unit.path, unit.start_line, -unit.end_line, unit.id))
 
 
 def _ordered(scored: Iterator[tuple[Unit, float]]) -> list[tuple[Unit, float]]:

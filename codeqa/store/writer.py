@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import Table
 
+DESCRIBED = "llm_comment != ''"
+"""Rows with a description."""
 PATHS_PER_DELETE = 1_000
 """Paths named in one condition; longer SQL slows its parser."""
 
@@ -57,6 +59,8 @@ class Writer:
     """The rows of the generation that a rebuild replaces were taken over by this writer."""
     known: set[str] = field(default_factory=set)
     """Paths that have rows."""
+    has_comments: bool | None = None
+    """Whether the rows that are replaced have descriptions; None while nobody looked."""
 
     @classmethod
     def open(
@@ -148,6 +152,17 @@ class Writer:
         merge = merge.when_not_matched_insert_all()
         merge = merge.when_not_matched_by_source_delete(one_of("path", replaced))
         merge.execute(data, on_bad_vectors="null")
+
+    def described(self) -> Table | None:
+        """The methods whose rows are replaced, when any of them has a description."""
+        source = self.previous.get("methods")
+        if source is None and self.known:
+            source = self.tables["methods"]
+        if source is None:
+            return None
+        if self.has_comments is None:
+            self.has_comments = bool(source.count_rows(DESCRIBED))
+        return source if self.has_comments else None
 
     def invalidate(self, paths: Sequence[str]) -> None:
         """Make the next run read `paths` again unless this one completes them."""

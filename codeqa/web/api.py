@@ -17,7 +17,7 @@ from codeqa.web.requests import argument, engine_of_request, json_body, text_fie
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
-    from codeqa.engine import Engine
+    from codeqa.engine import Engine, Trace
 
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""
@@ -61,15 +61,19 @@ def context(turn: str) -> Response:
     """What an answer was made from: the context, its chunks, and the messages as sent."""
     chat, user = engine_of_request().chat, member_of_request().user
     block, sent = chat.context(turn, user), chat.sent(turn, user)
+    trace = chat.trace(turn, user)
     return jsonify(
         {
             "text": block.text,
-            "chunks": [_chunk(chunk) for chunk in block.chunks],
-            "dropped": [_chunk(chunk) for chunk in block.dropped],
+            "chunks": [_chunk(chunk, trace) for chunk in block.chunks],
+            "dropped": [_chunk(chunk, trace) for chunk in block.dropped],
             "messages": sent.messages,
             "model": sent.model,
             "host": sent.host,
             "tokens": sent.tokens,
+            "hyde": trace.hyde,
+            "stages": trace.stages,
+            "hits": trace.shown(block.chunks),
         }
     )
 
@@ -138,10 +142,11 @@ def status_values(engine: Engine) -> dict[str, Any]:
     # A reason that stands first is the most frequent one; objects in JSON have no order.
     values["skipped"] = [[reason, count] for reason, count in status.skipped.items()]
     values["skipped_total"] = sum(status.skipped.values())
-    return {"id": engine.location.id, **values}
+    return {"id": engine.location.id, "hyde": engine.settings.hyde, **values}
 
 
-def _chunk(chunk: Chunk) -> dict[str, Any]:
+def _chunk(chunk: Chunk, trace: Trace) -> dict[str, Any]:
+    hit = trace.hit_of(chunk) or {}
     return {
         "id": chunk.id,
         "path": chunk.path,
@@ -149,5 +154,7 @@ def _chunk(chunk: Chunk) -> dict[str, Any]:
         "end_line": chunk.end_line,
         "language": chunk.language,
         "why": chunk.why,
+        "score": hit.get("score"),
+        "channels": hit.get("channels", {}),
         "characters": len(chunk.content),
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flask import Flask
 
 from codeqa.settings import Settings, load_settings
-from codeqa.web import api, chat, conversations, errors, models, pages, security
+from codeqa.web import api, chat, conversations, errors, feedback, models, pages, security
 from codeqa.web.assets import assets_root
 from codeqa.web.workspace import Workspace
 
@@ -43,6 +43,6 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     errors.register(app)
     security.register(app, settings)
-    for part in (pages, chat, conversations, models, api):
+    for part in (pages, chat, conversations, feedback, models, api):
         app.register_blueprint(part.blueprint)
     return app

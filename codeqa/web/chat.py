@@ -70,6 +70,7 @@ def _events(
     return engine.chat.ask(
         asked.text,
         rerank=asked.rerank,
+        hyde=asked.hyde,
         conversation=conversation,
         user=member_of_request().user,
         mode=asked.mode,

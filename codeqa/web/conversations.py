@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from codeqa.render import Cite
 
 TITLE_CHARACTERS = 200
+NO_THUMB = (0, "")
 
 blueprint = Blueprint("conversations", __name__, url_prefix="/api/conversations")
 
@@ -34,7 +35,11 @@ def open_conversation(conversation: str) -> Response:
     engine, user = engine_of_request(), member_of_request().user
     summary = engine.chat.conversation(conversation, user)
     cite = citer(engine)
-    turns = [_turn(turn, cite) for turn in engine.chat.turns(conversation, user)]
+    thumbs = engine.chat.thumbs(conversation, user)
+    turns = [
+        _turn(turn, cite, thumbs.get(turn.id, NO_THUMB))
+        for turn in engine.chat.turns(conversation, user)
+    ]
     return jsonify(
         {
             "id": summary.id,
@@ -74,7 +79,7 @@ def _summary(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _turn(turn: TurnView, cite: Cite) -> dict[str, Any]:
+def _turn(turn: TurnView, cite: Cite, thumb: tuple[int, str]) -> dict[str, Any]:
     """A turn as the page shows it: rendered block by block as when it was streamed."""
     renderer = BlockRenderer(cite)
     blocks = [*renderer.feed(turn.answer), *renderer.finish()]
@@ -91,9 +96,12 @@ def _turn(turn: TurnView, cite: Cite) -> dict[str, Any]:
         "model": turn.model,
         "host": turn.host,
         "reranker": turn.reranker,
+        "hyde": turn.hyde,
+        "stages": turn.stages,
         "notice": turn.notice,
         "tokens": turn.tokens,
         "coverage": turn.coverage,
         "mode": turn.mode,
         "created": turn.created,
+        "feedback": {"value": thumb[0], "reason": thumb[1]},
     }

@@ -26,8 +26,8 @@ HEADERS = {
 }
 FINAL_FIELDS = ("intent", "confidence", "retrieval_info", "query_tags")
 PAGE_FIELDS = (
-    "turn", "citations", "coverage", "mode", "model", "host", "generator", "reranker", "notice",
-    "tokens", "carries",
+    "turn", "citations", "coverage", "mode", "model", "host", "generator", "reranker", "hyde",
+    "stages", "notice", "tokens", "carries",
 )  # fmt: skip
 
 LONG_BLOCK = 1_000
@@ -142,6 +142,8 @@ def _annotation(event: Event, extra: Mapping[str, Any]) -> Iterator[str]:
     if event.kind == "classified":
         fields = {"intent": data.get("intent"), "confidence": data.get("confidence")}
         yield line("8", [{"stage": "classified", **fields, **extra}])
+    elif event.kind in ("drafting", "drafted") and extra:
+        yield line("8", [{"stage": event.kind, **data, **extra}])
     elif event.kind == "retrieved":
         counts = {name: data.get(name, 0) for name in ("num_docs", "similar_queries")}
         yield line("8", [{"stage": "retrieved", "retrieval_info": counts, **extra}])

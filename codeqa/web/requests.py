@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from flask import current_app, request
 
 from codeqa.errors import UsageError
+from codeqa.types import HYDE_MODES
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.workspace import Workspace
 
@@ -35,6 +36,8 @@ class Question:
     replaces: str = ""
     """Id of the turn of this conversation that the answer takes the place of; '' for none."""
     use_model: bool = True
+    hyde: str = ""
+    """How many drafts are searched by; '' leaves it to the setting."""
 
 
 def workspace() -> Workspace:
@@ -86,6 +89,7 @@ def read_question(body: Mapping[str, Any]) -> Question:
         mode=_mode(body),
         replaces=_text(body, "replaces", False, ID_CHARACTERS),
         use_model=not is_true(body.get("without_model")),
+        hyde=_hyde(body),
     )
 
 
@@ -96,6 +100,13 @@ def _mode(body: Mapping[str, Any]) -> str:
     if mode and mode not in MODES:
         raise UsageError("There is no such mode.", f"Choose one: {', '.join(MODES)}.")
     return mode
+
+
+def _hyde(body: Mapping[str, Any]) -> str:
+    hyde = _text(body, "hyde", False, ID_CHARACTERS)
+    if hyde and hyde not in HYDE_MODES:
+        raise UsageError("There is no such number of drafts.", f"Choose {', '.join(HYDE_MODES)}.")
+    return hyde
 
 
 def is_true(value: Any) -> bool:

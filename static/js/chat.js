@@ -32,6 +32,7 @@ const hooks = {
     announce(composer.replacing ? "Edit the question; sending it replaces the answer" : "Edit the question");
   },
   model: () => models.name,
+  hyde: () => composer.hyde,
   chooseModel: () => models.choose(),
 };
 
@@ -52,8 +53,17 @@ const list = new Conversations(repo, {
   show: (turn) => { closeSidebar(); scroll.show(turn.node); },
   failed: (error) => announce(`${error.message} ${error.hint ?? ""}`),
 });
-const composer = new Composer({ ask: send, stop: () => view?.stop(), switched: onSwitch, changed: estimate });
-const models = new Models(estimate);
+const composer = new Composer({
+  ask: send,
+  stop: () => view?.stop(),
+  switched: onSwitch,
+  changed: estimate,
+  chooseModel: () => models.choose(),
+});
+const models = new Models(() => {
+  composer.model = models.name;
+  estimate();
+});
 
 function send(asked) {
   if (!view) return; // the conversation of the address is still being read
@@ -194,7 +204,7 @@ addEventListener("popstate", openFromAddress);
 
 setUpTheme();
 setUpSidebar();
-new Status(repo);
-showExamples(repo, (text) => send({ text, codebase: true, rerank: false }));
+new Status(repo, ({ hyde }) => { composer.hydeSetting = hyde; });
+showExamples(repo, (text) => send({ text, codebase: true, rerank: composer.rerank, hyde: composer.hyde }));
 openFromAddress();
 composer.focus();

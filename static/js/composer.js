@@ -1,14 +1,17 @@
-// The field in which questions are written, its two switches and its one button.
+// The field in which questions are written, its switches and its one button.
 
 import { byId } from "./dom.js";
 import { keepDraft, readDraft } from "./draft.js";
+import { HydeChoice } from "./hyde.js";
 import { ModeMenu, missingFrom } from "./modes.js";
+import { recall, remember } from "./switches.js";
 
 export class Composer {
   #form = byId("composer");
   #field = byId("question");
   #codebase = byId("codebase");
   #rerank = byId("rerank");
+  #hyde;
   #send = byId("send");
   #bar = byId("editing");
   #problem = byId("composer-problem");
@@ -18,12 +21,22 @@ export class Composer {
   #busy = false;
   #hooks;
 
-  /** `hooks`: `ask({ text, codebase, rerank })`, `stop()`, `switched()`, `changed()` text or switch. */
+  /**
+   * `hooks`: `ask({ text, codebase, rerank, hyde })`, `stop()`, `switched()`, `changed()` text or
+   * switch, `chooseModel()`.
+   */
   constructor(hooks) {
     this.#hooks = hooks;
+    this.#hyde = new HydeChoice(byId("hyde"), {
+      changed: () => this.#remember(),
+      chooseModel: hooks.chooseModel,
+    });
+    this.#hyde.value = recall("hyde");
+    press(this.#rerank, Boolean(recall("rerank")));
     for (const chip of [this.#codebase, this.#rerank]) {
       chip.addEventListener("click", () => {
         press(chip, !pressed(chip));
+        this.#remember();
         this.#describe();
         hooks.switched();
         hooks.changed();
@@ -73,6 +86,25 @@ export class Composer {
     return pressed(this.#codebase);
   }
 
+  get rerank() {
+    return pressed(this.#rerank);
+  }
+
+  /** Whether and how often drafts are searched for; "" leaves it to the server's setting. */
+  get hyde() {
+    return this.#hyde.value;
+  }
+
+  /** Name of the model in use, "" for none. */
+  set model(name) {
+    this.#hyde.model = name;
+  }
+
+  /** What the server does where nothing was chosen here. */
+  set hydeSetting(value) {
+    this.#hyde.setting = value;
+  }
+
   set busy(value) {
     this.#busy = value;
     this.#form.classList.toggle("busy", value);
@@ -91,10 +123,10 @@ export class Composer {
   }
 
   /** Puts a question there, to be changed and sent again; `replacing` says that it is replaced. */
-  fill({ text, codebase, rerank }, replacing) {
-    this.#before ??= { codebase: this.codebase, rerank: pressed(this.#rerank) };
+  fill({ text, codebase, rerank, hyde }, replacing) {
+    this.#before ??= { codebase: this.codebase, rerank: this.rerank, hyde: this.hyde };
     this.#bar.hidden = !replacing;
-    this.#switch({ codebase, rerank });
+    this.#switch({ codebase, rerank, hyde: hyde || this.#before.hyde });
     this.#field.value = text;
     this.#fit();
     this.#field.focus();
@@ -116,10 +148,10 @@ export class Composer {
   }
 
   #ask() {
-    const { text, codebase } = this;
+    const { text, codebase, rerank, hyde } = this;
     const missing = missingFrom(text);
     if (missing) this.#complain(missing);
-    else this.#hooks.ask({ text, codebase, rerank: pressed(this.#rerank) });
+    else this.#hooks.ask({ text, codebase, rerank, hyde });
   }
 
   #complain(words) {
@@ -128,10 +160,18 @@ export class Composer {
     if (words) this.#field.focus();
   }
 
-  #switch({ codebase, rerank }) {
+  #switch({ codebase, rerank, hyde }) {
     press(this.#codebase, codebase);
     press(this.#rerank, rerank);
+    this.#hyde.value = hyde;
     this.#describe();
+  }
+
+  /** Keeps the switches for another day, unless they belong to the question that is edited. */
+  #remember() {
+    if (this.editing) return;
+    remember("rerank", this.rerank ? "on" : "");
+    remember("hyde", this.hyde);
   }
 
   /** Says what happens to the next question. */

@@ -1,14 +1,16 @@
-// What an answer was made from: its chunks, and the messages exactly as they were sent.
+// What an answer was made from: its chunks, how they were found, and the messages exactly as
+// they were sent.
 
 import { copyButton, count, element, plural } from "./dom.js";
 import { withoutProvider } from "./foot.js";
+import { foundOf, legendOf, placedBy } from "./found.js";
 
 const EARLIER = { user: "Earlier question", assistant: "Earlier answer" };
 
 /** Contents of the panel; `chunk` buttons carry `data-path`, `data-start` and `data-end`. */
 export function contextOf(sent) {
   const node = element("div", { class: "context" });
-  node.append(chunksOf(sent));
+  node.append(...[chunksOf(sent), foundOf(sent), legendOf([...sent.chunks, ...sent.dropped, ...(sent.hits ?? [])])].filter(Boolean));
   if (sent.messages?.length) node.append(messagesOf(sent));
   else node.append(...packedOf(sent));
   return node;
@@ -21,15 +23,17 @@ export function summaryOf({ model, host, tokens }) {
   return `Sent to ${withoutProvider(model)} at ${host}${tokens?.prompt ? ` · ${about}${plural(tokens.prompt, "token")}` : ""}`;
 }
 
-function chunksOf({ text, chunks, dropped }) {
+function chunksOf({ text, chunks, dropped, hits = [] }) {
   const list = element("ol", { class: "chunks" });
-  chunks.forEach((chunk, index) => list.append(chunkOf(chunk, String(index + 1), "")));
-  dropped.forEach((chunk) => list.append(chunkOf(chunk, "–", "left out: over the budget")));
+  const rankOf = ({ path, start_line: start }) => hits.findIndex((hit) => hit.path === path && hit.start_line === start) + 1;
+  chunks.forEach((chunk, index) => list.append(chunkOf(chunk, String(index + 1), "", rankOf(chunk))));
+  dropped.forEach((chunk) => list.append(chunkOf(chunk, "–", "left out: over the budget", rankOf(chunk))));
   const summary = chunks.length ? `${plural(chunks.length, "chunk")}, ${plural(text.length, "character")}` : "Nothing was packed for this answer.";
   return element("section", { "aria-label": "Chunks" }, head("Code", summary), list);
 }
 
-function chunkOf({ path, start_line: start, end_line: end, characters, why }, number, left) {
+function chunkOf(chunk, number, left, rank) {
+  const { path, start_line: start, end_line: end, characters, why } = chunk;
   const reason = [left, why].filter(Boolean).join("; ");
   return element("li", {}, element("button", {
     type: "button", class: left ? "dropped" : null, "data-path": path, "data-start": start, "data-end": end,
@@ -37,7 +41,8 @@ function chunkOf({ path, start_line: start, end_line: end, characters, why }, nu
   element("span", { class: "number" }, number),
   element("span", { class: "where" }, `${path}:${start}-${end}`),
   element("span", { class: "size" }, `${count(characters)} characters`),
-  reason ? element("span", { class: "why" }, reason) : null));
+  reason ? element("span", { class: "why" }, reason) : null,
+  placedBy(chunk, rank)));
 }
 
 function messagesOf({ messages }) {

@@ -1,7 +1,7 @@
 // One conversation: its turns, and the answer that is being written. It goes on writing
 // while another conversation is in view.
 
-import { ask, query, request } from "./api.js";
+import { ServerError, ask, query, request } from "./api.js";
 import { announce, element } from "./dom.js";
 import { Turn } from "./turn.js";
 
@@ -22,7 +22,7 @@ export class Conversation {
 
   /**
    * `hooks`: `changed(conversation)` after each step, `context(id, opener)`, `edit(turn)`,
-   * `model()` the name of the model in use or "", `chooseModel()`.
+   * `model()` the name of the model in use or "", `hyde()` what is chosen of it, `chooseModel()`.
    */
   constructor(repo, id, hooks, title = "") {
     this.#repo = repo;
@@ -46,7 +46,7 @@ export class Conversation {
     return this.#running !== null;
   }
 
-  /** Asks `{ text, codebase, rerank, withoutModel }`; `instead` is the turn that it replaces. */
+  /** Asks `{ text, codebase, rerank, hyde, withoutModel }`; `instead` is the turn that it replaces. */
   async ask(given, instead = null) {
     if (this.#running) return;
     const tagged = TAG.test(given.text);
@@ -68,6 +68,8 @@ export class Conversation {
       const body = {
         question: asked.codebase && !TAG.test(asked.text) ? `@codebase ${asked.text}` : asked.text,
         rerank: asked.rerank,
+        // Without a model nothing can be drafted, and nobody asked for it.
+        hyde: model || asked.hyde === "off" ? asked.hyde : "",
         conversation: this.id,
         repo: this.#repo,
         render: true,
@@ -104,6 +106,7 @@ export class Conversation {
       again: (turn, changes = {}) => this.#again(turn, changes),
       context: async (turn, opener) => this.#hooks.context(await this.#idOf(turn), opener),
       edit: (turn) => this.#hooks.edit(turn),
+      rate: (turn, value, reason) => this.#rate(turn, value, reason),
       model: this.#hooks.model,
       chooseModel: this.#hooks.chooseModel,
     };
@@ -111,8 +114,16 @@ export class Conversation {
 
   #again(turn, changes) {
     if (this.#running) return;
-    const asked = { ...turn.asked, withoutModel: false, ...changes };
+    const hyde = turn.asked.hyde || this.#hooks.hyde();
+    const asked = { ...turn.asked, hyde, withoutModel: false, ...changes };
     this.ask(asked, turn.last ? turn : null);
+  }
+
+  /** Keeps a thumb for an answer. Throws what the server says. */
+  async #rate(turn, value, reason) {
+    await this.#idOf(turn);
+    if (!turn.id) throw new ServerError("Nothing was kept of this answer.", "Ask again, then say what you think of it.");
+    await request(`/api/turns/${encodeURIComponent(turn.id)}/feedback${query({ repo: this.#repo })}`, { body: { value, reason } });
   }
 
   /** What the server keeps `turn` under. Of one that broke off the page was never told. */

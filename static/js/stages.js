@@ -3,6 +3,10 @@
 import { announce, duration, element, icon, plural } from "./dom.js";
 
 const NOTICED = 50; // milliseconds from which on a finished stage says how long it took
+const DRAFTS = {
+  "hyde-1": ["Drafting code to look for", "Drafted"],
+  "hyde-2": ["Drafting again with what was found", "Drafted again"],
+};
 const PATIENCE = 3000; // milliseconds after which the seconds of a stage are counted in view
 
 export class Stages {
@@ -22,12 +26,20 @@ export class Stages {
   /** Takes a stage as the server announces it. */
   take(event) {
     const { stage, milliseconds } = event;
+    if (stage === "drafted" && event.outcome.startsWith("skipped")) return; // the panel says why
     if (stage === "classified") {
       this.#settle("check", milliseconds);
       // What the search finds is told afterwards, and only if it finds something.
       if (event.intent === "knowledge_base") this.#run("Searching the code", "Found nothing");
       else if (event.intent === "continuation") this.#run("Taking up the conversation", "Went on from what was found before");
       else this.#run("Taking up the conversation", "No code was used");
+    } else if (stage === "drafting") {
+      const [words, past] = DRAFTS[event.name] ?? ["Drafting", "Drafted"];
+      this.#remove(); // the search, which goes on with what is drafted
+      this.#run(words, past);
+      announce(words);
+    } else if (stage === "drafted") {
+      this.#drafted(event);
     } else if (stage === "retrieved" && event.retrieval_info.num_docs) {
       this.#past = `Found ${plural(event.retrieval_info.num_docs, "piece")} of code`;
       announce(this.#past);
@@ -61,6 +73,16 @@ export class Stages {
     this.#past = "Stopped";
     this.#stage?.classList.add("stopped");
     this.#settle("stop");
+  }
+
+  /** A draft has ended, well or not: the search goes on. */
+  #drafted({ outcome, milliseconds }) {
+    const well = outcome === "done";
+    if (outcome === "timed out") this.#past = "The draft took too long";
+    else if (!well) this.#past = "No draft";
+    if (!well) this.#stage?.classList.add("stopped");
+    this.#settle(well ? "check" : "alert", milliseconds);
+    this.#run("Searching the code", "Found nothing");
   }
 
   #run(words, past) {

@@ -17,10 +17,13 @@ const LABELS = {
 
 export class Status {
   #repo;
+  #told;
   #timer = 0;
 
-  constructor(repo) {
+  /** `told(status)` is called with what the server says. */
+  constructor(repo, told) {
     this.#repo = repo;
+    this.#told = told;
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#ask(); });
     this.#ask();
   }
@@ -30,6 +33,7 @@ export class Status {
     let status;
     try {
       status = await request(`/api/status?${new URLSearchParams({ repo: this.#repo })}`);
+      this.#told(status);
     } catch (error) {
       status = { state: error.code === "away" ? "unreachable" : "failed", error: `${error.message} ${error.hint}` };
     }

@@ -5,6 +5,7 @@ import { announce, copyButton, element, icon, moment, plural, setHtml } from "./
 import { actionButton, factsOf, failureCard, noticeOf } from "./foot.js";
 import { Stages } from "./stages.js";
 import { showTail } from "./tail.js";
+import { Thumbs } from "./thumbs.js";
 
 // Codes of errors that another model, or none, would not have met.
 const MODELS_FAULT = ["model", "context_length", "settings"];
@@ -23,8 +24,9 @@ export class Turn {
   #last = true;
 
   /**
-   * `asked` is `{ text, codebase, rerank, withoutModel, model }`; `hooks` are what its buttons
-   * do: `again(turn, changes)`, `context(turn, opener)`, `edit(turn)`, `chooseModel()`.
+   * `asked` is `{ text, codebase, rerank, hyde, withoutModel, model }`; `hooks` are what its
+   * buttons do: `again(turn, changes)`, `context(turn, opener)`, `edit(turn)`, `chooseModel()`,
+   * `rate(turn, value, reason)`.
    */
   constructor(asked, hooks) {
     this.asked = asked;
@@ -42,7 +44,9 @@ export class Turn {
 
   /** A turn of an earlier day, as the server kept it. */
   static restored(kept, hooks) {
-    const turn = new Turn({ text: kept.question, codebase: kept.tagged, rerank: Boolean(kept.reranker), model: "" }, hooks);
+    // Where nothing could be drafted, nothing is known of what was wanted.
+    const hyde = kept.tagged && kept.model ? kept.hyde : "";
+    const turn = new Turn({ text: kept.question, codebase: kept.tagged, rerank: Boolean(kept.reranker), hyde, model: "" }, hooks);
     turn.#stages.complete();
     turn.#stages.node.replaceWith(element("p", { class: "earlier" }, `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`));
     turn.#text = kept.answer;
@@ -81,7 +85,9 @@ export class Turn {
 
   /** Takes one event of the stream. */
   take(event) {
-    if (event.text !== undefined) {
+    if (event.stage) {
+      this.#stages.take(event); // may carry a text of its own: a draft is no answer
+    } else if (event.text !== undefined) {
       if (!this.#text) this.#stages.write();
       this.#text += event.text;
       this.#showTail();
@@ -89,8 +95,6 @@ export class Turn {
       this.#addHtml(event.block.html);
       this.#settled += event.block.length;
       this.#showTail();
-    } else if (event.stage) {
-      this.#stages.take(event);
     } else if (event.error) {
       this.#outcome = { failure: event.error, turn: event.turn };
     } else if (event.stopped) {
@@ -138,7 +142,11 @@ export class Turn {
     }
     const facts = factsOf(outcome, this.#text);
     if (facts) this.#foot.append(facts);
-    if (this.#text || this.id || outcome.stopped) this.#foot.append(this.#actions(outcome));
+    if (this.#text || this.id || outcome.stopped) {
+      const actions = this.#actions(outcome);
+      this.#foot.append(actions);
+      if (this.#text.trim() && !outcome.failure) this.#foot.append(this.#thumbs(actions));
+    }
     return marked;
   }
 
@@ -167,6 +175,13 @@ export class Turn {
       actions.append(search);
     }
     return actions;
+  }
+
+  /** Puts the thumbs among the actions; gives what stands below them. */
+  #thumbs(actions) {
+    const thumbs = new Thumbs(this.outcome.feedback, (value, reason) => this.#hooks.rate(this, value, reason));
+    actions.append(thumbs.buttons);
+    return thumbs.below;
   }
 
   #addHtml(html) {

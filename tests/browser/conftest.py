@@ -114,7 +114,8 @@ def bookshop(folder: Path) -> Iterator[Server]:
     from codeqa.engine import open_engine
 
     repository = write_repository(folder / "bookshop")
-    settings = load_settings(data=folder / "data", threads=24, workers=1)
+    # Drafts are requests of their own: a test that wants them chooses them.
+    settings = load_settings(data=folder / "data", threads=24, workers=1, hyde="off")
     engine = open_engine(settings, repository)
     engine.index.run()
     for address in serve(create_app(settings, repository), settings):

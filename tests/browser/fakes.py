@@ -13,7 +13,8 @@ from typing import Any
 
 from browser.fake_models import FakeModels
 
-from codeqa.errors import CodeQAError, ModelError, NotFoundError
+from codeqa.answering.trace import Trace
+from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
@@ -87,6 +88,7 @@ Where it is used:
 |:-----|------:|
 | salt | [src/store/sessions.py:22] |
 """
+DRAFT = "def open_session(self, app, request):\n    <b>return</b> Session.load(request.cookies)\n"
 BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
 
 
@@ -94,7 +96,8 @@ class FakeChat:
     """Answers by what the question contains: `slow`, `silent`, `fail`, `crash`, `say:…`, …
 
     `modelfail` fails after a few words as long as a model is used, `hurt` names a notice,
-    `nothing` is what a search does not find.
+    `nothing` is what a search does not find. With a model two drafts are searched by, the
+    second is `skipped`, `late` or `lost` if the question says so, `pause` waits before it.
     """
 
     def __init__(self, models: FakeModels) -> None:
@@ -103,6 +106,8 @@ class FakeChat:
         self._models = models
         self._kept: dict[tuple[str, str], list[SimpleNamespace]] = {}
         self._titles: dict[tuple[str, str], str] = {}
+        self.rated: dict[str, tuple[int, str]] = {}
+        self.refuse_thumbs = False
         self._numbers = itertools.count(1)
 
     def ask(
@@ -115,11 +120,12 @@ class FakeChat:
         mode: str = "",
         replaces: str = "",
         use_model: bool = True,
+        hyde: str = "",
         cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Event]:
         self.asked.append(
             {"question": question, "rerank": rerank, "conversation": conversation, "user": user,
-             "mode": mode, "replaces": replaces, "use_model": use_model}
+             "mode": mode, "replaces": replaces, "use_model": use_model, "hyde": hyde}
         )  # fmt: skip
         tagged = "@codebase" in question
         text = question.replace("@codebase", "").lstrip()
@@ -128,6 +134,8 @@ class FakeChat:
         intent = "continuation" if any(turn.tagged for turn in earlier) else "general"
         intent = intent if conversation and not tagged else "knowledge_base"
         turn = self._turn(text, tagged, rerank, mode, choice)
+        turn.hyde = (hyde or "two") if choice and intent == "knowledge_base" else "off"
+        turn.stages = stages_of(turn, question)
         done: dict[str, Any] = {}
         try:
             for event in self._answer(text, turn, intent, choice, cancelled or _never):
@@ -155,7 +163,7 @@ class FakeChat:
             tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text}
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
-            created=time.time(),
+            created=time.time(), hyde="off", stages=[],
         )  # fmt: skip
 
     def _answer(
@@ -174,6 +182,8 @@ class FakeChat:
         if "fail" in question and "modelfail" not in question:
             yield Event("error", CodeQAError("It did not work.", "Try it again.").as_data())
             return
+        for stage in turn.stages:
+            yield from self._drafted(stage, choice, "pause" in question)
         info = {"num_docs": 4 if found else 0, "similar_queries": 2 if found else 0}
         if found:
             yield Event("retrieved", info)
@@ -198,7 +208,8 @@ class FakeChat:
                 _citation("src/store/long.py", 1200, 1210, verified=False),
                 _citation("src/store/sessions.py", 8, 20, verified=False, exists=False),
             ]
-        told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage")
+        told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage",
+                "hyde", "stages")  # fmt: skip
         yield Event(
             "done",
             {
@@ -211,6 +222,17 @@ class FakeChat:
                 **{name: getattr(turn, name) for name in told},
             },
         )
+
+    def _drafted(self, stage: dict[str, Any], choice: Any, pause: bool) -> Iterator[Event]:
+        name, outcome = stage["name"], stage["outcome"]
+        if not name.startswith("hyde"):
+            return
+        if not outcome.startswith("skipped"):
+            about = {"name": name, "model": str(choice), "host": self._models.host(choice)}
+            yield Event("drafting", about)
+            time.sleep(0.3 if pause else 0)
+        told = {"name": name, "outcome": outcome, "took": stage["milliseconds"], "text": DRAFT}
+        yield Event("drafted", told)
 
     def _tokens(self, question: str, choice: Any, cancelled: Callable[[], bool]) -> Iterator[Event]:
         answer = question.split("say:", 1)[1] if "say:" in question else ANSWER
@@ -259,6 +281,15 @@ class FakeChat:
         del self._kept[user, conversation]
         del self._titles[user, conversation]
 
+    def rate(self, turn_id: str, value: int, reason: str = "", user: str = "local") -> str:
+        if self.refuse_thumbs:
+            raise StorageError("The local state cannot be used.", "Is the disk full?")
+        self.rated[turn_id] = (value, reason)
+        return reason
+
+    def thumbs(self, conversation: str, user: str = "local") -> dict[str, tuple[int, str]]:
+        return {turn: rated for turn, rated in self.rated.items() if rated[0]}
+
     def has_context(self, conversation: str, user: str = "local") -> bool:
         return any(
             turn.tagged and turn.citations for turn in self._kept.get((user, conversation), [])
@@ -269,14 +300,31 @@ class FakeChat:
 
     def context(self, turn_id: str, user: str = "local") -> ContextBlock:
         self._known(turn_id)
-        chunk = Chunk("c1", "src/store/sessions.py", 25, 33, "python", "x" * 310, why="name match")
+        chunk = Chunk("c1", "src/store/sessions.py", 25, 33, "python", "x" * 310, "u1", "named")
         left = Chunk("c2", "src/store/long.py", 1, 2000, "python", "y" * 40_000)
         return ContextBlock(BLOCK, (chunk,), (left,))
 
+    def trace(self, turn_id: str, user: str = "local") -> Trace:
+        self._known(turn_id)
+        turn = self._found(turn_id)
+        if not turn.tagged:
+            return Trace()
+        asked = {"model": turn.model, "host": turn.host, "text": DRAFT}
+        nobody = {"model": "", "host": "", "text": ""}
+        stages = [
+            {**stage, **(asked if stage["name"].startswith("hyde") else nobody)}
+            for stage in turn.stages
+        ]
+        drafts = any(stage["name"].startswith("hyde") for stage in stages)
+        return Trace(turn.hyde, tuple(stages), tuple(hits_of(drafts)))
+
+    def _found(self, turn_id: str) -> SimpleNamespace:
+        turns = [turn for kept in self._kept.values() for turn in kept if turn.id == turn_id]
+        return turns[0] if turns else self._turn("", True, False, "", self._models.current())
+
     def sent(self, turn_id: str, user: str = "local") -> Any:
         self._known(turn_id)
-        turns = [turn for kept in self._kept.values() for turn in kept if turn.id == turn_id]
-        turn = turns[0] if turns else self._turn("", True, False, "", self._models.current())
+        turn = self._found(turn_id)
         if not turn.model:
             return SimpleNamespace(model="", host="", messages=[], tokens={})
         instruction = f"[MODE: {turn.mode}]\n[INSTRUCTION]\n{turn.question}"
@@ -293,6 +341,48 @@ class FakeChat:
     def _known(self, turn_id: str) -> None:
         if not re.fullmatch(r"turn-\d+", turn_id):
             raise NotFoundError("There is no such answer.", "Ask again.")
+
+
+def stages_of(turn: SimpleNamespace, question: str) -> list[dict[str, Any]]:
+    """The stages of the search for a turn, without what was drafted."""
+    second = "done"
+    if "skipped" in question:
+        second = "skipped: the first draft found what the question finds"
+    elif "late" in question:
+        second = "timed out"
+    elif "lost" in question:
+        second = "failed: The model's server cannot be reached."
+    drafts = [("hyde-1", 2140.0, "done"), ("hyde-2", 1830.0, second)]
+    stages = drafts[: {"one": 1, "two": 2}.get(turn.hyde, 0)]
+    stages += [("search", 31.0, "done")] if turn.tagged else []
+    stages += [("rerank", 84.0, "done")] if turn.tagged and turn.reranker else []
+    return [{"name": n, "milliseconds": ms, "outcome": outcome} for n, ms, outcome in stages]
+
+
+def hits_of(drafts: bool) -> Iterator[dict[str, Any]]:
+    """What a search found, best first; with `drafts` also by them."""
+    channels = {"text": 3, "symbol": 1, "vector": 2}
+    more = {"hyde-1 text": 5, "hyde-2 vector": 1} if drafts else {}
+    rows = [
+        ("u1", "src/store/sessions.py", 25, 33, "method", "SecureCookie.open_session",
+         1.7341, ["named", "holds 3 of 4 words"], {**channels, **more}),
+        ("u2", "src/<img src=x onerror=window.hacked=1>.js", 1, 1, "chunk",
+         "<img src=x onerror=window.hacked=1>", 0.5, ["<script>window.hacked=1</script>"],
+         {"<b>odd</b>": 7, "vector": 1}),
+        ("u3", "src/store/long.py", 1200, 1210, "module", "", 0.25, [], {"text": 9}),
+    ]  # fmt: skip
+    names = (
+        "unit_id",
+        "path",
+        "start_line",
+        "end_line",
+        "kind",
+        "name",
+        "score",
+        "why",
+        "channels",
+    )
+    return (dict(zip(names, row, strict=True)) for row in rows)
 
 
 def _citation(
@@ -356,6 +446,7 @@ class FakeSearch:
 class FakeEngine:
     def __init__(self) -> None:
         root = Path("/home/you/src/store")
+        self.settings = SimpleNamespace(hyde="two")
         self.location = SimpleNamespace(id="store-0123abcd", name="store", root=root)
         self.index, self.search = FakeIndex(), FakeSearch()
         self.models = FakeModels()

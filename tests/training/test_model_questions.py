@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,21 +14,6 @@ from codeqa.embeddings.table.wordpiece import UNKNOWN
 from codeqa.settings import Settings
 from training.evaluate import main
 from training.questions import open_embedding
-
-SCORE = """
-import json, sys
-lists = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
-wanted = {"q1": "gate.py", "q2": "jar.py"}
-hits = [
-    float([r["path"] for r in one["results"][:1]] == [wanted[one["id"]]]) for one in lists
-]
-value = [sum(hits) / len(hits), 0, 1, len(hits)]
-names = ["ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500"]
-report = {name: value for name in names}
-if "--versus" in sys.argv:
-    report["versus"] = {name: [0.0, -0.1, 0.1] for name in names}
-json.dump(report, open(sys.argv[sys.argv.index("--json") + 1], "w"))
-"""
 
 FILES = {
     "gate.py": "def admit(visitor):\n    return visitor.badge in ALLOWED\n",
@@ -39,18 +25,19 @@ SYNONYMS = {"entrance": "admit", "cookie": "biscuit"}
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    """Two questions, a repository, a scoring script, and a table that knows two synonyms."""
+    """Two questions, a repository, and a table that knows two synonyms."""
     for name, content in FILES.items():
         path = tmp_path / "trees" / "house" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, "utf-8")
     questions = [
-        {"id": "q1", "repo": "house", "question": "entrance"},
-        {"id": "q2", "repo": "house", "question": "cookie"},
-    ]
+        {"id": "q1", "repo": "house", "question": "entrance",
+         "relevant": [{"path": "gate.py", "grade": 2, "start": 1, "end": 2}]},
+        {"id": "q2", "repo": "house", "question": "cookie",
+         "relevant": [{"path": "jar.py", "grade": 2, "start": 1, "end": 2}]},
+    ]  # fmt: skip
     lines = "".join(json.dumps(question) + "\n" for question in questions)
     (tmp_path / "questions.jsonl").write_text(lines, "utf-8")
-    (tmp_path / "score.py").write_text(SCORE, "utf-8")
     words = ["entrance", "admit", "visitor", "cookie", "biscuit", "keep", "shelf", "gate", "jar"]
     table = np.random.default_rng(0).integers(-127, 128, (len(words) + 1, 64)).astype(np.int8)
     for word, meaning in SYNONYMS.items():
@@ -74,14 +61,14 @@ def world(tmp_path: Path) -> Path:
 def ask(world: Path, embedding: str, *more: str) -> int:
     return main(
         ["questions", "--out", str(world), "--questions", str(world / "questions.jsonl"),
-         "--trees", str(world / "trees"), "--score", str(world / "score.py"),
+         "--trees", str(world / "trees"),
          "--embedding", embedding, *more]
     )  # fmt: skip
 
 
-def figures(world: Path, name: str) -> dict[str, dict[str, float]]:
+def figures(world: Path, name: str) -> dict[str, dict[str, Any]]:
     path = world / "evaluation" / f"{name}.questions.json"
-    found: dict[str, dict[str, float]] = json.loads(path.read_text("utf-8"))
+    found: dict[str, dict[str, Any]] = json.loads(path.read_text("utf-8"))
     return found
 
 
@@ -104,18 +91,21 @@ def test_tests_count_half_in_the_vectors_alone(world: Path) -> None:
 
 
 def test_earlier_answers_are_compared_with(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ask(world, str(world / "export"), "--name", "one") == 0
+    assert ask(world, "none", "--name", "one") == 0
     assert ask(world, str(world / "export"), "--name", "two", "--versus", "one") == 0
-    assert "+0.000 [-0.100, +0.100]" in capsys.readouterr().err
-    assert figures(world, "two")["files"]["versus"]["hit@1"] == [0.0, -0.1, 0.1]
+    before, after = figures(world, "one")["files"], figures(world, "two")["files"]
+    difference, low, high = after["versus"]["hit@1"]
+    assert difference == pytest.approx(after["hit@1"] - before["hit@1"]) and difference > 0
+    assert low <= difference <= high
+    assert f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]" in capsys.readouterr().err
 
 
-def test_a_scoring_script_that_fails_is_quoted(
+def test_questions_without_targets_are_named_with_their_line(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (world / "score.py").write_text("raise SystemExit('no questions here')", "utf-8")
+    (world / "questions.jsonl").write_text('{"id": "q", "repo": "house", "question": "x y"}\n')
     assert ask(world, "none") == 1
-    assert "no questions here" in capsys.readouterr().err
+    assert "line 1: 'relevant' is missing" in capsys.readouterr().err
 
 
 def test_an_embedding_that_nobody_knows_is_one_sentence(
@@ -129,7 +119,7 @@ def test_what_the_questions_need_is_said_when_it_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["questions", "--out", str(tmp_path)]) == 2
-    assert "--questions, --trees and --score" in capsys.readouterr().err
+    assert "--questions and --trees" in capsys.readouterr().err
 
 
 def test_no_embedding_is_an_embedding_too(settings: Settings) -> None:

@@ -42,9 +42,11 @@ class TableEncoder:
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
         self.dimension = weights.dimension
-        self._query_factors = weights.scales * weights.query_weights
-        self._factors = weights.scales * weights.document_weights
-        self._field_factors = np.logaddexp(0, weights.field_weights).astype(np.float32)
+        self.query_factors = weights.scales * weights.query_weights
+        self.document_factors = weights.scales * weights.document_weights
+        """(V,) What a row of the int8 table counts in a question, and in a unit."""
+        self.field_shares = np.logaddexp(0, weights.field_weights).astype(np.float32)
+        """(fields,) What a field counts in a unit."""
 
     @property
     def unknown(self) -> NDArray[np.float32]:
@@ -66,10 +68,24 @@ class TableEncoder:
             parts.append(self._encode(part))
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
 
+    def field_vectors(self, units: Iterable[UnitText]) -> NDArray[np.float32]:
+        """Vectors (n, fields, dimension), each of length 1, or 0 for a field that says nothing:
+        what a unit's vector is the weighted sum of. For measuring; an index does not keep them."""
+        waiting = iter(units)
+        parts = []
+        while part := list(islice(waiting, BATCH_UNITS)):
+            sums = self._sums(
+                [document_fields(unit, self.weights.pieces) for unit in part],
+                self.document_factors,
+            )
+            lengths = np.sqrt(np.einsum("ufd,ufd->uf", sums, sums))[..., None]
+            parts.append(np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > NOTHING))
+        return np.concatenate(parts) if parts else np.empty((0, 0, self.dimension), np.float32)
+
     def encode_query(self, text: str) -> NDArray[np.float32]:
         """Vector (dimension,) of length 1 of a question."""
         bag = query_ids(text, self.weights.pieces)
-        vectors = self._sums([(bag,)], self._query_factors)[:, 0]
+        vectors = self._sums([(bag,)], self.query_factors)[:, 0]
         self._normalise(vectors)
         found: NDArray[np.float32] = vectors[0]
         return found
@@ -89,10 +105,10 @@ class TableEncoder:
 
     def _encode(self, units: Iterable[UnitText]) -> NDArray[np.float32]:
         pieces = self.weights.pieces
-        sums = self._sums([document_fields(unit, pieces) for unit in units], self._factors)
+        sums = self._sums([document_fields(unit, pieces) for unit in units], self.document_factors)
         lengths = np.sqrt(np.einsum("ufd,ufd->uf", sums, sums))
         shares = np.zeros_like(lengths)
-        np.divide(self._field_factors, lengths, out=shares, where=lengths > NOTHING)
+        np.divide(self.field_shares, lengths, out=shares, where=lengths > NOTHING)
         vectors: NDArray[np.float32] = (shares[:, None] @ sums)[:, 0]
         self._normalise(vectors)
         return vectors

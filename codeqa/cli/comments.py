@@ -1,0 +1,91 @@
+"""Describing methods with a language model: the estimate, the consent, the run.
+
+`codeqa index --comments` and `llm_comments.py` both do it by this.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from codeqa.console import ProgressDisplay
+from codeqa.engine import Model, add_comments, parse_choice, plan_comments
+from codeqa.errors import UsageError
+
+if TYPE_CHECKING:
+    from codeqa.engine import CommentPlan, Engine
+
+
+def model_for_comments(engine: Engine, name: str = "", *, yes: bool = False) -> Model:
+    """The model called `name`, else the one that is chosen.
+
+    Raises UsageError for none, and when without `yes` nobody is there to agree; so before
+    anything is done.
+    """
+    if name:
+        engine.models.prefer(parse_choice(name))
+    model = engine.models.connect()
+    if model is None:
+        raise UsageError(
+            "No language model is chosen.",
+            "Add --model provider/name, as in ollama/qwen3, or set CODEQA_MODEL.",
+        )
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("Nobody is there to be asked.", "Add --yes to send without asking.")
+    return model
+
+
+def describe_methods(
+    engine: Engine, model: Model, *, limit: int | None = None, yes: bool = False
+) -> int:
+    """Say what it takes, ask, and describe; returns how many rows have a new description.
+
+    Raises ModelError; what was described until then is kept and written. The chosen embedding's
+    vectors of these rows are dropped: see `embed_again`.
+    """
+    plan = plan_comments(engine.settings, engine.location, model.name, limit)
+    click.echo(estimate(plan, model))
+    if plan.requests and not yes and not _agreed(f"Send them to {model.host}?"):
+        click.echo("Nothing was sent.")
+        return 0
+    with ProgressDisplay() as show:
+        written = add_comments(
+            engine.settings,
+            engine.location,
+            plan.units,
+            model.complete,
+            model.name,
+            show,
+            model.close,
+        )
+    click.echo(f"{written:,} description{'' if written == 1 else 's'} written.")
+    return written
+
+
+def estimate(plan: CommentPlan, model: Model) -> str:
+    """What will be sent where and what comes back, in one line."""
+    known = f"{plan.known:,} described before. " if plan.known else ""
+    if not plan.requests:
+        return f"{known}No other method needs a description."
+    methods = f"{plan.requests:,} method{'' if plan.requests == 1 else 's'}"
+    return (
+        f"{known}{methods}, ≈ {plan.tokens_sent:,} tokens to {model.name} at {model.host}, "
+        f"≈ {plan.tokens_back:,} back (never more than {plan.most_tokens_back:,})."
+    )
+
+
+def _agreed(question: str) -> bool:
+    try:
+        return click.confirm(question)
+    except click.Abort:  # Ctrl-C or the end of the input: no
+        click.echo()
+        return False
+
+
+def embed_again(engine: Engine) -> None:
+    """Fill in the vectors of the chosen embedding, for described methods have lost theirs."""
+    if engine.settings.embedding:
+        with ProgressDisplay() as show:
+            engine.index.run(progress=show)

@@ -1,0 +1,295 @@
+"""Questions about any repository, made from what it says of itself.
+
+Four kinds, each with the lines that answer it: the first sentence of a doc comment (emptied in
+the copy that is searched) asks for its definition; a name asks for itself; "what calls …" asks
+for the callers that are certain; a commit's subject asks for the functions that it changed.
+The same seed and files give the same questions. They are easier than what people ask, and
+share words with their answers: they compare settings, and say little of absolute quality.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from codeqa.evaluation.history import changes
+from codeqa.evaluation.questions import MAIN, SECONDARY, Question, Target
+from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subject_question
+from codeqa.languages import detect
+from codeqa.parsing import parse_file
+from codeqa.store import Tables
+from codeqa.structure import usages
+from codeqa.tokens import name_key
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit
+
+T = TypeVar("T")
+
+SHARES = {"comment": 0.4, "symbol": 0.2, "callers": 0.2, "commit": 0.2}
+"""Part of the questions of each kind; the rest of a kind that has fewer is not made up for."""
+PER_FILE = 2
+"""Questions of a kind about one file: a well documented one must not be all that is asked."""
+MIN_CODE_LINES = 3
+"""Lines of a definition beside its comment: less has nothing to be found by."""
+MIN_NAME = 4
+"""Letters of a name that is asked for; shorter ones mean many things."""
+CERTAIN = 0.8
+"""Confidence from which a place counts as a call of the definition (`structure`)."""
+MAX_CALLERS = 6
+COMMITS_READ = 600
+FILES_PER_QUESTION = 25
+"""Files looked at for each question wanted, so that a large repository takes no longer."""
+
+LOOKED_AT = 8
+"""Definitions of a file that are looked at for PER_FILE questions."""
+
+Step = Callable[[int, int], None]
+"""Called with questions found and wanted."""
+
+
+class Units(Protocol):
+    """What is asked of `store.Tables`."""
+
+    def in_file(self, path: str) -> list[Unit]: ...
+    def named(self, keys: Sequence[str], limit: int = 200) -> list[Unit]: ...
+
+
+def wanted(count: int) -> dict[str, int]:
+    """Kind → how many of `count` questions are to be of it."""
+    return {kind: round(count * share) for kind, share in SHARES.items()}
+
+
+# --- doc comments: before the copy is indexed -------------------------------------------------
+
+
+def comment_questions(
+    folder: Path, sources: Sequence[str], count: int, seed: int, step: Step
+) -> list[Question]:
+    """Questions from doc comments of `sources` below `folder`, which are emptied there."""
+    found: list[Question] = []
+    for path in _drawn(sources, "comment", seed)[: count * FILES_PER_QUESTION]:
+        if len(found) >= count:
+            break
+        language = detect(path)
+        if language is None or not language.grammar:
+            continue
+        found += _of_file(folder, path, seed, min(PER_FILE, count - len(found)))
+        step(len(found), count)
+    return _numbered(found, "comment")
+
+
+def _of_file(folder: Path, path: str, seed: int, count: int) -> list[Question]:
+    data = (folder / path).read_bytes()
+    parsed = parse_file(path, data)
+    units = [unit for unit in parsed.units if unit.doc_comment and _is_definition(unit)]
+    made: list[tuple[str, str]] = []
+    for unit in _drawn(units, path, seed):
+        if len(made) == count:
+            break
+        question = question_of(unit.doc_comment, unit.name)
+        emptied = _emptied(data, unit) if question else None
+        if emptied is None:
+            continue
+        after = parse_file(path, emptied)
+        if _still_there(unit, parsed, after) and not leaks(question, emptied.decode("utf-8")):
+            data, parsed = emptied, after
+            made.append((question, unit.id))
+    if made:
+        (folder / path).write_bytes(data)
+    by_id = {unit.id: unit for unit in parsed.units}
+    return [_question(question, [by_id[key]]) for question, key in made]
+
+
+def _emptied(data: bytes, unit: Unit) -> bytes | None:
+    """The file with the unit's doc comment emptied, line for line; None where it cannot be."""
+    lines = data.split(b"\n")
+    try:
+        source = b"\n".join(lines[unit.start_line - 1 : unit.end_line]).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    place = comment_lines(source, unit.doc_comment)
+    if place is None:
+        return None
+    first, last = (unit.start_line - 1 + line for line in place)
+    rest = [
+        line
+        for number, line in enumerate(lines[unit.start_line - 1 : unit.end_line])
+        if not place[0] <= number <= place[1] and line.strip()
+    ]
+    if len(rest) < MIN_CODE_LINES:
+        return None
+    for at in range(first, last + 1):
+        lines[at] = b"\r" if lines[at].endswith(b"\r") else b""
+    return b"\n".join(lines)
+
+
+def _still_there(unit: Unit, before: ParsedFile, after: ParsedFile) -> bool:
+    """Whether the file without the comment holds the same definitions, this one bare."""
+    same = next((one for one in after.units if one.id == unit.id), None)
+    return (
+        same is not None
+        and same.end_line == unit.end_line
+        and not same.doc_comment
+        and after.has_errors <= before.has_errors
+        and _signed(before) == _signed(after)
+    )
+
+
+def _signed(parsed: ParsedFile) -> set[str]:
+    return {unit.id for unit in parsed.units if unit.signature}
+
+
+# --- names, callers, commits: from the index of the copy --------------------------------------
+
+
+def symbol_questions(
+    tables: Units, sources: Sequence[str], count: int, seed: int, step: Step
+) -> list[Question]:
+    """Names that only one definition of the repository has, each asking for it."""
+
+    def made(unit: Unit) -> Question | None:
+        return _question(_asked_name(unit), [unit]) if _is_only_one(tables, unit) else None
+
+    return _numbered(_of_definitions(tables, sources, "symbol", count, seed, step, made), "symbol")
+
+
+def caller_questions(
+    tables: Tables, sources: Sequence[str], count: int, seed: int, step: Step
+) -> list[Question]:
+    """ "what calls x?" with the functions that certainly do as main targets."""
+
+    def made(unit: Unit) -> Question | None:
+        if unit.kind not in METHOD_KINDS or not _is_only_one(tables, unit):
+            return None
+        calls = [
+            use.reference.unit_id
+            for use in usages(tables, unit).references
+            if use.reference.kind == "call" and use.confidence >= CERTAIN
+        ]
+        callers = [
+            one
+            for one in tables.by_ids([key for key in dict.fromkeys(calls) if key])
+            if one.role == "source" and one.kind in METHOD_KINDS and not _around(one, unit)
+        ]
+        if not 1 <= len(callers) <= MAX_CALLERS:
+            return None
+        return _question(f"what calls {_asked_name(unit)}?", callers, [unit])
+
+    found = _of_definitions(tables, sources, "callers", count, seed, step, made)
+    return _numbered(found, "callers")
+
+
+def commit_questions(root: Path, tables: Units, count: int, step: Step) -> list[Question]:
+    """Subjects of the latest small commits below `root`, asking for what they changed.
+
+    Only functions that are still there count, and only commits of which all are.
+    """
+    found: dict[str, Question] = {}
+    for change in changes(root, COMMITS_READ) if count else ():
+        question = subject_question(change.subject)
+        if not question or question in found:
+            continue
+        units = [_function(tables, path, name) for path, name in change.functions]
+        there = [unit for unit in units if unit is not None and _is_definition(unit)]
+        if len(there) == len(units):
+            found[question] = _question(question, there)
+            step(len(found), count)
+        if len(found) >= count:
+            break
+    return _numbered(found.values(), "commit")
+
+
+def _function(tables: Units, path: str, name: str) -> Unit | None:
+    named = [unit for unit in tables.in_file(path) if unit.qualified_name == name]
+    return named[0] if len(named) == 1 else None
+
+
+def _of_definitions(
+    tables: Units,
+    sources: Sequence[str],
+    kind: str,
+    count: int,
+    seed: int,
+    step: Step,
+    made: Callable[[Unit], Question | None],
+) -> list[Question]:
+    """Questions that `made` gives for definitions, in an order of their own for kind and seed."""
+    found: list[Question] = []
+    for path in _drawn(sources, kind, seed)[: count * FILES_PER_QUESTION]:
+        units = [unit for unit in tables.in_file(path) if _is_definition(unit)]
+        named = [unit for unit in units if len(unit.name) >= MIN_NAME]
+        some = (made(unit) for unit in _drawn(named, path, seed)[:LOOKED_AT])
+        room = min(PER_FILE, count - len(found))
+        found += islice((question for question in some if question is not None), room)
+        step(len(found), count)
+        if len(found) >= count:
+            break
+    return found
+
+
+def _around(one: Unit, unit: Unit) -> bool:
+    """Whether `one` is `unit` or holds it."""
+    return (
+        one.path == unit.path
+        and one.start_line <= unit.start_line
+        and one.end_line >= unit.end_line
+    )
+
+
+def _is_definition(unit: Unit) -> bool:
+    """Whether a unit is a named piece of source code, and no test that stands among it."""
+    words = f"{unit.class_name} {unit.name}".lower()
+    return (
+        unit.kind in METHOD_KINDS | CLASS_KINDS - {"module"}
+        and unit.role == "source"
+        and "test" not in words
+        and not unit.name.startswith("__")
+    )
+
+
+def _is_only_one(tables: Units, unit: Unit) -> bool:
+    return [one.id for one in tables.named([name_key(unit.name)]) if one.kind != "module"] == [
+        unit.id
+    ]
+
+
+def _asked_name(unit: Unit) -> str:
+    """A name as people write it: with the class of a method."""
+    owner = unit.class_name.replace("::", ".").rpartition(".")[2]
+    return f"{owner}.{unit.name}" if owner else unit.name
+
+
+def _question(text: str, main: Iterable[Unit], secondary: Iterable[Unit] = ()) -> Question:
+    targets = [(unit, MAIN) for unit in main] + [(unit, SECONDARY) for unit in secondary]
+    return Question(
+        "?",
+        "",
+        text,
+        tuple(
+            Target(unit.path, grade, unit.start_line, unit.end_line, unit.qualified_name)
+            for unit, grade in targets
+        ),
+        language=targets[0][0].language,
+    )
+
+
+def _numbered(questions: Iterable[Question], kind: str) -> list[Question]:
+    return [
+        Question(
+            f"{kind}-{number:03d}",
+            one.repo,
+            one.question,
+            one.relevant,
+            category=kind,
+            language=one.language,
+            source="generated",
+        )
+        for number, one in enumerate(questions, start=1)
+    ]
+
+
+def _drawn(values: Sequence[T], salt: str, seed: int) -> list[T]:
+    """`values` in an order that only they, `salt` and `seed` decide."""
+    return random.Random(f"{seed} {salt}").sample(values, len(values))

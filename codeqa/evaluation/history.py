@@ -1,0 +1,120 @@
+"""What small commits changed, and in which functions: git's log, read without running anything.
+
+A commit's subject says what somebody wanted; the functions that it changed are where it was
+done. Wide commits are passed over: their subjects describe none of their functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codeqa.languages import detect
+from codeqa.parsing import parse_file
+from codeqa.parsing.git import find_git, read_git
+from codeqa.parsing.roles import role_of
+from codeqa.types import METHOD_KINDS
+
+MAX_FILES = 3
+MAX_FUNCTIONS = 3
+MAX_BYTES = 300_000
+LOG_SECONDS = 20.0
+COMMIT_SECONDS = 5.0
+
+_CONFIG = ("-c", "core.quotePath=false")
+_SAFE_DIFF = (
+    "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--relative",
+    "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
+)  # fmt: skip
+"""Attributes and configuration can name commands for differences; none is run."""
+_OBJECT = re.compile(r"[0-9a-f]{40,64}")
+_HUNK = re.compile(rb"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A small commit: its subject and the functions that it changed, as (path, qualified name)."""
+
+    commit: str
+    subject: str
+    functions: tuple[tuple[str, str], ...]
+
+
+def changes(root: Path, limit: int) -> Iterator[Change]:
+    """Small commits among the last `limit` ones that touch `root`, the latest first.
+
+    Nothing where there is no git, no history, or git refuses; raises nothing.
+    """
+    top = root.resolve()
+    git = find_git(top)
+    if git is None:
+        return
+    log = read_git(
+        git,
+        top,
+        (*_CONFIG, "log", f"-{limit}", "--no-merges", "--raw", "--no-abbrev", *_SAFE_DIFF,
+         "--format=%x01%H%x02%s", "--", "."),
+        LOG_SECONDS,
+    )  # fmt: skip
+    for entry in (log or b"").split(b"\x01")[1:]:
+        head, _, raw = entry.decode("utf-8", "replace").partition("\n")
+        commit, _, subject = head.partition("\x02")
+        files = [line for line in raw.split("\n") if line.startswith(":")]
+        blobs = dict(pair for line in files if (pair := _modified_source(line)))
+        few = 1 <= len(blobs) <= MAX_FILES and len(files) <= 2 * MAX_FILES
+        if not few or not _OBJECT.fullmatch(commit):
+            continue
+        spans = _spans(git, top, commit, list(blobs))
+        functions = [
+            (path, name)
+            for path, blob in blobs.items()
+            for name in _touched(git, top, path, blob, spans.get(path, []))
+        ]
+        if 1 <= len(functions) <= MAX_FUNCTIONS:
+            yield Change(commit, subject, tuple(functions))
+
+
+def _modified_source(line: str) -> tuple[str, str] | None:
+    """(path, blob) of a modified source file in a `--raw` line."""
+    meta, _, path = line.partition("\t")
+    fields = meta.split(" ")
+    language = detect(path)
+    if language is None or not language.grammar or role_of(path) != "source":
+        return None
+    return (path, fields[3]) if fields[4] == "M" and _OBJECT.fullmatch(fields[3]) else None
+
+
+def _spans(git: str, top: Path, commit: str, paths: list[str]) -> dict[str, list[Span]]:
+    """Path → the spans of lines, after the commit, that it changed."""
+    patch = read_git(
+        git,
+        top,
+        (*_CONFIG, "show", "--format=", "-U0", *_SAFE_DIFF, commit, "--", *paths),
+        COMMIT_SECONDS,
+    )
+    spans: dict[str, list[Span]] = {}
+    path = ""
+    for line in (patch or b"").split(b"\n"):
+        if line.startswith(b"+++ b/"):
+            path = line[6:].decode("utf-8", "replace")
+        elif match := _HUNK.match(line):
+            first, count = int(match[1]), int(match[2] or 1)
+            spans.setdefault(path, []).append((first, first + max(count, 1) - 1))
+    return spans
+
+
+def _touched(git: str, top: Path, path: str, blob: str, spans: list[Span]) -> list[str]:
+    """Qualified names of the functions in that version of `path` that `spans` lie in."""
+    data = read_git(git, top, ("cat-file", "blob", blob), COMMIT_SECONDS) if spans else None
+    if data is None or len(data) > MAX_BYTES:
+        return []
+    return [
+        unit.qualified_name
+        for unit in parse_file(path, data).units
+        if unit.kind in METHOD_KINDS
+        and any(first <= unit.end_line and unit.start_line <= last for first, last in spans)
+    ]

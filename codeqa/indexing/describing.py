@@ -1,0 +1,179 @@
+"""Descriptions of methods by a language model, many at a time, as fast as its host allows.
+
+A description is kept by the hash of all that decides it (model, prompt, language and source), so
+that a stopped run goes on where it was and code that moves is not paid for twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codeqa.errors import CodeQAError, ContextLengthError, RateLimitError
+from codeqa.indexing.pace import Pace
+from codeqa.llm import Complete
+from codeqa.prompts import render_prompt
+from codeqa.state import State
+from codeqa.types import Progress, Unit
+
+CONCURRENT = 16
+"""Requests in flight (S0.20)."""
+MAX_TOKENS = 1_024
+"""S0.20. Three lines need a tenth; the rest is for models that reason before they write."""
+MAX_CHARACTERS = 12_000
+"""Of a method's source; a longer one is described by its beginning."""
+WORTH_LINES = 3
+"""Shorter definitions say themselves what they do."""
+LOOK_SECONDS = 0.2
+"""How often is looked whether a pause is over, and whether somebody stops the run."""
+
+Described = tuple[Unit, str]
+
+
+@dataclass(slots=True)
+class Task:
+    """One request: units of the same source, language and prompt share its answer."""
+
+    key: str
+    prompt: str
+    units: list[Unit] = field(default_factory=list)
+
+
+def worth_describing(units: Iterable[Unit]) -> list[Unit]:
+    """Methods that are long enough for a description to add something."""
+    return [
+        unit for unit in units if unit.is_method and unit.end_line - unit.start_line >= WORTH_LINES
+    ]
+
+
+def sort_out(
+    units: Iterable[Unit], model: str, cache: State | None, config_dir: Path | None = None
+) -> tuple[list[Described], list[Task]]:
+    """Units whose description is known, with it, and what has to be asked for the others."""
+    prompts: dict[str, str] = {}
+    known: list[Described] = []
+    tasks: dict[str, Task] = {}
+    for unit in units:
+        if unit.language not in prompts:
+            prompts[unit.language] = render_prompt(
+                "llm_comment", config_dir, language=unit.language
+            )
+        prompt = prompts[unit.language]
+        key = _key(model, prompt, unit)
+        text = cache.get(key) if cache and key not in tasks else None
+        if text is None:
+            tasks.setdefault(key, Task(key, prompt)).units.append(unit)
+        else:
+            known.append((unit, text))
+    return known, list(tasks.values())
+
+
+def describe(
+    units: Sequence[Unit],
+    complete: Complete,
+    *,
+    model: str,
+    cache: State | None = None,
+    config_dir: Path | None = None,
+    concurrency: int = CONCURRENT,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], None] | None = None,
+    pace: Pace | None = None,
+) -> Generator[Described, None, None]:
+    """Yield (unit, description of 2–3 lines) as descriptions come in, known ones first.
+
+    A host that limits the rate is left alone for as long as it asks, then asked less at a time.
+    Raises the first other ModelError of `complete` once what was under way has come back and is
+    kept. A caller that stops, as by Ctrl-C, does not wait for that: `stop()` is to end it.
+    """
+    known, tasks = sort_out(units, model, cache, config_dir)
+    yield from known
+    done = len(known)
+
+    def report(detail: str = "") -> None:
+        if progress:
+            progress(Progress("comments", done, len(units), detail))
+
+    report()
+    pace = pace or Pace(concurrency)
+    waiting = deque(tasks)
+    running: dict[Future[str], Task] = {}
+    failure: CodeQAError | None = None
+    pool = ThreadPoolExecutor(max_workers=max(1, concurrency))
+    try:
+        while running or (waiting and failure is None):
+            pause = pace.left()
+            while waiting and failure is None and not pause and len(running) < pace.allowed:
+                task = waiting.popleft()
+                running[pool.submit(_ask, complete, task.prompt, task.units[0])] = task
+            if not running:
+                report(f"the host asks to wait, {pause:.0f} s left")
+                time.sleep(min(pause, LOOK_SECONDS))
+                continue
+            finished, _ = wait(running, min(pause, LOOK_SECONDS) or None, FIRST_COMPLETED)
+            for future in finished:
+                task = running.pop(future)
+                try:
+                    text = future.result()
+                except RateLimitError as error:
+                    waiting.appendleft(task)
+                    if not pace.refused(error.seconds):
+                        failure = failure or error
+                    continue
+                except CodeQAError as error:
+                    failure = failure or error
+                    continue
+                pace.answered()
+                if cache:
+                    cache.set(task.key, text)
+                done += len(task.units)
+                report()
+                for unit in task.units:
+                    yield unit, text
+    except BaseException:
+        if stop:
+            stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+    if failure:
+        raise failure
+
+
+def sent_characters(task: Task) -> int:
+    """Characters that a request for `task` sends at most."""
+    unit = task.units[0]
+    return len(task.prompt) + len(unit.path) + min(len(unit.source_code), MAX_CHARACTERS)
+
+
+def _ask(complete: Complete, prompt: str, unit: Unit) -> str:
+    """The description of one method; of its first half when the whole is too long to read."""
+    try:
+        return _ask_about(complete, prompt, unit, MAX_CHARACTERS)
+    except ContextLengthError:
+        half = min(len(unit.source_code), MAX_CHARACTERS) // 2
+        return _ask_about(complete, prompt, unit, half)
+
+
+def _ask_about(complete: Complete, prompt: str, unit: Unit, characters: int) -> str:
+    source = unit.source_code
+    if len(source) > characters:
+        source = source[: max(source.rfind("\n", 0, characters), 0) or characters]
+    messages = [
+        {"role": "system", "content": prompt},
+        {"role": "user", "content": f"{unit.path}\n\n{source}"},
+    ]
+    return " ".join(complete(messages, MAX_TOKENS).split())
+
+
+def _key(model: str, prompt: str, unit: Unit) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (model, prompt, unit.source_code):
+        digest.update(part.encode("utf-8", "replace"))
+        digest.update(b"\0")
+    return f"comment:{digest.hexdigest()}"

@@ -1,0 +1,118 @@
+"""Thumbs that users gave to answers, with the places in the code that these stood on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
+from typing import Any
+
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.state.database import Database
+from codeqa.state.records import Feedback, Place, parse_details
+from codeqa.tag import has_tag, strip_tag
+from codeqa.tokens import well_formed
+
+VALUES = (-1, 0, 1)
+"""Thumb down, none, thumb up."""
+REASON_CHARACTERS = 2_000
+"""Longest reason kept: some paragraphs."""
+PLACES_KEPT = 50
+"""Places sent that are kept of an answer; a context holds far fewer chunks."""
+
+
+class FeedbackTable:
+    """The part of the state that keeps thumbs; each belongs to its turn's user and goes with it."""
+
+    _database: Database
+
+    def save_feedback(
+        self,
+        turn_id: str,
+        user: str,
+        value: int,
+        reason: str = "",
+        *,
+        sent: Iterable[Place] = (),
+    ) -> None:
+        """Give the turn of `user` a thumb (1 or -1), in place of an earlier one; 0 takes it back.
+
+        `sent` are the places that were sent for the answer. Raises NotFoundError when the
+        user has no such turn, UsageError for another value or too long a reason.
+        """
+        if value not in VALUES:
+            raise UsageError("That is no thumb.", "Give 1 for up, -1 for down, 0 for none.")
+        if len(reason) > REASON_CHARACTERS:
+            raise UsageError(
+                f"The reason is longer than {REASON_CHARACTERS:,} characters.", "Shorten it."
+            )
+        places = [astuple(place) for place in sent][:PLACES_KEPT]
+        with self._database.writing() as connection:
+            owned = connection.execute(
+                "SELECT 1 FROM turn WHERE id = ? AND user = ?", (turn_id, user)
+            ).fetchone()
+            if owned is None:
+                raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
+            connection.execute("DELETE FROM feedback WHERE turn = ?", (turn_id,))
+            if value:
+                row = (turn_id, value, well_formed(reason.strip()), json.dumps(places), time.time())
+                connection.execute("INSERT INTO feedback VALUES (?, ?, ?, ?, ?)", row)
+
+    def feedback(self, repository: str, user: str | None = None) -> list[Feedback]:
+        """All thumbs on answers about `repository`, the oldest first; of every user without one."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT turn, question, details, value, reason, sent, feedback.created "
+                "FROM feedback JOIN turn ON turn.id = feedback.turn "
+                "WHERE repository = ? AND (user = ? OR ? IS NULL) "
+                "ORDER BY feedback.created, feedback.rowid",
+                (repository, user, user),
+            ).fetchall()
+        return [_feedback(*row) for row in rows]
+
+    def thumbs(self, conversation: str, user: str, repository: str) -> dict[str, tuple[int, str]]:
+        """Id of each turn of the conversation that has a thumb → its value and reason."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT turn, value, reason FROM feedback JOIN turn ON turn.id = feedback.turn "
+                "WHERE user = ? AND repository = ? AND conversation = ?",
+                (user, repository, conversation),
+            ).fetchall()
+        return {turn: (value, reason) for turn, value, reason in rows}
+
+
+def _feedback(
+    turn_id: str,
+    question: str,
+    told: str,
+    value: int,
+    reason: str,
+    sent: str,
+    created: float,
+) -> Feedback:
+    details = parse_details(told)
+    cited = [one for one in _list(details.get("citations")) if one.get("verified")]
+    places = [_place(one.get("path"), one.get("start"), one.get("end")) for one in cited]
+    found = tuple(dict.fromkeys(place for place in places if place))
+    if not found:
+        found = tuple(Place(*place) for place in json.loads(sent))
+    text = _without_mode(strip_tag(question), str(details.get("mode", "")))
+    return Feedback(turn_id, text, value, reason, found, created, has_tag(question))
+
+
+def _without_mode(question: str, mode: str) -> str:
+    """`question` without the command that set its mode."""
+    head, *rest = question.split(maxsplit=1) or [""]
+    return " ".join(rest) if mode and head.lower() == f"/{mode}" else question
+
+
+def _list(value: Any) -> list[Mapping[str, Any]]:
+    """The mappings of `value`; an earlier version may have kept something else there."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _place(path: Any, start: Any, end: Any) -> Place | None:
+    if isinstance(path, str) and isinstance(start, int) and isinstance(end, int):
+        return Place(path, start, end)
+    return None

@@ -1,0 +1,90 @@
+"""All paths, languages and names of an index, in memory, for what an index on a column does not
+answer: what ends so, what is nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from codeqa.store.filters import one_of
+from codeqa.store.names import Names
+from codeqa.store.records import INDEXED, FileRecord
+from codeqa.store.schema import UNIT_TABLES
+from codeqa.types import TEXT_KINDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Read = Callable[[str, Sequence[str], str], "pa.Table"]
+"""Table, columns and condition → rows."""
+
+
+class Catalogue:
+    """What one version of an index holds; each part is read when it is first asked for.
+
+    A hundred thousand names take 20 MB.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """Every indexed file."""
+        return frozenset(self._files["path"].to_pylist())
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Languages that at least one indexed file is written in."""
+        return frozenset(self._files["language"].unique().to_pylist()) - {""}
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """Every folder that holds an indexed file at any depth, with a `/` at the end."""
+        found: set[str] = set()
+        for path in self.paths:
+            folder = path.rpartition("/")[0]
+            while folder and folder + "/" not in found:
+                found.add(folder + "/")
+                folder = folder.rpartition("/")[0]
+        return frozenset(found)
+
+    @cached_property
+    def names(self) -> Names:
+        """Every name of a definition."""
+        condition = f"NOT ({one_of('kind', sorted(TEXT_KINDS))})"
+        pairs: dict[str, str] = {}
+        for table in UNIT_TABLES:
+            rows = self._read(table, ("name", "name_key"), condition)
+            rows = rows.group_by(["name", "name_key"]).aggregate([])
+            pairs.update(zip(rows["name"].to_pylist(), rows["name_key"].to_pylist(), strict=True))
+        return Names(pairs)
+
+    def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
+        """The manifest's rows of `paths`; unknown ones are left out."""
+        known = {path: self._places[path] for path in paths if path in self._places}
+        rows = self._manifest.take(list(known.values())).to_pylist() if known else []
+        return {row["path"]: FileRecord(**row) for row in rows}
+
+    @cached_property
+    def _manifest(self) -> pa.Table:
+        return self._read("files", FileRecord.__slots__, "").combine_chunks()
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        paths = self._manifest["path"].to_pylist()
+        return {path: place for place, path in enumerate(paths)}
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        import pyarrow.compute as pc
+
+        return self._manifest.filter(pc.field("status") == INDEXED)
+
+
+def nearest_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """Of a short list the words most like `word`, for "did you mean"; often none."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, list(known), most, 0.6)

@@ -1,0 +1,285 @@
+"""The benchmark of the search: sets, peers, report, golden lists, latency."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import search as search_benchmark
+from benchmarks.machine import conditions
+from benchmarks.retrieval import golden, peers, run, sets
+from benchmarks.retrieval.peers import Bm25Functions, PeerMissingError, Ripgrep, keywords
+from benchmarks.retrieval.report import markdown
+from codeqa.evaluation import load_ranked, score
+from codeqa.evaluation.ranked import Ranked, save_ranked
+from codeqa.indexing import Indexer
+from codeqa.settings import Settings
+from codeqa.store import Tables, locate
+from tests.repositories import Write
+
+FILES = {
+    "basket.py": "def total_price(basket):\n    return sum(basket.prices)\n\n\nLIMIT = 3\n",
+    "gate.py": "def open_gate(badge):\n    guard = find_guard(badge)\n    return guard.knows\n",
+    "README.md": "# Shop\n\nThe gate opens for a badge, the basket has a total price.\n",
+}
+
+
+def question(number: int, text: str, path: str, **more: Any) -> dict[str, Any]:
+    target = {"path": path, "grade": 2, "start": 1, "end": 2}
+    return {
+        "id": f"shop-{number}", "repo": "shop", "question": text, "language": "python",
+        "category": "symbol" if " " not in text else "behaviour", "relevant": [target], **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def trees(tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Trees of a development and a tuning repository, and their questions in place of ours."""
+    folder = tmp_path / "trees"
+    for name in ("shop", "mill"):
+        write_files(folder / name, FILES)
+    development = [
+        question(1, "where is the total price of a basket?", "basket.py"),
+        question(2, "open_gate", "gate.py"),
+    ]
+    tuning = [
+        {**question(3, "who opens the gate?", "gate.py", split="tune"), "repo": "mill"},
+        {**question(4, "what does a basket cost?", "basket.py", split="check"), "repo": "yard"},
+    ]
+    for name, asked in (("development", development), ("tuning", tuning)):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in asked), "utf-8")
+        monkeypatch.setitem(sets.SETS, name, path)
+    return folder
+
+
+@pytest.fixture
+def tables(trees: Path, settings: Settings) -> Tables:
+    location = locate(settings, trees / "shop")
+    Indexer(settings, location).run(refine=False)
+    return Tables.open(location)
+
+
+# Sets
+
+
+def test_a_split_is_asked_alone_and_missing_trees_are_named(trees: Path) -> None:
+    assert [one.id for one in sets.questions_of("development", trees)[0]] == ["shop-1", "shop-2"]
+    found, missing = sets.questions_of("tune", trees)
+    assert [one.id for one in found] == ["shop-3"] and missing == []
+    assert sets.questions_of("check", trees) == ([], ["yard"])
+
+
+def test_the_real_sets_are_as_their_readme_says() -> None:
+    nowhere = Path(__file__).parent / "nowhere"
+    repositories = {split: len(sets.questions_of(split, nowhere)[1]) for split in sets.SPLITS}
+    assert repositories == {"development": 5, "tune": 12, "check": 6}
+
+
+# Peers
+
+
+def test_bm25_finds_functions_and_what_lies_between_them(
+    tables: Tables, trees: Path, tmp_path: Path
+) -> None:
+    peer = Bm25Functions(tables, trees / "shop", tmp_path / "bm25")
+    assert peer.search("price of the basket")[0] == {"path": "basket.py", "start": 1, "end": 2}
+    assert peer.search("limit")[0] == {"path": "basket.py", "start": 3, "end": 5}
+    assert not any(one["path"] == "README.md" for one in peer.search("gate badge price"))
+    assert peer.search("where is the") == []
+
+
+def test_lines_between_functions_are_cut_into_pieces() -> None:
+    pieces = list(peers._between([(3, 4), (70, 80)], 150))
+    assert pieces == [(1, 2), (5, 64), (65, 69), (81, 140), (141, 150)]
+    assert list(peers._between([(1, 5)], 5)) == []
+
+
+def test_keywords_are_words_that_somebody_would_search_for() -> None:
+    assert keywords("How does the Router match a path, and the Router?") == [
+        "router", "match", "path",
+    ]  # fmt: skip
+
+
+def test_the_window_shown_is_where_most_keywords_stand() -> None:
+    places = [(1, frozenset({"a"})), (100, frozenset({"a"})), (120, frozenset({"b"}))]
+    assert peers._densest(places) == 100
+
+
+@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+def test_ripgrep_finds_source_files_by_keywords(trees: Path) -> None:
+    found = Ripgrep(trees / "shop").search("which guard does the badge find?")
+    assert [one["path"] for one in found] == ["gate.py"] and found[0]["start"] == 1
+    assert Ripgrep(trees / "shop").search("the") == []
+
+
+def test_a_peer_that_is_not_here_says_why(trees: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(trees))
+    with pytest.raises(PeerMissingError, match="ripgrep is not installed"):
+        Ripgrep(trees)
+    asked, _ = sets.questions_of("development", trees)
+    with pytest.raises(PeerMissingError, match="could not be run"):
+        peers.semble_lists(asked, trees, trees / "no-python")
+
+
+def test_semble_runs_in_an_environment_of_its_own(
+    trees: Path, write_files: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a stand-in package: what is passed to it and what comes back."""
+    write_files(
+        tmp_path / "packages",
+        {
+            "semble/__init__.py": (
+                "from types import SimpleNamespace as S\n"
+                "class SembleIndex:\n"
+                "    def __init__(self, model, *parts, **options): self.root = options['root']\n"
+                "    def search(self, text, top_k, alpha):\n"
+                "        assert (top_k, alpha) == (50, 0.0)\n"
+                "        chunk = S(file_path=self.root.name + '.py', start_line=1, end_line=9)\n"
+                "        return [S(chunk=chunk)]\n"
+            ),
+            "semble/index/__init__.py": "",
+            "semble/index/create.py": (
+                "def create_index_from_path(folder, model, display_root):\n"
+                "    assert model.encode(['x']).shape == (1, model.dim)\n"
+                "    return 1, 2, 3, 4\n"
+            ),
+        },
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+    asked, _ = sets.questions_of("development", trees)
+    found = peers.semble_lists(asked, trees, Path(sys.executable))
+    assert [one.id for one in found] == ["shop-1", "shop-2"]
+    assert found[0].results == ({"path": "shop.py", "start": 1, "end": 9},)
+    monkeypatch.setenv("PYTHONPATH", "")
+    with pytest.raises(PeerMissingError, match="it is not installed"):
+        peers.semble_lists(asked, trees, Path(sys.executable))
+
+
+def test_the_stored_lists_score_as_the_readme_says() -> None:
+    """All of them, on the questions that they are for: a list or a scorer that changed shows."""
+    questions, _ = sets.questions_of("development", Path())
+    asked = sets.load_questions(sets.SETS["development"])
+    assert questions == [] and len(asked) == 182
+    found = {name: load_ranked(path) for name, path in peers.stored_lists().items()}
+    reports = {name: score(asked, lists) for name, lists in found.items()}
+    assert {name: report.missing for name, report in reports.items()} == dict.fromkeys(found, 0)
+    rounded = {
+        name: [round(report.figures[one].mean, 3) for one in ("ndcg@10", "hit@1", "cover@500")]
+        for name, report in reports.items()
+    }
+    assert rounded["bm25-functions"] == [0.630, 0.390, 0.481]
+    assert rounded["semble"] == [0.747, 0.588, 0.253]
+    assert rounded["reference-hybrid"] == [0.740, 0.544, 0.612]
+    assert rounded["prototype"] == [0.828, 0.714, 0.746]
+
+
+# The run
+
+
+def test_a_run_scores_every_system_and_says_what_is_left_out(
+    trees: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = tmp_path / "stored"
+    stored.mkdir()
+    results = ({"path": "gate.py", "start": 1, "end": 3},)
+    save_ranked(stored / "old.jsonl", [Ranked("shop-2", "shop", "open_gate", results)])
+    packed = gzip.compress((stored / "old.jsonl").read_bytes())
+    (stored / "old.jsonl.gz").write_bytes(packed)
+    monkeypatch.setattr(peers, "STORED", stored)
+    monkeypatch.setattr(peers, "SEMBLE_PYTHON", tmp_path / "none")
+    monkeypatch.setenv("PATH", str(stored))  # no ripgrep there
+    out = tmp_path / "retrieval.json"
+    assert run.main([str(trees), "--json", str(out)]) == 0
+    content = json.loads(out.read_text("utf-8"))
+    assert set(content["sets"]) == {"development", "tune"}  # `check` is not asked by itself
+    found = content["sets"]["development"]
+    assert found["questions"] == 2 and found["with_lines"] == 2
+    assert {"CodeQA", "CodeQA, rerank", "CodeQA, no vectors", "BM25, functions", "old (stored)"} \
+        == set(found["systems"])  # fmt: skip
+    assert found["systems"]["CodeQA"]["figures"]["hit@1"]["mean"] == 1
+    assert found["systems"]["old (stored)"]["missing"] == 1
+    assert found["differences"]["old (stored)"]["hit@1"]["mean"] == 0.5
+    assert set(found["systems"]["CodeQA"]["groups"]["category"]) == {"symbol", "behaviour"}
+    assert set(found["left_out"]) == {"ripgrep, keywords", "semble, BM25"}
+    assert content["machine"]["cores"] and content["command"].endswith("TREES")
+    text = out.with_suffix(".md").read_text("utf-8")
+    assert text == markdown(content)
+    assert text in capsys.readouterr().out and "Left out: ripgrep is not installed" in text
+    assert "| CodeQA minus | " in text and str(trees) not in text
+
+
+def test_a_run_without_trees_says_where_they_come_from(
+    tmp_path: Path, trees: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run.main([str(tmp_path / "empty")]) == 2
+    assert "benchmarks.retrieval.trees --help" in capsys.readouterr().err
+
+
+def test_the_split_that_is_looked_at_once_is_asked_only_when_named(
+    trees: Path, write_files: Write, tmp_path: Path
+) -> None:
+    write_files(trees / "yard", FILES)
+    out = tmp_path / "r.json"
+    assert run.main([str(trees), "--systems", "--check", "--json", str(out)]) == 0
+    assert set(json.loads(out.read_text("utf-8"))["sets"]) == {"development", "tune", "check"}
+
+
+# Golden lists
+
+
+def test_golden_lists_are_text_and_a_change_of_them_is_a_diff(
+    trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(trees), "--out", str(tmp_path / "golden")]
+    assert golden.main(arguments) == 0
+    path = tmp_path / "golden" / "shop.txt"
+    text = path.read_text("utf-8")
+    assert text.startswith("shop-1 (behaviour): where is the total price of a basket?\n")
+    assert "\n  * basket.py:1-2 total_price\n" in text
+    assert golden.main([*arguments, "--check"]) == 0
+    path.write_text(text.replace("  * basket.py:1-2 total_price\n", ""), "utf-8")
+    capsys.readouterr()
+    assert golden.main([*arguments, "--check"]) == 1
+    assert "+  * basket.py:1-2 total_price" in capsys.readouterr().out
+    assert path.read_text("utf-8") != text  # nothing was written
+
+
+def test_sixty_questions_and_more_are_golden_in_all_repositories_and_categories() -> None:
+    asked = sets.load_questions(sets.SETS["development"])
+    found = golden.chosen(asked)
+    assert sum(map(len, found.values())) >= 60
+    assert {(q.repo, q.category) for q in asked} == {
+        (q.repo, q.category) for own in found.values() for q in own
+    }
+
+
+# Latency and machine
+
+
+def test_several_folders_are_measured_as_one_repository(
+    trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "search.json"
+    folders = [str(trees / "shop"), str(trees / "mill")]
+    assert search_benchmark.main([*folders, "--names", "3", "--json", str(out)]) == 0
+    content = json.loads(out.read_text("utf-8"))
+    assert content["files"] == 2 * len(FILES) and content["questions"] == 5
+    assert set(content["milliseconds"]) == {"search", "with rerank", "without vectors"}
+    assert all(0 < one["median"] <= one["p95"] for one in content["milliseconds"].values())
+    assert "shop" in content["command"] and str(trees) not in content["command"]
+    assert "5 searches each" in capsys.readouterr().out
+    assert (trees / "shop" / "gate.py").read_text("utf-8") == FILES["gate.py"]
+
+
+def test_conditions_name_command_commit_and_machine() -> None:
+    found = conditions(["python", "-m", "x", "a b"])
+    assert found["command"] == "python -m x 'a b'"
+    assert found["machine"]["cores"] >= 1 and found["machine"]["python"].startswith("3.")

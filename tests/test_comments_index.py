@@ -1,0 +1,421 @@
+"""Descriptions in an index: what they cost, that they are found, and that they stay."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+from codeqa.embeddings import FAST_ALIAS, function
+from codeqa.engine import open_engine
+from codeqa.errors import ModelError
+from codeqa.indexing import Indexer
+from codeqa.indexing.comments import add_comments, plan_comments
+from codeqa.indexing.describing import MAX_TOKENS
+from codeqa.llm import Message
+from codeqa.search import Search
+from codeqa.settings import Settings
+from codeqa.store import Location, Tables, locate
+from tests.index_rows import rows
+from tests.openai_server import Reply, ScriptedServer, completion, openai_server, silent
+
+WriteFiles = Callable[[Path, Mapping[str, str]], Path]
+
+
+def python(*names: str) -> str:
+    return "\n\n".join(
+        f"def {name}(x):\n    {name}_a = x\n    {name}_b = {name}_a\n    return {name}_b\n"
+        for name in names
+    )
+
+
+FILES = {"a.py": python("first", "second"), "b.py": python("third"), "c.py": python("fourth")}
+WORDS = {"first": "zebra", "second": "walrus", "third": "ocelot", "fourth": "badger"}
+
+
+def about(messages: Sequence[Any]) -> str:
+    """The description that a model gives: a word that the code does not have."""
+    name = str(messages[1]["content"]).split("def ")[1].split("(")[0]
+    return f"Counts the {WORDS.get(name, 'wombat')} stripes."
+
+
+def complete(messages: Sequence[Message], max_tokens: int) -> str:
+    return about(messages)
+
+
+def script(path: str, body: dict[str, Any]) -> Reply:
+    return completion(about(body["messages"]))
+
+
+@pytest.fixture
+def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
+    return write_files(tmp_path / "repo", FILES)
+
+
+@pytest.fixture
+def location(repository: Path, settings: Settings) -> Location:
+    found = locate(settings, repository)
+    Indexer(settings, found).run()
+    return found
+
+
+def comment(settings: Settings, location: Location) -> int:
+    units = plan_comments(settings, location, "m").units
+    return add_comments(settings, location, units, complete, "m")
+
+
+def comments(location: Location) -> dict[str, str]:
+    """Name of each method → its description."""
+    return {row["name"]: row["llm_comment"] for row in rows(location)["methods"]}
+
+
+def found_by(location: Location, word: str) -> list[str]:
+    return [unit.name for unit, _ in Tables.open(location).full_text("methods", word, 5)]
+
+
+@contextmanager
+def environment(server: ScriptedServer, settings: Settings) -> Iterator[dict[str, str]]:
+    yield {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
+
+
+# What it costs
+
+
+def test_the_plan_counts_what_is_sent_and_what_is_free(
+    settings: Settings, location: Location
+) -> None:
+    plan = plan_comments(settings, location, "m")
+    assert (plan.requests, plan.known, len(plan.units)) == (4, 0, 4)
+    assert plan.tokens_back < plan.most_tokens_back == 4 * MAX_TOKENS
+    sent = sum(len(text) for text in FILES.values())
+    assert sent / 4 < plan.tokens_sent < sent * 5
+    assert plan_comments(settings, location, "m", limit=1).requests == 1
+    comment(settings, location)
+    after = plan_comments(settings, location, "m")
+    assert (after.requests, after.known, after.tokens_sent) == (0, 4, 0)
+    assert plan_comments(settings, location, "another").requests == 4
+
+
+def test_a_limit_counts_what_is_new(settings: Settings, location: Location) -> None:
+    for expected in (1, 2, 3, 4, 4):
+        units = plan_comments(settings, location, "m", limit=1).units
+        add_comments(settings, location, units, complete, "m")
+        assert sum(bool(text) for text in comments(location).values()) == expected
+
+
+def test_code_that_nobody_wrote_here_is_not_described(
+    tmp_path: Path, settings: Settings, write_files: WriteFiles
+) -> None:
+    repo = write_files(
+        tmp_path / "mixed",
+        {"src/a.py": python("own"), "vendor/b.py": python("theirs"), "tests/t.py": python("t")},
+    )
+    location = locate(settings, repo)
+    Indexer(settings, location).run()
+    assert [u.name for u in plan_comments(settings, location, "m").units] == ["own", "t"]
+
+
+# That they are found
+
+
+def test_a_method_is_found_by_a_word_that_only_its_description_has(
+    settings: Settings, location: Location
+) -> None:
+    search = Search(lambda: Tables.open(location), settings)
+    assert search.search("where are ocelots counted").units == ()
+    assert comment(settings, location) == 4
+    result = search.search("where are ocelots counted")
+    assert result.units[0].unit.name == "third"
+    assert "text" in result.channels
+
+
+@pytest.fixture
+def animals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """`animals(alias)` registers an embedding that knows what `felid` means."""
+    from lancedb.embeddings import TextEmbeddingFunction, get_registry
+
+    registry = get_registry()
+    before = dict(registry._functions)
+    monkeypatch.setattr(function, "SHIPPED", tmp_path / "installed")
+    registry._functions.pop(FAST_ALIAS, None)
+
+    class Animals(TextEmbeddingFunction):
+        name: str = "animals"
+
+        def ndims(self) -> int:
+            return 2
+
+        def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
+            cats = [text.count("ocelot") + text.count("felid") for text in texts]
+            return [[0.1 + count, 1.0] for count in cats]
+
+    def add(alias: str) -> None:
+        registry._functions.pop(alias, None)
+        registry.register(alias)(Animals)
+
+    yield add
+    registry._functions.clear()
+    registry._functions.update(before)
+
+
+@pytest.mark.parametrize(
+    ("alias", "chosen", "channel"),
+    [(FAST_ALIAS, "", "vector"), ("zoo", "zoo/animals", "vector_refined")],
+    ids=["fast", "chosen"],
+)
+def test_a_method_is_found_by_the_meaning_of_its_description(
+    alias: str,
+    chosen: str,
+    channel: str,
+    animals: Callable[[str], None],
+    repository: Path,
+    settings: Settings,
+) -> None:
+    animals(alias)
+    settings = settings.model_copy(update={"embedding": chosen})
+    with closing(open_engine(settings, repository)) as engine:
+        engine.index.run()
+        comment(settings, engine.location)
+        engine.index.run()
+        tables = engine.tables()
+        time.sleep(1.1)  # readers look for new commits once a second
+        assert tables.counts().units == (
+            tables.counts().refined if chosen else tables.counts().embedded
+        )
+        first = engine.search.search("any felid?").units[0]
+    assert first.unit.name == "third"
+    assert first.channels[channel] == 1
+    assert "text" not in first.channels
+
+
+# That they stay
+
+
+def test_indexing_again_keeps_the_descriptions_of_unchanged_files(
+    settings: Settings, location: Location
+) -> None:
+    comment(settings, location)
+    before = rows(location)["methods"]
+    (location.root / "b.py").write_text(FILES["b.py"] + "\n\nAFTER = 1\n")
+    Indexer(settings, location).run()
+    after = rows(location)["methods"]
+    assert [r for r in after if r["path"] != "b.py"] == [r for r in before if r["path"] != "b.py"]
+    assert comments(location)["third"] == "Counts the ocelot stripes."
+    assert found_by(location, "ocelot") == ["third"]
+
+
+def test_a_method_keeps_its_description_when_another_of_its_file_changes(
+    settings: Settings, location: Location
+) -> None:
+    comment(settings, location)
+    before = {row["name"]: row for row in rows(location)["methods"]}
+    changed = FILES["a.py"].replace("second_b = second_a", "second_b = second_a + 1")
+    (location.root / "a.py").write_text(changed)
+    Indexer(settings, location).run()
+    after = {row["name"]: row for row in rows(location)["methods"]}
+    same = ("llm_comment", "code", "search_text", "vector")
+    assert {name: after["first"][name] for name in same} == {
+        name: before["first"][name] for name in same
+    }
+    assert after["second"]["llm_comment"] == ""
+    assert "walrus" not in after["second"]["code"] + after["second"]["search_text"]
+    assert found_by(location, "zebra") == ["first"]
+    assert found_by(location, "walrus") == []
+
+
+def test_a_rebuild_keeps_the_descriptions(settings: Settings, location: Location) -> None:
+    comment(settings, location)
+    before = {row["name"]: row for row in rows(location)["methods"]}
+    (location.root / "a.py").write_text(FILES["a.py"].replace("first_b = first_a", "first_b = 0"))
+    Indexer(settings, location).run(full=True)
+    after = {row["name"]: row for row in rows(location)["methods"]}
+    assert after["first"]["llm_comment"] == ""
+    for name in ("second", "third", "fourth"):
+        assert {**after[name], "file_hash": ""} == {**before[name], "file_hash": ""}
+    # What is known costs nothing: only the changed method is asked for.
+    assert plan_comments(settings, location, "m").requests == 1
+
+
+def test_vectors_made_by_workers_are_made_again_for_described_methods(
+    tmp_path: Path, settings: Settings, write_files: WriteFiles
+) -> None:
+    files = {f"f{n}.py": python(f"name{n}") for n in range(230)}
+    location = locate(settings, write_files(tmp_path / "many", files))
+    Indexer(settings, location).run()
+    units = plan_comments(settings, location, "m").units[:40]
+    add_comments(settings, location, units, complete, "m")
+    before = {row["id"]: row["vector"] for row in rows(location)["methods"]}
+    Indexer(settings, location).run(full=True)
+    after = {row["id"]: row["vector"] for row in rows(location)["methods"]}
+    assert sum(bool(text) for text in comments(location).values()) == 40
+    for key, vector in before.items():
+        assert after[key] == pytest.approx(vector, abs=2e-3)
+
+
+def test_indexing_goes_on_while_a_model_is_asked(settings: Settings, location: Location) -> None:
+    summaries = []
+
+    def indexing(messages: Sequence[Message], max_tokens: int) -> str:
+        if "def third" in messages[1]["content"]:
+            (location.root / "b.py").write_text(FILES["b.py"].replace("third_a = x", "third_a = 1"))
+            summaries.append(Indexer(settings, location).run(wait=False))
+        return about(messages)
+
+    units = plan_comments(settings, location, "m").units
+    written = add_comments(settings, location, units, indexing, "m")
+    assert summaries[0].changed == 1
+    assert written == 3
+    assert comments(location)["third"] == ""
+
+
+def test_a_failure_keeps_what_was_described(settings: Settings, location: Location) -> None:
+    asked: list[str] = []
+
+    def failing(messages: Sequence[Message], max_tokens: int) -> str:
+        asked.append(messages[1]["content"])
+        if "def third" in messages[1]["content"]:
+            raise ModelError("the host is down.", "Try again.")
+        return about(messages)
+
+    units = plan_comments(settings, location, "m").units
+    with pytest.raises(ModelError, match="down"):
+        add_comments(settings, location, units, failing, "m")
+    assert {name for name, text in comments(location).items() if text} == {
+        "first", "second", "fourth"
+    }  # fmt: skip
+    assert comment(settings, location) == 1
+    assert len(asked) == 4
+
+
+# Through the doors
+
+
+def test_index_with_comments_describes_over_http(
+    repository: Path, settings: Settings, run_python: Callable[..., Any]
+) -> None:
+    command = ("-m", "codeqa", "index", repository, "--comments", "--model", "custom/m", "--yes")
+    with openai_server(script) as server, environment(server, settings) as variables:
+        first = run_python(*command, env=variables)
+        asked = len(server.requests)
+        second = run_python(*command, env=variables)
+        asked_again = len(server.requests) - asked
+    assert first.returncode == 0, first.stderr
+    assert "4 methods, ≈ " in first.stdout
+    assert "tokens to custom/m at 127.0.0.1" in first.stdout
+    assert "4 descriptions written." in first.stdout
+    assert "comments: 4 of 4 (100 %)" in first.stderr
+    assert (asked, asked_again) == (4, 0)
+    assert "4 described before. No other method needs a description." in second.stdout
+    assert found_by(locate(settings, repository), "walrus") == ["second"]
+
+
+def test_index_with_comments_asks_before_anything_is_done(
+    repository: Path, settings: Settings, run_python: Callable[..., Any]
+) -> None:
+    command = ("-m", "codeqa", "index", repository, "--comments")
+    with openai_server(script) as server, environment(server, settings) as variables:
+        unasked = run_python(*command, "--model", "custom/m", env=variables)
+        without = run_python(*command, "--yes", env=variables)
+        alone = run_python("-m", "codeqa", "index", repository, "--yes", env=variables)
+    assert unasked.returncode == without.returncode == alone.returncode == 2
+    assert "Add --yes" in unasked.stderr
+    assert "No language model is chosen" in without.stderr
+    assert "go with --comments" in alone.stderr
+    assert server.requests == []
+    assert not Path(locate(settings, repository).tables).exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+@pytest.mark.parametrize("answer", ["n", "y"])
+def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
+    repository: Path, settings: Settings, answer: str
+) -> None:
+    import pty
+
+    with openai_server(script) as server, environment(server, settings) as variables:
+        master, slave = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "llm_comments.py", str(repository), "--model", "custom/m"],
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            stdin=slave,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        Indexer(settings, locate(settings, repository)).run()
+        os.write(master, f"{answer}\n".encode())
+        output = process.communicate(timeout=60)[0].decode()
+        os.close(master)
+        os.close(slave)
+    assert "4 methods, ≈ " in output
+    assert "Send them to 127.0.0.1? [y/N]" in output
+    assert ("Nothing was sent." in output) is (answer == "n")
+    assert len(server.requests) == (0 if answer == "n" else 4)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(
+    tmp_path: Path, settings: Settings, write_files: WriteFiles, run_python: Callable[..., Any]
+) -> None:
+    names = [f"name{n}" for n in range(12)]
+    repo = write_files(tmp_path / "twelve", {f"{name}.py": python(name) for name in names})
+    location = locate(settings, repo)
+    Indexer(settings, location).run()
+    slow = {"on": True}
+
+    def hanging(path: str, body: dict[str, Any]) -> Reply:
+        number = int(body["messages"][1]["content"].split("def name")[1].split("(")[0])
+        return silent(60) if slow["on"] and number >= 5 else script(path, body)
+
+    command = ("-m", "codeqa", "index", str(repo), "--comments", "--model", "custom/m", "--yes")
+    with openai_server(hanging) as server, environment(server, settings) as variables:
+        process = subprocess.Popen(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert server.wait_for_requests(12, 60)
+        time.sleep(1)  # the five answers are read
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, errors = process.communicate(timeout=30)
+        assert time.monotonic() - began < 15
+        assert process.returncode == 1
+        assert "interrupted" in errors.decode()
+        assert sum(bool(text) for text in comments(location).values()) == 5
+        slow["on"] = False
+        asked = len(server.requests)
+        again = run_python(*command, env=variables)
+        assert again.returncode == 0, again.stderr
+        assert len(server.requests) - asked == 7
+    assert all(comments(location).values())
+    assert "5 described before. 7 methods" in again.stdout
+
+
+def test_no_source_is_told_in_messages(
+    repository: Path, settings: Settings, run_python: Callable[..., Any]
+) -> None:
+    refused = (500, {}, {"error": {"message": json.dumps("def third(x): third_a = x")}})
+    with (
+        openai_server(lambda path, body: refused) as server,
+        environment(server, settings) as variables,
+    ):
+        result = run_python(
+            "-m", "codeqa", "index", repository, "--comments", "--model", "custom/m", "--yes",
+            env={**variables, "CODEQA_MODEL_TIMEOUT": "5"},
+        )  # fmt: skip
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "third_a = x\n" not in result.stderr

@@ -1,0 +1,471 @@
+"""Questions made from a repository itself, and settings compared on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from conftest import ROOT, Run
+
+from codeqa.errors import UsageError
+from codeqa.evaluation import load_questions, prepared
+from codeqa.evaluation.copy import PREFIX, copied
+from codeqa.evaluation.generate import comment_questions
+from codeqa.evaluation.history import changes
+from codeqa.evaluation.own import THUMB, thumb_questions
+from codeqa.evaluation.plot import save_plot, svg
+from codeqa.evaluation.scores import Figure
+from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subject_question
+from codeqa.parsing import parse_file
+from codeqa.settings import Settings
+from codeqa.state import State, Turn
+from codeqa.state.records import Place
+from codeqa.store import Tables, locate
+from tests.openai_server import openai_server, stream
+from tests.repositories import Write, git
+
+BASKET = '''\
+class Basket:
+    """Keeps the articles that a customer wants to buy until payment.
+
+    More about it.
+    """
+
+    def __init__(self):
+        self.articles = []
+
+    def add_article(self, article, price):
+        """Puts one article with its price into the customer's collection."""
+        if price < 0:
+            raise ValueError(price)
+        self.articles.append((article, price))
+
+    def total_price(self):
+        prices = [price for _, price in self.articles]
+        return sum(prices)
+'''
+TILL = '''\
+from shop.basket import Basket
+
+
+def pay_everything(basket: Basket, purse):
+    # A comment that says nothing of interest to anybody.
+    total = basket.total_price()
+    purse.take_money(total)
+    return round_amount(total)
+
+
+def round_amount(amount):
+    """
+    Rounds an amount of money to the smallest coin that exists here.
+    """
+    coins = amount * 20
+    return round(coins) / 20
+'''
+GO = """\
+package gate
+
+// openGate lets a visitor in when the badge is known to the guard.
+// It writes the visit down.
+func openGate(badge string) bool {
+\tguard := find(badge)
+\tif guard == nil {
+\t\treturn false
+\t}
+\treturn guard.knows
+}
+"""
+FILES = {"shop/basket.py": BASKET, "shop/till.py": TILL, "gate/gate.go": GO}
+
+
+def quiet(*_: Any) -> None:
+    pass
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where copies are made: a folder of the test's own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+@pytest.fixture
+def shop(tmp_path: Path, write_files: Write) -> Path:
+    """A repository with a history: each commit changes one function."""
+    folder = write_files(tmp_path / "shop", FILES)
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Begin")
+    till = TILL.replace("* 20", "* 50").replace("/ 20", "/ 50")
+    write_files(folder, {"shop/till.py": till})
+    git(folder, "commit", "-qam", "fix(till): Count coins of two cents in payments (#12)")
+    write_files(folder, {"shop/basket.py": BASKET.replace("price < 0", "price <= 0")})
+    git(folder, "commit", "-qam", "Bump version")
+    return folder
+
+
+# Sentences
+
+
+@pytest.mark.parametrize(
+    ("comment", "name", "expected"),
+    [
+        ("Opens the door for a guest. More.", "open", "Opens the door for a guest"),
+        ("openDoor opens the door, e.g. for a guest.\nMore", "openDoor",
+         "opens the door, e.g. for a guest"),
+        ("Opens {@link Door} for `a guest`\n\n@param x y", "f", "Opens Door for a guest"),
+        ("@param door what is opened by this", "f", ""),
+        ("Opens it.", "f", ""),
+        ("See the function below for more.", "f", ""),
+        ("x = open(door); return x and y and z", "f", ""),
+        ("Deprecated in favour of another way to open", "f", ""),
+    ],
+)  # fmt: skip
+def test_the_first_sentence_of_a_comment_is_the_question(
+    comment: str, name: str, expected: str
+) -> None:
+    assert question_of(comment, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        ("fix(parser): keep blank lines inside strings (#123)", "keep blank lines inside strings"),
+        ("Bump actions from 1.2 to 1.3 in the workflow", ""),
+        ("Merge branch 'main' into a branch", ""),
+        ("Fix typo in the documentation of files", ""),
+        ("wip", ""),
+    ],
+)
+def test_chores_are_no_questions(subject: str, expected: str) -> None:
+    assert subject_question(subject) == expected
+
+
+def test_a_comment_is_found_with_its_marks_or_not_at_all() -> None:
+    assert comment_lines('def f():\n    """\n    Opens it.\n    """\n    x()', "Opens it.") == (
+        1,
+        3,
+    )
+    assert comment_lines("/**\n * One.\n *\n * Two.\n */\nint f();", "One.\n\nTwo.") == (0, 4)
+    assert comment_lines("int f(); // Opens it.", "Opens it.") is None
+    assert comment_lines("// Opens\nint x;\n// it.", "Opens\nit.") is None
+    assert comment_lines("int f();", "") is None
+
+
+def test_a_run_of_words_gives_a_question_away() -> None:
+    question = "keeps the articles of a customer until payment"
+    assert leaks(question, "# This keeps the articles\n# of a customer, and more")
+    assert not leaks(question, "keeps articles until the payment of a customer")
+    assert leaks("open a door", "to open a door is easy") and not leaks("open a door", "open door")
+
+
+# The copy
+
+
+def test_the_copy_holds_what_would_be_indexed_and_no_secret(
+    tmp_path: Path, write_files: Write, settings: Settings, temporary: Path
+) -> None:
+    token = "ghp_" + "a1B2" * 9
+    root = write_files(
+        tmp_path / "root",
+        {
+            **FILES,
+            ".gitignore": "*.log\nkept.txt\n",
+            "out.log": "noise\n",
+            "kept.txt": "tracked all the same\n",
+            ".env": "PASSWORD=hunter2hunter2\n",
+            "key.py": f'TOKEN = "{token}"\n',
+            "image.png": b"\x89PNG\0\0",
+        },
+    )
+    git(root, "init", "-q")
+    git(root, "add", "-f", "kept.txt")
+    with copied(root, settings, quiet) as copy:
+        names = {
+            path.relative_to(copy.folder).as_posix()
+            for path in copy.folder.rglob("*")
+            if path.is_file() and ".git" not in path.parts
+        }
+        assert names == {*FILES, "key.py", "kept.txt"}
+        assert token not in (copy.folder / "key.py").read_text("utf-8")
+        assert (copy.folder / "shop/basket.py").read_text("utf-8") == BASKET
+        assert set(copy.sources) == {*FILES, "key.py"}
+        assert copy.folder.parent.stat().st_mode & 0o077 == 0 or os.name == "nt"
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_copy_is_removed_when_its_use_is_interrupted(
+    shop: Path, settings: Settings, temporary: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt), copied(shop, settings, quiet) as copy:
+        assert copy.folder.is_dir()
+        raise KeyboardInterrupt
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_without_source_is_refused(
+    tmp_path: Path, write_files: Write, settings: Settings
+) -> None:
+    root = write_files(tmp_path / "notes", {"README.md": "# Notes\n\nNothing else.\n"})
+    with pytest.raises(UsageError, match="no source code"), copied(root, settings, quiet):
+        pass
+
+
+# Questions
+
+
+def test_comments_become_questions_and_are_emptied_line_for_line(
+    tmp_path: Path, write_files: Write
+) -> None:
+    folder = write_files(tmp_path / "copy", FILES)
+    found = comment_questions(folder, sorted(FILES), 20, 1, quiet)
+    asked = {one.question: one.relevant[0] for one in found}
+    coin = asked["Rounds an amount of money to the smallest coin that exists here"]
+    assert (coin.path, coin.symbol, coin.start, coin.end) == (
+        "shop/till.py",
+        "round_amount",
+        11,
+        16,
+    )
+    gate = asked["lets a visitor in when the badge is known to the guard"]
+    # The comment stood in front: what is left begins where the function does.
+    assert (gate.start, gate.end) == (5, 11)
+    assert any("Basket" in target.symbol for target in asked.values())
+    for name, before in FILES.items():
+        after = (folder / name).read_text("utf-8")
+        assert after.count("\n") == before.count("\n")
+        assert not any(leaks(question, after) for question in asked)
+        assert not parse_file(name, after.encode()).has_errors
+    assert "smallest coin" not in (folder / "shop/till.py").read_text("utf-8")
+
+
+def test_the_same_seed_makes_the_same_questions(tmp_path: Path, write_files: Write) -> None:
+    files = {f"part{n}.py": TILL.replace("smallest", f"number {n}") for n in range(12)}
+
+    def made(name: str, seed: int) -> list[str]:
+        folder = write_files(tmp_path / name, files)
+        return [one.question for one in comment_questions(folder, sorted(files), 4, seed, quiet)]
+
+    first = made("a", 1)
+    assert len(first) == 4 and made("b", 1) == first != made("c", 2)
+
+
+def test_every_kind_of_question_has_its_targets(shop: Path, settings: Settings) -> None:
+    with prepared(settings, shop, quiet, count=60) as own:
+        by_kind: dict[str, list[Any]] = {}
+        for one in own.questions:
+            by_kind.setdefault(one.category, []).append(one)
+        assert set(by_kind) == {"comment", "symbol", "callers", "commit"}
+        assert {one.repo for one in own.questions} == {"shop"}
+        symbols = {one.question: one.relevant[0] for one in by_kind["symbol"]}
+        assert symbols and all(target.symbol.endswith(q) for q, target in symbols.items())
+        callers = {one.question: one.relevant for one in by_kind["callers"]}
+        calls = callers["what calls round_amount?"]
+        assert [(t.symbol, t.grade) for t in calls] == [("pay_everything", 2), ("round_amount", 1)]
+        (commit,) = by_kind["commit"]
+        assert commit.question == "Count coins of two cents in payments"
+        assert [target.symbol for target in commit.relevant] == ["round_amount"]
+        # Emptied comments are in the index of the copy neither.
+        text = "\n".join(unit.source_code for unit in own.tables.units())
+        assert not any(leaks(one.question, text) for one in by_kind["comment"])
+
+
+def test_neither_the_repository_nor_its_own_index_is_touched(
+    shop: Path, settings: Settings, data_dir: Path, temporary: Path
+) -> None:
+    before = {path: path.read_bytes() for path in shop.rglob("*.py")}
+    with prepared(settings, shop, quiet, count=20) as own:
+        assert not own.location.folder.is_relative_to(data_dir)
+        assert own.location.root != locate(settings, shop).root
+    assert {path: path.read_bytes() for path in shop.rglob("*.py")} == before
+    assert not data_dir.exists()
+
+
+# History
+
+
+def test_a_history_tells_which_functions_small_commits_changed(shop: Path) -> None:
+    found = {change.subject: change.functions for change in changes(shop, 50)}
+    assert found["fix(till): Count coins of two cents in payments (#12)"] == (
+        ("shop/till.py", "round_amount"),
+    )
+    assert "Begin" not in found  # it adds files, and changes none
+
+
+def test_a_folder_without_a_history_has_no_commits(tmp_path: Path, write_files: Write) -> None:
+    assert list(changes(write_files(tmp_path / "plain", FILES), 50)) == []
+
+
+def test_a_history_of_a_folder_is_of_that_folder_alone(shop: Path) -> None:
+    found = [change.functions for change in changes(shop / "shop", 50)]
+    assert (("till.py", "round_amount"),) in found
+    assert list(changes(shop / "gate", 50)) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the attack is a shell script")
+def test_reading_a_history_runs_nothing_that_the_repository_names(
+    shop: Path, tmp_path: Path
+) -> None:
+    marker = tmp_path / "executed"
+    attack = tmp_path / "attack.sh"
+    attack.write_text(f'#!/bin/sh\necho "$0" >> "{marker}"\ncat "$1" 2>/dev/null\nexit 0\n')
+    attack.chmod(0o755)
+    for name in (
+        "diff.external", "diff.evil.textconv", "diff.evil.command", "core.pager", "gpg.program",
+        "core.fsmonitor", "pager.log", "pager.show", "core.sshCommand",
+    ):  # fmt: skip
+        git(shop, "config", name, str(attack))
+    git(shop, "config", "log.showSignature", "true")
+    (shop / ".git" / "info").mkdir(exist_ok=True)
+    (shop / ".git" / "info" / "attributes").write_text("*.py diff=evil\n")
+    # Plain git does run one of them.
+    subprocess.run(["git", "log", "-p", "-1"], cwd=shop, check=False, capture_output=True)
+    assert marker.exists()
+    marker.unlink()
+    assert [change.functions for change in changes(shop, 50)]
+    assert not marker.exists()
+
+
+# Thumbs
+
+
+def thumb(question: str, *cited: Place, value: int = 1, searched: bool = True) -> Any:
+    return SimpleNamespace(question=question, value=value, cited=cited, searched=searched)
+
+
+def test_thumbs_up_ask_for_the_places_that_the_answer_stood_on(
+    tmp_path: Path, write_files: Write
+) -> None:
+    folder = write_files(tmp_path / "copy", FILES)
+    place = Place("shop/till.py", 4, 8)
+    found = thumb_questions(
+        [
+            thumb("how is it paid?", place, place, Place("gone.py", 1, 2), Place("../x", 1, 1)),
+            thumb("where is the gate?", Place("gate/gate.go", 5, 400)),
+            thumb("not good", place, value=-1),
+            thumb("and then?", place, searched=False),
+            thumb("changed my mind", place),
+            thumb("changed my mind", place, value=-1),
+        ],
+        folder,
+    )
+    assert [(one.question, one.category) for one in found] == [("how is it paid?", THUMB)]
+    assert [(t.path, t.start, t.end) for t in found[0].relevant] == [("shop/till.py", 4, 8)]
+
+
+# The plot
+
+
+def test_the_plot_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
+    runs = {"a <b>": {"hit@1": Figure(0.5, 0.4, 0.6, 10)}, "c": {"hit@1": Figure(1, 1, 1, 10)}}
+    picture = svg("Search & find", runs, ["hit@1", "unknown"])
+    assert "a &lt;b&gt;" in picture and "0.500 (0.400 to 0.600)" in picture
+    assert "Search &amp; find" in picture and "unknown" not in picture
+    save_plot(tmp_path / "p.html", "T", runs, ["hit@1"], "One note.")
+    page = (tmp_path / "p.html").read_text("utf-8")
+    assert "<svg" in page and "One note." in page
+    assert page.replace("http://www.w3.org/2000/svg", "").count("http") == 0
+    with pytest.raises(UsageError, match="neither"):
+        save_plot(tmp_path / "p.png", "T", runs, ["hit@1"])
+
+
+# The command
+
+
+def test_the_users_own_repository_is_asked_and_settings_are_compared(
+    shop: Path, settings: Settings, tmp_path: Path, temporary: Path, run_python: Run
+) -> None:
+    state = State(settings.data_dir)
+    place = {"path": "shop/till.py", "start": 4, "end": 8, "verified": True}
+    turn = Turn("t1", "c", "@codebase how is it paid?", "So.", "", {"citations": [place]},
+                repository=locate(settings, shop).id)  # fmt: skip
+    state.save_turn(turn)
+    state.save_feedback("t1", turn.user, 1)
+    plot, asked = tmp_path / "plot.svg", tmp_path / "asked.jsonl"
+    done = run_python(
+        "-m", "codeqa", "eval", shop, "--count", "20", "--compare", "rerank", "--compare",
+        "vectors", "--plot", plot, "--questions", asked, "--out", tmp_path / "lists.jsonl",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "1 thumb up" in done.stdout and "█" in done.stdout
+    assert "with rerank" in done.stdout and "without vectors" in done.stdout
+    assert "easier than what people ask" in done.stdout and "they favour" in done.stdout
+    assert plot.read_text("utf-8").startswith("<svg")
+    questions = load_questions(asked)
+    assert any(one.question == "how is it paid?" for one in questions)
+    lists = (tmp_path / "lists.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lists] == [one.id for one in questions]
+    assert list(temporary.iterdir()) == []
+    with pytest.raises(Exception, match="codeqa index"):
+        Tables.open(locate(settings, shop)).meta()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--compare", "hyde"], "Drafts need a language model"),
+        (["--plot", "x.png"], "neither .svg nor .html"),
+        (["--rerank"], "REPO goes without --trees"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
+    shop: Path, temporary: Path, run_python: Run, arguments: list[str], message: str
+) -> None:
+    done = run_python("-m", "codeqa", "eval", shop, *arguments)
+    assert done.returncode == 2 and message in done.stderr and not done.stdout
+    assert "copying" not in done.stderr
+
+
+def test_without_a_repository_or_questions_the_command_says_what_it_needs(run_python: Run) -> None:
+    done = run_python("-m", "codeqa", "eval")
+    assert done.returncode == 2 and "Give REPO, or --questions and --out" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_run_that_is_stopped_leaves_no_copy_behind(
+    tmp_path: Path, write_files: Write, temporary: Path, name: str
+) -> None:
+    many = {f"part{n}/basket{n}.py": BASKET.replace("Basket", f"Basket{n}") for n in range(150)}
+    root = write_files(tmp_path / "large", many)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "codeqa", "eval", str(root), "--count", "200"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not list(temporary.glob(f"{PREFIX}*/*/part*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert process.poll() is None
+    process.send_signal(getattr(signal, name))
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1 and "interrupted" in errors and "Traceback" not in errors
+    assert list(temporary.glob(f"{PREFIX}*")) == []
+
+
+def test_drafts_are_compared_over_a_real_connection(
+    shop: Path, temporary: Path, run_python: Run
+) -> None:
+    with openai_server(lambda *_: stream(["def round_amount(coins): ", "return coins"])) as server:
+        model = {"CODEQA_MODEL": "custom/scripted", "CODEQA_MODEL_URL": server.base_url}
+        done = run_python(
+            "-m", "codeqa", "eval", shop, "--count", "10", "--compare", "hyde", "--json", env=model
+        )
+        assert done.returncode == 0, done.stderr
+        asked = len(server.exchanges)
+    content = json.loads(done.stdout)
+    assert set(content["runs"]) == {"as it is", "with drafts (HyDE)"}
+    # The run with the defaults asks no model; each question of the other one does.
+    questions = sum(content["questions"].values())
+    assert questions <= asked <= 2 * (questions + 1)
+    assert set(content["differences"]["with drafts (HyDE)"]) >= {"ndcg@10", "cover@500"}

@@ -1,0 +1,309 @@
+"""Drafts over HTTP and in the terminal: what is asked for, told, kept and shown."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from flask.testing import FlaskClient
+from openai_server import Reply, ScriptedServer, openai_server, silent, stream
+
+from codeqa.settings import load_settings
+from codeqa.web.app import create_app
+from codeqa.web.server import bind, make_server
+
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop",)
+
+QUESTION = "who pays for what is bought?"
+DRAFTS = {400: "func PayOrder(card string) error", 768: "PayOrder charges the card <b>bold</b>"}
+TARGET = {"path": "store/checkout.go", "start": 3, "end": 6, "grade": 2}
+ANSWER = ["The customer [store/checkout.go:3-6].\n"]
+
+Client = Callable[..., FlaskClient]
+
+
+def reply(path: str, body: dict[str, Any]) -> Reply:
+    draft = DRAFTS.get(body.get("max_tokens", 0))
+    return stream([draft] if draft else ANSWER)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with openai_server(reply) as server:
+        yield server
+
+
+@pytest.fixture
+def make_client(shop: Path, data_dir: Path, server: ScriptedServer) -> Iterator[Client]:
+    """`make_client(hyde=…)`: the page over the shop, with a model at `server`."""
+    shutil.copytree(shop.parent / "data", data_dir)
+    with ExitStack() as ending:
+
+        def make(**values: Any) -> FlaskClient:
+            values = {"hyde": "two", "model": "custom/m", "model_url": server.base_url, **values}
+            app = create_app(load_settings(data=data_dir, **values), shop)
+            ending.callback(app.extensions["codeqa"].close)
+            return app.test_client()
+
+        yield make
+
+
+def ask(client: FlaskClient, **more: Any) -> list[str]:
+    """The lines of an answer."""
+    body = {"question": f"@codebase {QUESTION}", "conversation": "c", "render": True, **more}
+    response = client.post("/chat/stream", json=body)
+    return list(response.get_data(as_text=True).splitlines())
+
+
+def annotations(lines: list[str]) -> list[dict[str, Any]]:
+    return [json.loads(line[2:])[0] for line in lines if line.startswith("8:")]
+
+
+def drafted(server: ScriptedServer) -> list[int]:
+    return [body["max_tokens"] for _, body in server.requests if "max_tokens" in body]
+
+
+def test_the_stages_come_with_the_stream_and_in_order(make_client: Client) -> None:
+    told = annotations(ask(make_client()))
+    stages = [one.get("stage") for one in told if "stage" in one]
+    assert stages == [
+        "classified", "drafting", "drafted", "drafting", "drafted", "retrieved", "generating",
+    ]  # fmt: skip
+    begun, ended = told[1], told[2]
+    assert begun.pop("milliseconds") >= 0
+    assert begun == {
+        "stage": "drafting", "name": "hyde-1", "model": "custom/m", "host": "127.0.0.1",
+    }  # fmt: skip
+    assert ended["name"] == "hyde-1" and ended["outcome"] == "done"
+    assert ended["took"] >= 0 and ended["text"] == DRAFTS[400]
+    done = told[-1]
+    assert done["hyde"] == "two"
+    assert [stage["name"] for stage in done["stages"]] == ["hyde-1", "hyde-2", "search"]
+
+
+def test_a_client_that_did_not_ask_for_more_gets_the_stream_as_it_was(
+    make_client: Client,
+) -> None:
+    lines = ask(make_client(), render=False)
+    assert [one.get("stage") for one in annotations(lines)[:-1]] == [
+        "classified", "retrieved", "generating",
+    ]  # fmt: skip
+    assert set(annotations(lines)[-1]) == {
+        "intent", "confidence", "retrieval_info", "query_tags",
+    }  # fmt: skip
+    assert DRAFTS[400] not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("setting", "field", "expected"),
+    [("two", "off", []), ("off", "one", [400]), ("one", "", [400]), ("off", "two", [400, 768])],
+)
+def test_each_request_chooses_and_else_the_setting_does(
+    make_client: Client, server: ScriptedServer, setting: str, field: str, expected: list[int]
+) -> None:
+    client = make_client(hyde=setting)
+    assert client.get("/api/status").json["hyde"] == setting
+    done = annotations(ask(client, hyde=field))[-1]
+    assert drafted(server) == expected
+    assert done["hyde"] == (field or setting)
+
+
+@pytest.mark.parametrize("value", ["three", 1, True, ["one"], {"a": 1}, "x" * 300])
+def test_another_value_is_refused_before_anything_is_asked(
+    make_client: Client, server: ScriptedServer, value: Any
+) -> None:
+    body = {"question": QUESTION, "hyde": value}
+    for address in ("/chat/stream", "/"):
+        response = make_client().post(address, json=body)
+        assert response.status_code == 400
+    assert server.exchanges == []
+
+
+def test_the_answer_in_one_piece_takes_the_field_too(
+    make_client: Client, server: ScriptedServer
+) -> None:
+    body = {"query": f"@codebase {QUESTION}", "hyde": "one"}
+    response = make_client().post("/", json=body)
+    assert response.json == {"response": "".join(ANSWER)}
+    assert drafted(server) == [400]
+
+
+def test_the_context_panel_gets_drafts_times_and_how_each_hit_was_found(
+    make_client: Client,
+) -> None:
+    client = make_client()
+    turn = annotations(ask(client, rerank=True))[-1]["turn"]
+    shown = client.get(f"/api/context/{turn}").json
+    assert shown["hyde"] == "two"
+    assert [stage["name"] for stage in shown["stages"]] == [
+        "hyde-1", "hyde-2", "search", "rerank",
+    ]  # fmt: skip
+    assert shown["stages"][1] == {
+        "name": "hyde-2", "milliseconds": shown["stages"][1]["milliseconds"],
+        "outcome": "done", "text": DRAFTS[768], "model": "custom/m", "host": "127.0.0.1",
+    }  # fmt: skip
+    hits = shown["hits"]
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    paid = next(hit for hit in hits if hit["name"] == "PayOrder")
+    assert paid["path"] == "store/checkout.go" and paid["kind"] == "function"
+    assert paid["start_line"] == 3 and paid["end_line"] == 6
+    assert paid["why"] and {"hyde-1 text", "hyde-2 text"} <= set(paid["channels"])
+    assert all(rank >= 1 for hit in hits for rank in hit["channels"].values())
+    assert paid["sent"] is True
+    chunk = next(one for one in shown["chunks"] if one["path"] == "store/checkout.go")
+    assert (chunk["score"], chunk["channels"]) == (paid["score"], paid["channels"])
+    sent = {(one["path"], one["start_line"]) for one in shown["chunks"]}
+    assert all(hit["sent"] == ((hit["path"], hit["start_line"]) in sent) for hit in hits)
+
+
+def test_an_opened_conversation_tells_the_stages_without_the_drafts(make_client: Client) -> None:
+    client = make_client()
+    ask(client)
+    (turn,) = client.get("/api/conversations/c").json["turns"]
+    assert turn["hyde"] == "two"
+    assert [set(stage) for stage in turn["stages"]] == [{"name", "milliseconds", "outcome"}] * 3
+
+
+def test_a_turn_that_searched_nothing_has_no_stages(make_client: Client) -> None:
+    client = make_client()
+    done = annotations(ask(client, question="hello"))[-1]
+    assert (done["hyde"], done["stages"]) == ("", [])
+    shown = client.get(f"/api/context/{done['turn']}").json
+    assert (shown["hyde"], shown["stages"], shown["hits"]) == ("", [], [])
+
+
+def test_opening_the_page_sends_nothing_to_the_model(
+    make_client: Client, server: ScriptedServer
+) -> None:
+    client = make_client()
+    for address in ("/", "/api/examples", "/api/status", "/api/models", "/api/repos"):
+        assert client.get(address).status_code == 200
+    assert server.exchanges == []
+
+
+def test_a_reader_who_goes_away_ends_the_draft(shop: Path, data_dir: Path) -> None:
+    shutil.copytree(shop.parent / "data", data_dir)
+    with openai_server(lambda path, body: silent(30)) as server:
+        settings = load_settings(
+            data=data_dir, hyde="two", hyde_seconds=30, threads=8, model="custom/m",
+            model_url=server.base_url,
+        )  # fmt: skip
+        app = create_app(settings, shop)
+        listener = bind("127.0.0.1", 0)
+        running = make_server(app, settings, listener)
+        thread = threading.Thread(target=running.run, daemon=True)
+        thread.start()
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", listener.getsockname()[1])
+            body = json.dumps({"question": f"@codebase {QUESTION}", "render": True})
+            connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
+            assert server.wait_for_requests()
+            left = time.monotonic()
+            connection.close()
+            assert server.wait_for_disconnects(seconds=5)
+            assert time.monotonic() - left < 5
+            assert len(server.requests) == 1
+        finally:
+            app.extensions["codeqa"].close()
+            running.task_dispatcher.shutdown(timeout=5)
+            running.trigger.pull_trigger(running.close)
+            thread.join(5)
+
+
+# In the terminal
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer) -> ScriptedServer:
+    monkeypatch.setenv("CODEQA_MODEL", "custom/m")
+    monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+    monkeypatch.setenv("CODEQA_HYDE", "two")
+    return server
+
+
+def test_search_drafts_only_when_told_to(
+    shop_codeqa: Command, shop: Path, chosen: ScriptedServer
+) -> None:
+    plain = shop_codeqa("search", QUESTION, "--repo", shop)
+    assert plain.status == 0 and chosen.exchanges == []
+    found = shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "two")
+    assert found.status == 0, found.err
+    assert drafted(chosen) == [400, 768]
+    assert "Drafts: first done in " in found.err and ", second done in " in found.err
+    assert "PayOrder" in found.out
+
+
+def test_search_tells_a_program_what_was_drafted(
+    shop_codeqa: Command, shop: Path, chosen: ScriptedServer
+) -> None:
+    result = shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "one", "--json")
+    document = json.loads(result.out)
+    assert document["hyde"] == "one"
+    assert document["stages"][0]["text"] == DRAFTS[400]
+    assert any("hyde-1 text" in hit["channels"] for hit in document["hits"])
+    assert drafted(chosen) == [400]
+
+
+def test_search_says_that_it_has_no_model_to_draft_with(shop_codeqa: Command, shop: Path) -> None:
+    result = shop_codeqa("search", "basket", "--repo", shop, "--hyde", "one")
+    assert result.status == 0
+    assert "No draft of the answer was made, for no language model is chosen." in result.err
+
+
+def test_ask_drafts_as_the_setting_says_or_as_it_is_told(
+    shop_codeqa: Command, shop: Path, chosen: ScriptedServer
+) -> None:
+    result = shop_codeqa("ask", QUESTION, "--repo", shop)
+    assert result.status == 0, result.err
+    assert result.out == "".join(ANSWER)
+    assert drafted(chosen) == [400, 768]
+    assert "Drafts: first done in " in result.err
+    told = shop_codeqa("ask", QUESTION, "--repo", shop, "--hyde", "off", "--json")
+    assert json.loads(told.out)["hyde"] == "off"
+    assert drafted(chosen) == [400, 768]
+    without = shop_codeqa("ask", QUESTION, "--repo", shop, "--no-model", "--hyde", "two")
+    assert without.status == 0 and "raft" not in without.err
+    assert drafted(chosen) == [400, 768]
+
+
+def test_eval_drafts_for_every_question_when_told_to(
+    shop_codeqa: Command, shop: Path, chosen: ScriptedServer, tmp_path: Path
+) -> None:
+    question = {
+        "id": "1", "repo": shop.name, "question": QUESTION, "category": "behaviour",
+        "language": "go", "relevant": [TARGET],
+    }  # fmt: skip
+    (tmp_path / "q.jsonl").write_text(json.dumps(question) + "\n")
+    given = ["--questions", tmp_path / "q.jsonl", "--out", tmp_path / "out.jsonl"]
+    result = shop_codeqa("eval", *given, "--trees", shop.parent, "--hyde", "one")
+    assert result.status == 0, result.err
+    assert drafted(chosen) == [400]
+    (line,) = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert json.loads(line)["results"][0]["path"] == "store/checkout.go"
+    assert shop_codeqa("eval", *given, "--trees", shop.parent).status == 0
+    assert drafted(chosen) == [400]
+
+
+def test_eval_with_drafts_and_no_model_says_what_is_missing(
+    shop_codeqa: Command, shop: Path, tmp_path: Path
+) -> None:
+    question = {"id": "1", "repo": shop.name, "question": QUESTION, "relevant": [TARGET]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(question) + "\n")
+    result = shop_codeqa(
+        "eval", "--questions", tmp_path / "q.jsonl", "--out", tmp_path / "out.jsonl",
+        "--trees", shop.parent, "--hyde", "one",
+    )  # fmt: skip
+    assert result.status == 2
+    assert result.error.startswith("Drafts need a language model, and none is chosen.")
+    assert not (tmp_path / "out.jsonl").exists()

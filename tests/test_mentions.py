@@ -1,0 +1,311 @@
+"""`@file`, `@folder/` and `@symbol` in a question: what they point at is in the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codeqa.answering.evidence import build_context
+from codeqa.indexing import Indexer
+from codeqa.retrieval import Mention, guaranteed, keep_guaranteed, parse_query
+from codeqa.retrieval.mentions import GUARANTEED, readings, resolve, take_mentions
+from codeqa.search import Search, SearchResult
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Tables, locate
+from codeqa.types import Hit, Unit
+
+BODY = "    first = {0}\n    second = first\n    return second\n"
+
+
+def python(*names: str, indent: str = "") -> str:
+    return "\n\n".join(
+        f"{indent}def {name}(value):\n" + BODY.format(name).replace("    ", indent + "    ")
+        for name in names
+    )
+
+
+FILES = {
+    "src/shop/app.py": "class App:\n" + python("route", "start", indent="    "),
+    "src/shop/basket.py": python("add_article", "total", "empty", "weigh", "wrap"),
+    "src/shop/payment.py": python("pay", "refund"),
+    "src/plugins/app.py": python("load_plugin"),
+    "path with spaces/x y.py": python("spaced"),
+    "web/[id]/page.py": python("page"),
+    "文档/説明.py": python("explain_it"),
+    "tests/test_basket.py": python("test_total"),
+    "Makefile": "all:\n\techo all\n",
+    # What the words of the questions below find: everything but what is pointed at.
+    **{f"src/noise/n{n}.py": f"def refund_money_{n}(customer):\n"
+       "    # refund the money of the customer with the receipt\n"
+       "    money = customer.receipt\n    return money\n" for n in range(30)},
+}  # fmt: skip
+NOISE = "how is the money of the customer refunded with the receipt"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
+    folder = tmp_path_factory.mktemp("mentions")
+    for name, text in FILES.items():
+        target = folder / "repo" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    settings = load_settings(data=folder / "data", workers=1)
+    location = locate(settings, folder / "repo")
+    Indexer(settings, location).run()
+    yield Tables.open(location)
+
+
+@pytest.fixture
+def search(tables: Tables, settings: Settings) -> Search:
+    return Search(lambda: tables, settings)
+
+
+def paths(result: SearchResult) -> set[str]:
+    return {hit.unit.path for hit in result.units}
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "pointed"),
+    [
+        ("what does @src/app.py do", "what does src/app.py do", ("src/app.py",)),
+        ('see @"a b/x.py" too', "see a b/x.py too", ("a b/x.py",)),
+        ("(@app.py)", "(app.py)", ("app.py)",)),
+        ("说明@app.py的作用", "说明app.py的作用", ("app.py的作用",)),
+        ("write to me@example.org", "write to me@example.org", ()),
+        ("a.b+c@example.org and HEAD@{1}", "a.b+c@example.org and HEAD@{1}", ()),
+        ("git@github.com:o/n.git", "git@github.com:o/n.git", ()),
+        ("lonely @ sign, @@double", "lonely @ sign, @@double", ()),
+        ("@one @two @one", "one two one", ("one", "two")),
+    ],
+)
+def test_what_stands_behind_an_at_sign(text: str, left: str, pointed: tuple[str, ...]) -> None:
+    assert take_mentions(text) == (left, pointed)
+
+
+@pytest.mark.parametrize("tag", ["@codebase", "@CodeBase"])
+def test_the_tag_is_no_mention(tag: str) -> None:
+    query = parse_query(f"{tag} where is @app.py")
+    assert query.pointed == ("app.py",)
+    assert query.text == "where is app.py"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("app.py.", "app.py"),
+        ("app.py?", "app.py"),
+        ("App.route(", "App.route"),
+        ("App's", "App"),
+        ("src\\shop\\app.py", "src/shop/app.py"),
+        ("./src/shop/app.py", "src/shop/app.py"),
+        ("app.py的作用", "app.py"),
+    ],
+)
+def test_what_follows_a_mention_is_not_part_of_it(written: str, meant: str) -> None:
+    assert meant in readings(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "files"),
+    [
+        ("src/shop/app.py", ["src/shop/app.py"]),
+        ("shop/app.py", ["src/shop/app.py"]),
+        ("basket.py", ["src/shop/basket.py"]),
+        ("Basket.PY", ["src/shop/basket.py"]),
+        ("app.py", ["src/plugins/app.py", "src/shop/app.py"]),
+        ("path with spaces/x y.py", ["path with spaces/x y.py"]),
+        ("web/[id]/page.py", ["web/[id]/page.py"]),
+        ("文档/説明.py", ["文档/説明.py"]),
+        ("Makefile", ["Makefile"]),
+    ],
+)
+def test_files_are_found_by_the_end_of_their_path(
+    tables: Tables, written: str, files: list[str]
+) -> None:
+    (mention,), unknown = resolve(tables, [written])
+    assert list(mention.files) == files
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    ("written", "folders"),
+    [
+        ("src/shop/", ["src/shop/"]),
+        ("shop/", ["src/shop/"]),
+        ("src/shop", ["src/shop/"]),
+        ("/src/", ["src/"]),
+        ("SRC/Shop/", ["src/shop/"]),
+        ("path with spaces/", ["path with spaces/"]),
+    ],
+)
+def test_folders_are_found_with_a_slash(tables: Tables, written: str, folders: list[str]) -> None:
+    (mention,), _ = resolve(tables, [written])
+    assert list(mention.folders) == folders
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("App.route", "App.route"),
+        ("app.App.route", "App.route"),
+        ("App::route", "App.route"),
+        ("app.route", "App.route"),
+        ("total", "total"),
+        ("basket.total", "total"),
+        ("App", "App"),
+    ],
+)
+def test_symbols_are_found_by_name_owner_and_module(
+    tables: Tables, written: str, name: str
+) -> None:
+    (mention,), _ = resolve(tables, [written])
+    assert {unit.qualified_name for unit in tables.by_ids(mention.units)} == {name}
+
+
+@pytest.mark.parametrize(
+    "written", ["nothing", "nope.py", "no/such/folder/", "ROUTES", "app", "%", "_", "''"]
+)
+def test_what_is_not_in_the_index_is_no_mention(tables: Tables, written: str) -> None:
+    assert resolve(tables, [written]) == ([], [written])
+
+
+def test_a_mentioned_symbol_is_returned_and_sent_whatever_the_words_find(
+    search: Search, tables: Tables, settings: Settings
+) -> None:
+    assert not any(hit.unit.name == "weigh" for hit in search.search(NOISE, top=5).units)
+    result = search.search(f"{NOISE} @weigh", top=5)
+    (hit,) = (hit for hit in result.units if hit.unit.name == "weigh")
+    assert "mentioned" in hit.why
+    assert len(result.units) == 5
+    block = build_context(tables, result, settings)
+    assert any("def weigh" in chunk.content for chunk in block.chunks)
+
+
+def test_the_best_units_of_a_mentioned_file_are_returned_and_sent(
+    search: Search, tables: Tables, settings: Settings
+) -> None:
+    assert "src/shop/payment.py" not in paths(search.search(NOISE, top=5))
+    result = search.search(f"{NOISE} @src/shop/payment.py", top=5)
+    units = [hit.unit.name for hit in result.units if hit.unit.path == "src/shop/payment.py"]
+    assert {"pay", "refund"} <= set(units)
+    block = build_context(tables, result, settings)
+    assert "src/shop/payment.py" in {chunk.path for chunk in block.chunks}
+
+
+def test_of_a_long_file_only_some_units_are_guaranteed(search: Search) -> None:
+    result = search.search(f"{NOISE} @basket.py", top=20)
+    assert len(result.mentioned) == GUARANTEED
+    best = search.search("empty and weigh @basket.py", top=20).mentioned
+    assert {"empty", "weigh"} <= {hit.unit.name for hit in best}
+
+
+def test_a_mentioned_folder_restricts(search: Search) -> None:
+    result = search.search(f"{NOISE} @src/shop/", top=20)
+    assert result.units
+    assert all(path.startswith("src/shop/") for path in paths(result))
+
+
+def test_a_mention_outside_of_the_folder_is_returned_all_the_same(search: Search) -> None:
+    result = search.search(f"{NOISE} @src/shop/ @load_plugin", top=20)
+    others = {path for path in paths(result) if not path.startswith("src/shop/")}
+    assert others == {"src/plugins/app.py"}
+
+
+def test_a_mentioned_test_is_not_pushed_back(search: Search) -> None:
+    result = search.search(f"{NOISE} @tests/test_basket.py", top=3)
+    first = result.mentioned[0]
+    assert first.unit.role == "test"
+    assert not any(why.startswith("behind") for why in first.why)
+
+
+def test_lines_of_a_mentioned_file_choose_its_units(search: Search) -> None:
+    for suffix in (":13-15", ":13", "#L13-L15"):
+        result = search.search(f"{NOISE} @src/shop/basket.py{suffix}", top=5)
+        assert result.mentioned[0].unit.name == "empty"
+
+
+def test_of_mentioned_lines_the_method_of_just_those_comes_before_the_class_around_it(
+    search: Search,
+) -> None:
+    unit = next(
+        hit.unit
+        for hit in search.search("@src/shop/basket.py", top=20).units
+        if hit.unit.kind == "method"
+    )
+    result = search.search(f"class Basket @{unit.path}:{unit.start_line}-{unit.end_line}")
+    assert result.mentioned[0].unit.id == unit.id
+    assert any(hit.unit.kind == "class" for hit in result.mentioned)
+
+
+def test_a_name_of_several_files_names_them_all_and_says_so(search: Search) -> None:
+    result = search.search("what starts in @app.py")
+    assert {"src/plugins/app.py", "src/shop/app.py"} <= paths(result)
+    assert "@app.py is 2 places" in result.notice
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        '@app.get("/") decorates what',
+        "what does @property do in the basket",
+        "why @pytest.fixture and @click.command(name='x')",
+        "who is @someone, me@example.org?",
+        "@",
+        "@@ @, @. @/ @* @%",
+        '@"',
+        "@" + "x" * 5_000,
+        "@" + "../" * 50 + "etc/passwd",
+        "@' OR 1=1 --",
+        "@\ud800 @\0 @é",
+    ],
+)
+def test_an_at_sign_that_points_at_nothing_breaks_no_search(search: Search, question: str) -> None:
+    result = search.search(f"total of the basket {question}")
+    assert result.mentioned == ()
+    assert "total" in {hit.unit.name for hit in result.units}
+
+
+def test_a_mention_of_nothing_is_searched_for_as_a_plain_name(search: Search) -> None:
+    plain = search.search("where does add_articles come from app.get")
+    pointed = search.search("where does @add_articles come from @app.get")
+    assert [hit.unit.id for hit in pointed.units] == [hit.unit.id for hit in plain.units]
+
+
+def test_a_path_that_is_not_there_is_said_with_the_nearest(search: Search) -> None:
+    assert "did you mean @src/shop/basket.py?" in search.search("@src/shop/baskt.py total").notice
+    assert "did you mean @src/shop/?" in search.search("total @src/shap/").notice
+    assert search.search("total @nothing").notice == ""
+
+
+def test_many_mentions_share_the_context(
+    search: Search, tables: Tables, settings: Settings
+) -> None:
+    names = ("route", "start", "pay", "add_article", "load_plugin", "spaced", "page", "weigh")
+    result = search.search(" ".join(f"@{name}" for name in names), top=10)
+    tight = settings.model_copy(update={"context_characters": 2_400})
+    block = build_context(tables, result, tight)
+    assert all(f"def {name}(" in block.text for name in names)
+    assert len(block.text) <= 2_400
+
+
+def hit(number: int, path: str = "a.py") -> Hit:
+    line = 10 * number
+    name = f"f{number}"
+    return Hit(Unit(path, "python", "function", name, name, "", line, line + 5, id=name), 1.0)
+
+
+def test_guaranteed_hits_take_the_places_of_the_last() -> None:
+    hits = [hit(number) for number in range(8)]
+    wanted = guaranteed(hits, [Mention("x", units=("f6",)), Mention("y", units=("f1",))])
+    assert [one.unit.id for one in wanted] == ["f6", "f1"]
+    assert [one.unit.id for one in keep_guaranteed(hits, wanted, 4)] == ["f0", "f1", "f2", "f6"]
+    assert [one.unit.id for one in keep_guaranteed(hits, wanted, 1)] == ["f6"]
+    assert [one.unit.id for one in keep_guaranteed(hits, (), 3)] == ["f0", "f1", "f2"]
+
+
+def test_a_repository_path_is_never_left(tables: Tables, tmp_path: Path) -> None:
+    outside = tmp_path / "secret.py"
+    outside.write_text("x = 1\n")
+    assert resolve(tables, [str(outside)]) == ([], [str(outside)])

@@ -1,0 +1,500 @@
+"""Cohere's and Jina's rerankers against servers that speak their API over real HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import Plain, ScriptedServer, openai_server
+
+from codeqa.doctor import services
+from codeqa.errors import RerankerError
+from codeqa.retrieval import choose_reranker, parse_query, reranker_status
+from codeqa.retrieval.checkpoint import Family
+from codeqa.retrieval.choice import Wish, parse_reranker
+from codeqa.retrieval.hosted import HostedModel, hosted_model, hosted_reranker
+from codeqa.retrieval.lance import CHARACTERS
+from codeqa.retrieval.rerank import CANDIDATES
+from codeqa.settings import Settings, load_settings
+from codeqa.types import Hit, Unit
+
+QUESTION = parse_query("when does a session cookie expire")
+KEY = "key-for-the-reranker"
+MODELS = {"cohere": "rerank-v3.5", "jina": "jina-reranker-v2-base-multilingual"}
+FAKE_TOKEN = "ghp_" + "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6"
+
+Answer = Callable[[str, dict[str, Any]], Plain]
+
+
+def hit(number: int, code: str = "") -> Hit:
+    unit = Unit(
+        path=f"src/m{number:02}.py",
+        language="python",
+        kind="function",
+        name=f"f{number}",
+        qualified_name=f"f{number}",
+        source_code=code or f"def f{number}():\n    return {number}",
+        start_line=1,
+        end_line=2,
+        id=f"id{number}",
+    )
+    return Hit(unit, 1 - number / 1_000, ("matches",))
+
+
+HITS = [hit(number) for number in range(60)]
+
+
+def numbers(hits: Sequence[Hit]) -> list[int]:
+    return [int(one.unit.name[1:]) for one in hits]
+
+
+def ranking(body: dict[str, Any], scores: dict[int, float] | None = None) -> dict[str, Any]:
+    """What both answer: the best first, each by its place in what was sent."""
+    given = scores or {place: place / 100 for place in range(len(body["documents"]))}
+    ordered = sorted(given.items(), key=lambda pair: -pair[1])[: body["top_n"]]
+    results = [{"index": place, "relevance_score": score} for place, score in ordered]
+    if body["return_documents"]:
+        for result in results:
+            result["document"] = {"text": body["documents"][int(result["index"])]}
+    return {"id": "r", "model": body["model"], "results": results, "usage": {"total_tokens": 9}}
+
+
+def the_last_first(path: str, body: dict[str, Any]) -> Plain:
+    return 200, {}, ranking(body)
+
+
+def settings_for(provider: str, url: str, key: str = KEY) -> Settings:
+    address = {f"{provider}_base_url": url, f"{provider}_api_key": key}
+    return load_settings(reranker=f"{provider}/{MODELS[provider]}", **address)
+
+
+@pytest.fixture
+def named_host(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedServer], str]:
+    """Gives a server on this machine a name as of another one, which no proxy stands before."""
+    resolve = socket.getaddrinfo
+
+    def here(host: Any, *arguments: Any, **options: Any) -> Any:
+        return resolve("127.0.0.1" if host == "rerank.test" else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", here)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return lambda server: server.base_url.replace("127.0.0.1", "rerank.test")
+
+
+# What is sent, and what is made of the answer
+
+
+@pytest.mark.parametrize("provider", ["cohere", "jina"])
+def test_a_chosen_provider_orders_the_candidates_over_its_api(provider: str) -> None:
+    with openai_server(the_last_first) as server:
+        done = choose_reranker(settings_for(provider, server.base_url)).rerank(HITS, QUESTION)
+        ((path, body),) = server.requests
+        (headers,) = server.headers
+    assert done.reranker == f"{provider}/{MODELS[provider]}"
+    assert numbers(done.hits)[0] == 49
+    assert numbers(done.hits)[CANDIDATES:] == list(range(50, 60))
+    assert done.hits[0].why == ("matches", f"reranked by {done.reranker}: 0.49")
+    assert done.notice == ""  # the server is this machine
+    assert path == "/v1/rerank"
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert body == {
+        "model": MODELS[provider],
+        "query": QUESTION.text,
+        "documents": [
+            f"src/m{n:02}.py f{n}\ndef f{n}():\n    return {n}" for n in range(CANDIDATES)
+        ],
+        "top_n": CANDIDATES,
+        "return_documents": False,
+    }
+
+
+def test_nothing_but_what_the_request_needs_is_in_its_headers() -> None:
+    with openai_server(the_last_first) as server:
+        choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
+        (headers,) = server.headers
+    assert set(headers) <= {
+        "host", "user-agent", "accept", "accept-encoding", "content-type", "content-length",
+        "authorization", "connection",
+    }  # fmt: skip
+    assert headers["user-agent"] == "codeqa"
+
+
+def test_long_code_is_cut_and_what_looks_like_a_secret_is_masked() -> None:
+    with openai_server(the_last_first) as server:
+        asked = parse_query(f"why does {FAKE_TOKEN} not work")
+        long = hit(0, f"TOKEN = '{FAKE_TOKEN}'\n" + "x = 1\n" * 9_000)
+        choose_reranker(settings_for("jina", server.base_url)).rerank([long, hit(1)], asked)
+        ((_, body),) = server.requests
+    assert len(body["documents"][0]) == CHARACTERS
+    assert FAKE_TOKEN not in json.dumps(body)
+    assert "*" * 20 in body["documents"][0] and "*" * 20 in body["query"]
+
+
+@pytest.mark.parametrize("provider", ["cohere", "jina"])
+def test_the_answer_says_to_which_host_how_much_was_sent(
+    provider: str, named_host: Callable[[ScriptedServer], str]
+) -> None:
+    with openai_server(the_last_first) as server:
+        url = named_host(server)
+        settings = settings_for(provider, url)
+        place = url.removeprefix("http://").removesuffix("/v1")
+        ok, message, _ = reranker_status(settings)
+        assert ok and server.requests == []
+        assert message == (
+            f"{provider}/{MODELS[provider]} at {place}; a reranked question sends itself and up "
+            "to 50 pieces of code there"
+        )
+        assert services.reranker(settings) == (True, message, "")
+        assert server.requests == []
+        done = choose_reranker(settings).rerank(HITS[:7], QUESTION)
+        assert len(server.requests) == 1
+    assert done.notice == f"The question and 7 pieces of code were sent to {place} to be ordered."
+
+
+def test_a_hit_that_the_provider_leaves_out_stays_behind() -> None:
+    def some(path: str, body: dict[str, Any]) -> Plain:
+        return 200, {}, ranking(body, {3: 0.9, 1: 0.2})
+
+    with openai_server(some) as server:
+        done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS[:6], QUESTION)
+    assert numbers(done.hits) == [3, 1, 0, 2, 4, 5]
+    assert done.notice.startswith(f"cohere/{MODELS['cohere']} read 2 of 6 hits in ")
+
+
+def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is_set() -> None:
+    with openai_server(the_last_first) as server:
+        settings = settings_for("jina", f"{server.base_url}/rerank/", key="")
+        done = choose_reranker(settings).rerank(HITS, QUESTION)
+        assert done.reranker.startswith("jina/")
+        assert [path for path, _ in server.requests] == ["/v1/rerank"]
+        assert "authorization" not in server.headers[0]
+
+
+def test_a_key_in_the_users_netrc_is_not_sent_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_host: Callable[[ScriptedServer], str]
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine rerank.test login somebody password else\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with openai_server(the_last_first) as server:
+        choose_reranker(settings_for("cohere", named_host(server))).rerank(HITS, QUESTION)
+        (headers,) = server.headers
+    assert headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_several_threads_are_served_at_once() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def together(path: str, body: dict[str, Any]) -> Plain:
+        both.wait()
+        return the_last_first(path, body)
+
+    with openai_server(together) as server:
+        reranker = choose_reranker(settings_for("cohere", server.base_url))
+        found: list[str] = []
+        threads = [
+            threading.Thread(target=lambda: found.append(reranker.rerank(HITS, QUESTION).reranker))
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+    assert found == [f"cohere/{MODELS['cohere']}"] * 2
+
+
+# Only once chosen
+
+
+@pytest.mark.parametrize("value", ["auto", "built-in", ""])
+def test_an_exported_key_alone_sends_nothing(value: str) -> None:
+    with openai_server(the_last_first) as server:
+        settings = load_settings(
+            reranker=value,
+            cohere_api_key=KEY,
+            jina_api_key=KEY,
+            cohere_base_url=server.base_url,
+            jina_base_url=server.base_url,
+        )
+        reranker = choose_reranker(settings)
+        assert "sends" not in reranker_status(settings)[1]
+        done = reranker.rerank(HITS, QUESTION)
+        assert server.exchanges == []
+    assert "sent" not in done.notice
+
+
+def test_the_key_of_the_other_provider_is_not_used() -> None:
+    settings = load_settings(reranker="cohere/rerank-v3.5", jina_api_key=KEY)
+    ok, message, hint = reranker_status(settings)
+    assert not ok
+    assert message == "Cohere was chosen as reranker, but COHERE_API_KEY is not set."
+    assert hint == "Set COHERE_API_KEY, or CODEQA_RERANKER=built-in."
+    done = choose_reranker(settings).rerank(HITS, QUESTION)
+    assert done.reranker == "built-in"
+    assert done.notice == f"{message} The built-in reranker was used. {hint}"
+
+
+def test_keys_are_read_from_the_usual_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COHERE_API_KEY", "one")
+    monkeypatch.setenv("JINA_API_KEY", "two")
+    settings = load_settings(reranker="cohere/rerank-v3.5")
+    assert hosted_model(settings, "cohere", "m").key == "one"
+    assert hosted_model(settings, "jina", "m").key == "two"
+    assert hosted_model(settings, "cohere", "m").url == "https://api.cohere.ai/v1/rerank"
+    assert hosted_model(settings, "jina", "m").url == "https://api.jina.ai/v1/rerank"
+    assert "one" not in repr(hosted_model(settings, "cohere", "m"))
+    ok, message, _ = reranker_status(settings)
+    assert ok and message.startswith("cohere/rerank-v3.5 at api.cohere.ai; ")
+
+
+# The setting
+
+
+@pytest.mark.parametrize(
+    ("setting", "wish"),
+    [
+        ("built-in", None),
+        ("auto", Wish()),
+        (" ", Wish()),
+        ("owner/name", Wish(model="owner/name")),
+        ("/models/colbert-small", Wish(model="/models/colbert-small")),
+        ("./cohere/name", Wish(model="./cohere/name")),
+        ("cohere", Wish(model="cohere")),
+        ("Cohere/name", Wish(model="Cohere/name")),
+        ("jinaai/jina-colbert-v2", Wish(model="jinaai/jina-colbert-v2")),
+        ("cohere/rerank-v3.5", Wish("cohere", "rerank-v3.5")),
+        ("jina/jina-reranker-m0", Wish("jina", "jina-reranker-m0")),
+        (
+            "cross-encoder/ms-marco-MiniLM-L-6-v2",
+            Wish(model="cross-encoder/ms-marco-MiniLM-L-6-v2", family=Family.CROSS_ENCODER),
+        ),
+        (
+            "cross-encoder/BAAI/bge-reranker-base",
+            Wish(model="BAAI/bge-reranker-base", family=Family.CROSS_ENCODER),
+        ),
+        ("cross-encoder//models/x", Wish(model="/models/x", family=Family.CROSS_ENCODER)),
+        ("cross-encoder/./x", Wish(model="./x", family=Family.CROSS_ENCODER)),
+        ("cross-encoder/~/x", Wish(model="~/x", family=Family.CROSS_ENCODER)),
+        ("cross-encoder/..", Wish(model="..", family=Family.CROSS_ENCODER)),
+    ],
+)
+def test_the_first_part_of_the_setting_decides_what_it_names(
+    setting: str, wish: Wish | None
+) -> None:
+    assert parse_reranker(setting) == wish
+
+
+@pytest.mark.parametrize("model", ["", "two words", "a//b", "/a", "a/", "a\nb", "é"])
+def test_what_is_no_model_is_refused_before_anything_is_sent(model: str) -> None:
+    settings = load_settings(reranker=f"cohere/{model}", cohere_api_key=KEY)
+    ok, message, hint = reranker_status(settings)
+    assert not ok and "names no model" in message
+    assert "`cohere/rerank-v3.5`" in hint
+
+
+@pytest.mark.parametrize(
+    "url", ["rerank.test", "ftp://x/v1", "http://u:p@x/v1", "http://x/v1?key=1", "http://a b"]
+)
+def test_an_address_that_is_none_is_refused_before_anything_is_sent(url: str) -> None:
+    ok, message, hint = reranker_status(settings_for("cohere", url))
+    assert (ok, message) == (False, "COHERE_BASE_URL is no address of an API.")
+    assert "base address" in hint
+
+
+@pytest.mark.parametrize("key", ["a\nb", "ключ", "a\x00b"])
+def test_a_key_that_cannot_be_one_is_refused_and_not_shown(key: str) -> None:
+    ok, message, hint = reranker_status(settings_for("jina", "http://127.0.0.1:1/v1", key))
+    assert (ok, message) == (False, "JINA_API_KEY holds characters that no key has.")
+    assert key not in hint
+
+
+# What is wrong is said, and the built-in one answers
+
+
+def refused(answer: Answer, *, provider: str = "cohere") -> str:
+    """The notice when the server answers so; the built-in one has ordered the hits."""
+    with openai_server(answer) as server:
+        done = choose_reranker(settings_for(provider, server.base_url)).rerank(HITS, QUESTION)
+        assert len(server.requests) == 1
+        host = server.base_url.removeprefix("http://").removesuffix("/v1")
+    assert done.reranker == "built-in"
+    assert sorted(numbers(done.hits)) == list(range(60))
+    assert " The built-in reranker was used. " in done.notice
+    assert KEY not in done.notice and "cookie" not in done.notice and "def f" not in done.notice
+    assert done.notice.startswith(f"{host} ")
+    return done.notice.removeprefix(f"{host} ")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, "does not accept the key for Cohere."),
+        (403, "does not accept the key for Cohere."),
+        (402, "wants to be paid first."),
+        (404, "refused to rerank with rerank-v3.5 (status 404)."),
+        (422, "refused to rerank with rerank-v3.5 (status 422)."),
+        (429, "takes no more requests for now."),
+        (500, "failed (status 500)."),
+        (503, "failed (status 503)."),
+    ],
+)
+def test_a_refusal_is_said_by_its_kind_and_never_in_the_servers_words(
+    status: int, said: str
+) -> None:
+    def refuse(path: str, body: dict[str, Any]) -> Plain:
+        return status, {}, {"message": f"{KEY} {body['query']} {body['documents'][0]}"}
+
+    assert refused(refuse).startswith(said)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    with openai_server(the_last_first) as other:
+
+        def elsewhere(path: str, body: dict[str, Any]) -> Plain:
+            return status, {"Location": f"{other.base_url}/rerank"}, {}
+
+        notice = refused(elsewhere, provider="jina")
+        assert other.exchanges == []
+    assert notice.startswith("sends the request on to another address, which is not followed.")
+    assert "JINA_BASE_URL" in notice
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"<html>",
+        b"",
+        b"\xff\xfe",
+        [],
+        {"results": None},
+        {"detail": "no"},
+        {"results": [{"index": 60, "relevance_score": 1.0}]},
+        {"results": [{"index": -1, "relevance_score": 1.0}]},
+        {"results": [{"index": "0", "relevance_score": 1.0}]},
+        {"results": [{"index": 0}]},
+        {"results": [{"index": 0, "relevance_score": "high"}]},
+        {"results": [{"index": 0, "relevance_score": None}]},
+        {"results": [{"index": [], "relevance_score": 1}]},
+        {"results": [0]},
+        b" " * 1_000_001,
+    ],
+    ids=lambda payload: repr(payload)[:40],
+)
+def test_an_answer_that_is_no_ranking_orders_nothing(payload: Any) -> None:
+    said = refused(lambda path, body: (200, {}, payload))
+    assert said.startswith("answered with something that is no ranking.")
+
+
+def test_an_answer_that_nobody_asked_to_be_packed_is_bounded_all_the_same() -> None:
+    bomb = gzip.compress(b" " * 50_000_000)
+    said = refused(lambda path, body: (200, {"Content-Encoding": "gzip"}, bomb))
+    assert said.startswith("answered with something that is no ranking.")
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "1e999"])
+def test_scores_that_are_no_numbers_order_nothing(score: str) -> None:
+    answer = f'{{"results": [{{"index": 0, "relevance_score": {score}}}]}}'.encode()
+    with openai_server(lambda path, body: (200, {}, answer)) as server:
+        done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
+    assert done.reranker == "built-in"
+    assert "gives scores that are no numbers" in done.notice
+
+
+def test_an_empty_ranking_orders_nothing() -> None:
+    with openai_server(lambda path, body: (200, {}, {"results": []})) as server:
+        done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
+    assert done.reranker == "built-in" and "read nothing" in done.notice
+
+
+@contextmanager
+def listening(answer: bytes = b"", pause: float = 0.0) -> Iterator[str]:
+    """A server that sends `answer` byte by byte, or nothing at all; its base address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        over = threading.Event()
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(5)
+                try:
+                    connection.recv(1_000_000)
+                    for byte in answer:
+                        connection.sendall(bytes([byte]))
+                        if over.wait(pause):
+                            return
+                    over.wait(20)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        finally:
+            over.set()
+            thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n" + b" " * 500]
+)
+def test_a_server_that_is_silent_or_trickles_is_not_waited_for_beyond_the_time(
+    answer: bytes,
+) -> None:
+    with listening(answer, pause=0.02) as url:
+        model = HostedModel("cohere", "m", f"{url}/rerank", KEY, seconds=0.4)
+        started = time.monotonic()
+        with pytest.raises(RerankerError, match=r"did not answer within 0.4 seconds"):
+            hosted_reranker(model).rerank(HITS, QUESTION)
+        assert time.monotonic() - started < 2
+
+
+def test_whatever_goes_wrong_after_sending_says_to_which_host(
+    named_host: Callable[[ScriptedServer], str],
+) -> None:
+    for results in ([], [{"index": 0, "relevance_score": float("nan")}], None):
+        with openai_server(lambda path, body, r=results: (200, {}, {"results": r})) as server:
+            done = choose_reranker(settings_for("jina", named_host(server))).rerank(HITS, QUESTION)
+            assert len(server.requests) == 1
+        assert done.reranker == "built-in"
+        assert "rerank.test:" in done.notice
+
+
+def test_a_server_that_is_not_there_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+    done = choose_reranker(settings_for("jina", url)).rerank(HITS, QUESTION)
+    assert done.reranker == "built-in"
+    assert "cannot be reached. The built-in reranker was used. Ask again, check JINA_BASE_URL" in (
+        done.notice
+    )
+
+
+def test_neither_key_nor_question_nor_code_is_logged(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: str, body: dict[str, Any]) -> Plain:
+        return 500, {}, body
+
+    caplog.set_level(logging.DEBUG)
+    for answer in (the_last_first, refuse):
+        with openai_server(answer) as server:
+            choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
+    printed = capfd.readouterr()
+    for text in (caplog.text, printed.out, printed.err):
+        assert KEY not in text and "cookie" not in text and "return 3" not in text
+    assert printed.out == "" and os.environ.get("COHERE_API_KEY") is None

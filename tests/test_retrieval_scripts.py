@@ -1,0 +1,207 @@
+"""Questions in other languages than English: identifiers are found as in an English question."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
+
+from codeqa.indexing import Indexer
+from codeqa.retrieval import parse_query
+from codeqa.retrieval.scripts import ASKING_WORDS, asking_words, describing_part, separate
+from codeqa.retrieval.vocabulary import QUESTION_WORDS
+from codeqa.search import Search
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Tables, locate
+
+FILES = {
+    "src/session.py": "class SessionStore:\n"
+    "    def open_session(self, request):\n        return self.load(request.cookies)\n\n"
+    "    def close(self):\n        self.items.clear()\n",
+    "src/router.py": "def add_route(rule):\n    return rule\n\n\ndef route(rule):\n"
+    "    return add_route(rule)\n",
+    "src/noise.py": "".join(
+        f"def handler_{n}(request):\n    session = request.session\n    return session.route\n\n\n"
+        for n in range(20)
+    ),
+    "src/die.php": "<?php\nfunction die_hard($con) {\n  return $con;\n}\n"
+    "function die($par) {\n  return $par;\n}\n",
+    "src/中文.py": "def close_file(f):\n    # 关闭打开的会话文件\n    f.close()\n",
+    "src/größe.py": "def measure(x):\n    # Größe der Tür in Metern\n    return x\n",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    folder = tmp_path_factory.mktemp("scripts")
+    for name, text in FILES.items():
+        target = folder / "repo" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    settings = load_settings(data=folder / "data", workers=1)
+    location = locate(settings, folder / "repo")
+    Indexer(settings, location).run()
+    return Tables.open(location)
+
+
+@pytest.fixture
+def search(tables: Tables, settings: Settings) -> Search:
+    return Search(lambda: tables, settings)
+
+
+QUESTIONS = {
+    "English": "How is {} opened and where is it defined?",
+    "German": "Wie wird {} geöffnet und wo ist es definiert?",
+    "French": "Comment est-ce que {} est ouverte, et où est-elle définie ?",
+    "Spanish": "¿Cómo se abre {} y dónde está definida?",
+    "Italian": "Come viene aperta {} e dov'è definita?",
+    "Portuguese": "Como é aberta {} e onde está definida?",
+    "Russian": "Как открывается {} и где она определена?",
+    "Chinese": "{}是怎么打开的？在哪里定义？",
+    "Chinese, in between": "请解释函数{}的工作原理",
+    "Japanese": "セッションは{}でどう開かれますか",
+    "Japanese, in between": "関数「{}」はどこで定義されていますか。",
+    "Korean": "{}은 어떻게 열리고 어디에 정의되어 있나요?",
+    "Turkish": "{} nasıl açılır ve nerede tanımlanır?",
+    "Arabic": "كيف يتم فتح {} وأين تم تعريفه؟",
+    "Greek": "Πώς ανοίγει το {} και πού ορίζεται;",
+    "Thai": "ฟังก์ชัน{}ทำงานอย่างไร",
+}
+
+
+@pytest.mark.parametrize("language", QUESTIONS)
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("open_session", "open_session"),
+        ("SessionStore", "SessionStore"),
+        ("SessionStore.open_session", "open_session"),
+        ("add_route()", "add_route"),
+        ("`route`", "route"),
+    ],
+)
+def test_an_identifier_is_found_first_in_any_language(
+    search: Search, language: str, written: str, name: str
+) -> None:
+    result = search.search(QUESTIONS[language].format(written))
+    first = result.units[0]
+    assert first.unit.name == name
+    assert any(why.startswith("defines") for why in first.why)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Was macht route?",
+        "Wo ist route definiert?",
+        "Où est définie route ?",
+        "Comment fonctionne route ?",
+        "¿Dónde se define route?",
+        "¿Qué hace route?",
+        "Dov'è definita route?",
+        "Onde está definida route?",
+        "Где находится route?",
+        "Как работает route?",
+        "route是什么？",
+        "route在哪里",
+        "routeとはなんですか",
+        "route은 어디에 있나요?",
+    ],
+)
+def test_a_plain_name_is_told_from_the_words_that_ask(search: Search, question: str) -> None:
+    query = parse_query(question)
+    assert query.words == ("route",)
+    assert query.symbol_like
+    assert search.search(question).units[0].unit.name == "route"
+
+
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        ("请说明src/router.py的作用", "src/router.py"),
+        ("src/router.pyは何をしますか", "src/router.py"),
+        ("@src/router.py的作用是什么", "src/router.py"),
+        ("说明@router.py", "src/router.py"),
+        ("что делает src/router.py?", "src/router.py"),
+    ],
+)
+def test_files_are_found_between_letters_without_blanks(
+    search: Search, question: str, path: str
+) -> None:
+    assert search.search(question).units[0].unit.path == path
+
+
+def test_words_of_comments_in_the_language_are_found(search: Search) -> None:
+    result = search.search("Wo wird die Größe der Tür berechnet?")
+    assert result.units[0].unit.name == "measure"
+    assert "größe, tür" in result.units[0].why[0]
+
+
+def test_decomposed_accents_are_the_same_words() -> None:
+    assert parse_query("Gro\u0308ße").words == parse_query("Größe").words == ("größe",)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("die in the parser", ("die", "parser")),
+        ("where is con closed", ("con", "closed")),
+        ("how does par work", ("par",)),
+        ("es module loader", ("es", "module", "loader")),
+        ("what does des do", ("des",)),
+        ("die in parser", ("die", "parser")),
+        ("was session in a list", ("session", "list")),
+    ],
+)
+def test_names_that_are_words_of_another_language_stay_names(
+    question: str, words: tuple[str, ...]
+) -> None:
+    assert parse_query(question).words == words
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("调用open_session的", "调用 open_session 的"),
+        ("セッションはopen_sessionで", "セッションは open_session で"),
+        ("open_session은", "open_session 은"),
+        ("在src/app.py中", "在 src/app.py 中"),
+        ("größe_x é2", "größe_x é2"),
+        ("плохо_x", "плохо_x"),
+        ("plain text", "plain text"),
+    ],
+)
+def test_identifiers_are_set_apart_from_letters_without_blanks(text: str, parts: str) -> None:
+    assert separate(text) == parts
+
+
+def test_what_only_asks_is_left_out_of_runs_of_signs() -> None:
+    assert describing_part("会话在哪里打开") == "会话 打开"
+    assert describing_part("セッションを開く").split() == ["セッション", "開"]
+
+
+def test_a_question_of_asking_signs_alone_still_searches_for_them() -> None:
+    assert parse_query("是什么").words == ("是什么",)
+    assert parse_query("なぜ").words == ("なぜ",)
+
+
+def test_word_lists_are_lower_case_words() -> None:
+    for words in ASKING_WORDS.values():
+        assert len(words) > 30
+        assert all(word == word.lower() and word.isalpha() for word in words)
+
+
+def test_english_is_asked_with_english_words() -> None:
+    assert asking_words(["where", "is", "die", "con"], QUESTION_WORDS) >= QUESTION_WORDS
+    assert "die" not in asking_words(["where", "is", "die", "defined"], QUESTION_WORDS)
+    assert "die" in asking_words(["wie", "wird", "die", "route"], QUESTION_WORDS)
+
+
+@tried(max_examples=200, deadline=None)
+@given(st.text(alphabet="aé_1ßжщ路由を開くエは세션 .@/()ไทย", max_size=60))
+def test_any_mixture_of_scripts_is_a_question(text: str) -> None:
+    query = parse_query(text)
+    assert [word for word in query.words if not word.strip()] == []
+    if any(character.isalnum() for character in text):
+        assert query.words

@@ -1,0 +1,209 @@
+"""Filters in a question: what they let through, whatever is written in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
+
+from codeqa.indexing import Indexer
+from codeqa.search import Search
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Filter, Tables, locate
+from codeqa.store.filters import MOST_WILDCARDS
+
+PYTHON = "def pay_order(card):\n    return card\n\n\nclass Order:\n    pass\n"
+FILES = {
+    "src/pay.py": PYTHON,
+    "src/pay.go": "package src\n\nfunc PayOrder(card string) string {\n\treturn card\n}\n",
+    "src/it's/pay.py": PYTHON,
+    "src/100%/pay.py": PYTHON,
+    "src/a_b/pay.py": PYTHON,
+    "src/aXb/pay.py": PYTHON,
+    "src/größe 注文/pay.py": PYTHON,
+    "src/[id]/pay.py": PYTHON,
+    "tests/test_pay.py": PYTHON,
+}
+ALL = set(FILES)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    folder = tmp_path_factory.mktemp("filters")
+    for name, text in FILES.items():
+        target = folder / "repo" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    settings = load_settings(data=folder / "data", workers=1)
+    location = locate(settings, folder / "repo")
+    Indexer(settings, location).run()
+    return Tables.open(location)
+
+
+@pytest.fixture
+def search(tables: Tables, settings: Settings) -> Search:
+    return Search(lambda: tables, settings)
+
+
+def paths(search: Search, filters: str) -> set[str]:
+    return {hit.unit.path for hit in search.search(f"pay order {filters}", top=50).units}
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ("lang:go", {"src/pay.go"}),
+        ("LANG:Go", {"src/pay.go"}),
+        ("lang:go lang:python", ALL),
+        ("-lang:python", {"src/pay.go"}),
+        ("-lang:python -lang:go", set()),
+        ("lang:python -path:src", {"tests/test_pay.py"}),
+        ("path:tests path:src/a_b", {"tests/test_pay.py", "src/a_b/pay.py"}),
+        ("path:src -path:pay.py", {"src/pay.go"}),
+        ("path:*.go", {"src/pay.go"}),
+        ("path:src/a?b", set()),
+        ("path:src/a?b/*", {"src/a_b/pay.py", "src/aXb/pay.py"}),
+        ("path:src/a_b/", {"src/a_b/pay.py"}),
+        ("path:src/100%/", {"src/100%/pay.py"}),
+        ("path:%", set()),
+        ("path:src/%", set()),
+        ("path:_", set()),
+        ("path:src/it's", {"src/it's/pay.py"}),
+        ("path:it's", {"src/it's/pay.py"}),
+        ("path:it's/*.py", {"src/it's/pay.py"}),
+        ("path:src/[id]/", {"src/[id]/pay.py"}),
+        ("path:[id]/*", {"src/[id]/pay.py"}),
+        ('path:"src/größe 注文/"', {"src/größe 注文/pay.py"}),
+        ('path:"größe 注文"', {"src/größe 注文/pay.py"}),
+        ("kind:class -kind:class", set()),
+    ],
+)
+def test_filters_let_through_what_they_say(
+    search: Search, filters: str, expected: set[str]
+) -> None:
+    assert paths(search, filters) == expected
+
+
+def test_kinds_are_alternatives_and_can_be_left_out(search: Search) -> None:
+    def kinds(filters: str) -> set[str]:
+        result = search.search(f"pay order path:src/pay.py {filters}", top=50)
+        return {hit.unit.kind for hit in result.units}
+
+    assert kinds("kind:class") == {"class"}
+    assert kinds("kind:Class kind:functions") == {"class", "function"}
+    assert "class" not in kinds("-kind:class")
+
+
+INJECTIONS = (
+    "x' OR '1'='1",
+    "x') OR (1=1",
+    "'; DROP TABLE methods; --",
+    "''",
+    "'",
+    "\\'",
+    "\\",
+    "x\\' OR 1=1 --",
+    "%",
+    "_",
+    "%%%",
+    "x' UNION SELECT * FROM files --",
+    "/* */",
+    "`path`",
+    "$1 {} {0} :name ?",
+    "(?i).*",
+    "a{1000}{1000}",
+    "[[:alpha:]]",
+    "‘ OR ’1’=’1",
+    "路径'注入",
+    "é" * 100,
+    "x" * 3_900,
+    "*" * 3_900,
+    "?*" * 1_900,
+    "**/" * 1_200,
+    "'" * 3_900,
+)
+
+
+@pytest.mark.parametrize("value", INJECTIONS, ids=range(len(INJECTIONS)))
+@pytest.mark.parametrize("key", ["lang", "path", "kind"])
+def test_no_value_breaks_out_of_a_filter(search: Search, key: str, value: str) -> None:
+    quoted = value.replace('"', "")
+    for minus in ("", "-"):
+        result = search.search(f'pay order {minus}{key}:"{quoted}"')
+        found = {hit.unit.path for hit in result.units}
+        assert found <= ALL
+        if key == "lang" and not minus:
+            assert found == set()
+    by_keyword = search.search("pay order", language=value)
+    assert by_keyword.units == ()
+    assert {hit.unit.path for hit in search.search("pay order", path=value).units} <= ALL
+    assert paths(search, "") == ALL
+
+
+@tried(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=40))
+def test_any_text_is_a_value(tables: Tables, one: str, other: str) -> None:
+    for where in (
+        Filter(languages=(one,)),
+        Filter(paths=(one, other)),
+        Filter(excluded_paths=(one,), excluded_kinds=(other,), excluded_languages=(one,)),
+    ):
+        found = {unit.path for unit in tables.units(where)}
+        expected = ALL
+        if where.languages:
+            expected = set()
+        if where.excluded_languages or where.paths:
+            assert found <= ALL
+        else:
+            assert found == expected
+
+
+def test_wildcards_beyond_the_first_are_letters(tables: Tables) -> None:
+    most = "*" + "?" * (MOST_WILDCARDS - 1)
+    assert not tables.holds(Filter(paths=(most + "*",)))
+    assert tables.holds(Filter(paths=("src/pay.p?",)))
+    assert tables.holds(Filter(paths=("*/" + "*" * 3 + "pay.py",)))
+
+
+@pytest.mark.parametrize(
+    ("filters", "notice"),
+    [
+        ("lang:pythn", "No indexed file is written in lang:pythn; did you mean python?"),
+        ("lang:cobol", "No indexed file is written in lang:cobol; there is go, python."),
+        ("path:srk/", "No indexed file's path matches path:srk/; did you mean src?"),
+        ("path:zzzzzzzz", "No indexed file's path matches path:zzzzzzzz; use another or leave it "
+         "out."),
+        ("lang:go path:tests", "No indexed code meets all filters of the question; use fewer of "
+         "them."),
+        ("kind:clas", "kind:clas is no kind of unit and was searched for as a word; did you mean "
+         "class?"),
+    ],
+)  # fmt: skip
+def test_filters_that_let_nothing_through_say_why(
+    search: Search, filters: str, notice: str
+) -> None:
+    result = search.search(f"pay order {filters}")
+    assert result.notice == notice
+    assert (result.units == ()) is (not filters.startswith("kind"))
+
+
+@pytest.mark.parametrize("filters", ["", "lang:go", "path:src kind:class", "-path:nowhere"])
+def test_filters_that_let_something_through_are_silent(search: Search, filters: str) -> None:
+    assert search.search(f"pay order {filters}").notice == ""
+
+
+def test_a_notice_repeats_only_the_beginning_of_a_long_value(search: Search) -> None:
+    assert len(search.search("pay lang:" + "x" * 3_000).notice) < 200
+
+
+def test_filters_given_by_keyword_are_explained_as_well(search: Search) -> None:
+    assert "did you mean python" in search.search("pay", language="pythn").notice
+    assert "matches path:zzz" in search.search("pay", path="zzz").notice
+
+
+def test_nothing_outside_is_read_by_a_path(search: Search, tmp_path: Path) -> None:
+    assert paths(search, f"path:{tmp_path}") == set()
+    assert paths(search, "path:../../") == set()

@@ -1,0 +1,210 @@
+"""Names that are misspelt, and the nearest ones that there are."""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
+
+from codeqa.indexing import Indexer
+from codeqa.retrieval import parse_query
+from codeqa.retrieval.typos import allowed_edits
+from codeqa.search import Search
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Tables, locate
+from codeqa.store.names import Names, edits
+from codeqa.tokens import name_key
+
+FILES = {
+    "src/app.py": "class Flask:\n"
+    "    def full_dispatch_request(self):\n        return self.handle()\n\n"
+    "    def handle(self):\n        return CONFIGURED_ONLY\n",
+    "src/query.py": "class QuerySet:\n"
+    "    def bulk_create(self, rows):\n        return rows\n\n"
+    "    def get_or_create(self, row):\n        return row\n",
+    "src/users.py": "def get_user_a(x):\n    return x\n\n\ndef get_user_b(x):\n    return x\n\n\n"
+    "def get_user_c(x):\n    return x\n\n\ndef get_user_d(x):\n    return x\n",
+    "src/catch.py": "def catching(ball):\n    return ball\n",
+    "src/cache.py": "def cache(value):\n    return value\n",
+    "docs/words.md": "# Words\n\nAn authorisation is given by the office.\n",
+    "src/office.py": "def authorization(office):\n    return office\n",
+    "locale/django.po": 'msgid "hadle"\nmsgstr "handel"\n',
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    folder = tmp_path_factory.mktemp("typos")
+    for name, text in FILES.items():
+        target = folder / "repo" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    settings = load_settings(data=folder / "data", workers=1)
+    location = locate(settings, folder / "repo")
+    Indexer(settings, location).run()
+    return Tables.open(location)
+
+
+@pytest.fixture
+def search(tables: Tables, settings: Settings) -> Search:
+    return Search(lambda: tables, settings)
+
+
+@pytest.mark.parametrize(
+    ("question", "written", "name"),
+    [
+        ("full_dispach_request", "full_dispach_request", "full_dispatch_request"),
+        ("where is full_dispach_request called", "full_dispach_request", "full_dispatch_request"),
+        ("Flask.full_dispach_request", "full_dispach_request", "full_dispatch_request"),
+        ("bulk_crate", "bulk_crate", "bulk_create"),
+        ("how does bulk_raete() work", "bulk_raete", "bulk_create"),
+        ("bulkCraete", "bulkCraete", "bulk_create"),
+        ("what is `hanlde`", "hanlde", "handle"),
+        ("QeurySet", "QeurySet", "QuerySet"),
+        ("qeuryset", "qeuryset", "QuerySet"),
+        ("hadle", "hadle", "handle"),
+    ],
+)
+def test_a_misspelt_name_finds_the_nearest(
+    search: Search, question: str, written: str, name: str
+) -> None:
+    result = search.search(question)
+    assert result.units[0].unit.name == name
+    said = f"nothing is called {written}; the nearest name is {name}"
+    assert result.units[0].why[0] == said
+    assert result.notice == (f"Nothing is called {written}; searched for the nearest name {name}.")
+    assert result.query.names and name in result.query.text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "bulk_create",
+        "handle",
+        "CONFIGURED_ONLY",
+        "authorisation",
+        "caching",
+        "what is the hadle of the dispach in the qeury",
+        "where are rows creatd in bulk",
+        "xyzzy_nothing_like_it",
+        "chae",
+        "get_user_x",
+        "a_b",
+    ],
+    ids=[
+        "a name", "a plain name", "written in a text", "written in a document",
+        "another form of a word that is there", "a sentence", "a sentence of words",
+        "nothing near", "a short name two edits off", "too many as near", "too short",
+    ],
+)  # fmt: skip
+def test_what_is_there_or_not_surely_a_name_stays_as_it_was(search: Search, question: str) -> None:
+    result = search.search(question)
+    assert result.notice == ""
+    assert result.query.misspelt == ()
+    assert result.query.text == question
+
+
+def test_a_filter_does_not_make_a_name_unknown(search: Search) -> None:
+    result = search.search("bulk_create lang:javascript")
+    assert "nearest" not in result.notice
+    assert result.query.misspelt == ()
+
+
+def test_words_of_translations_do_not_count_as_known(search: Search, tables: Tables) -> None:
+    assert tables.full_text("classes", "hadle", 1)
+    assert search.search("hadle").units[0].unit.name == "handle"
+
+
+def test_the_names_follow_the_index(tmp_path: Path, settings: Settings) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    (repo / "a.py").write_text("def first_name(x):\n    return x\n")
+    location = locate(settings, repo)
+    Indexer(settings, location).run()
+    tables = Tables.open(location)
+    assert "secondname" not in tables.catalogue().names
+    before = tables.catalogue()
+    assert tables.catalogue() is before
+    (repo / "b.py").write_text("def second_name(x):\n    return x\n")
+    Indexer(settings, location).run()
+    deadline = time.monotonic() + 5
+    while "secondname" not in tables.catalogue().names and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert "secondname" in tables.catalogue().names
+    assert tables.catalogue().paths == {"a.py", "b.py"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ("", "", 0),
+        ("same", "same", 0),
+        ("create", "crate", 1),
+        ("create", "craete", 1),
+        ("create", "creates", 1),
+        ("create", "creqte", 1),
+        ("ab", "ba", 1),
+        ("abc", "ca", 3),
+        ("kitten", "sitting", 3),
+        ("abcdef", "badcfe", 3),
+    ],
+)
+def test_edits_between_two_names(one: str, other: str, distance: int) -> None:
+    assert edits(one, other, 9) == edits(other, one, 9) == distance
+    if distance:
+        assert edits(one, other, distance - 1) == distance
+
+
+@tried(max_examples=200, deadline=None)
+@given(st.lists(st.text("abcz_1é日", min_size=1, max_size=9), min_size=1), st.text("abcz1é日"))
+def test_the_nearest_are_those_that_comparing_with_every_name_gives(
+    known: list[str], asked: str
+) -> None:
+    names = Names({name: name_key(name) for name in known})
+    key = name_key(asked)
+    for most in (1, 2, 3):
+        distances = {name: edits(key, name_key(name), most) for name in known if name_key(name)}
+        least = min(distances.values(), default=most + 1)
+        expected = {name for name, far in distances.items() if far == least <= most}
+        assert set(names.nearest(key, most)) == (expected if key else set())
+
+
+def test_names_that_begin_alike_come_first() -> None:
+    names = Names({name: name for name in ("rant", "cart", "cast", "can")})
+    assert names.nearest("cant", 1) == ["can", "cart", "cast", "rant"]
+    assert Names({}).nearest("cant", 1) == []
+    assert names.nearest("", 2) == []
+
+
+def test_how_many_edits_are_forgiven_grows_with_the_name() -> None:
+    assert [allowed_edits("x" * length) for length in (3, 4, 7, 8, 15, 16)] == [0, 1, 1, 2, 2, 3]
+
+
+def test_the_nearest_of_a_hundred_thousand_names_is_found_at_once() -> None:
+    """2 ms on an idle core; the bound leaves room for a busy machine."""
+    choose = random.Random(1)
+    words = ["".join(choose.choices(string.ascii_lowercase, k=choose.randint(2, 8)))
+             for _ in range(3_000)]  # fmt: skip
+    known: dict[str, str] = {}
+    while len(known) < 100_000:
+        name = "_".join(choose.choices(words, k=choose.randint(1, 4)))
+        known[name] = name_key(name)
+    names = Names(known)
+    names.nearest("warm", 1)
+    taken = []
+    for name in choose.sample(sorted(known), 60):
+        key = known[name]
+        began = time.perf_counter()
+        names.nearest(key[:2] + key[3:], allowed_edits(key))
+        taken.append(time.perf_counter() - began)
+    assert sorted(taken)[len(taken) // 2] < 0.02
+
+
+def test_the_question_itself_is_what_is_searched_for_without_an_index() -> None:
+    assert parse_query("bulk_crate").names == ("bulk_crate",)

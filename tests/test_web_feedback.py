@@ -1,0 +1,236 @@
+"""Thumbs over real HTTP to a real engine: given, refused, kept, and gone with their answer."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import logging
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from pydantic import SecretStr
+
+from codeqa.settings import Settings, load_settings
+from codeqa.state import Place, State
+from codeqa.web.app import create_app
+from codeqa.web.server import bind, make_server
+
+pytest_plugins = ("cli_shop",)
+
+ANNA, BELA = "anna's token", "bela's token"
+QUESTION = "@codebase how is an article put into the basket?"
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    json: Any
+
+
+@dataclass(frozen=True)
+class Client:
+    """Somebody who talks to the server at `port`, with a token of their own."""
+
+    port: int
+    token: str
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        connection.request(method, path, data, {**sent, **headers})
+        response = connection.getresponse()
+        text = response.read().decode()
+        connection.close()
+        return Reply(response.status, json.loads(text) if text.startswith("{") else text)
+
+    def ask(self, question: str = QUESTION, conversation: str = "c", **more: Any) -> str:
+        """The id of the turn."""
+        body = {"question": question, "conversation": conversation, "render": True, **more}
+        lines = self.send("POST", "/chat/stream", body).json.splitlines()
+        told = [json.loads(line[2:])[0] for line in lines if line.startswith("8:")]
+        return str(told[-1]["turn"])
+
+    def rate(self, turn: str, value: Any, reason: Any = "", **headers: str) -> Reply:
+        body = {"value": value, "reason": reason}
+        return self.send("POST", f"/api/turns/{quote(turn, safe='')}/feedback", body, **headers)
+
+    def shown(self, conversation: str = "c") -> list[Any]:
+        turns = self.send("GET", f"/api/conversations/{conversation}").json["turns"]
+        return [turn["feedback"] for turn in turns]
+
+
+@pytest.fixture
+def shop_settings(shop: Path, data_dir: Path) -> Settings:
+    shutil.copytree(shop.parent / "data", data_dir)
+    return load_settings(data=data_dir, threads=8, token=SecretStr(f"{ANNA},{BELA}"))
+
+
+@pytest.fixture
+def port(shop: Path, shop_settings: Settings) -> Iterator[int]:
+    listener = bind("127.0.0.1", 0)
+    app = create_app(shop_settings, shop)
+    server = make_server(app, shop_settings, listener)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1]
+    app.extensions["codeqa"].close()
+    server.task_dispatcher.shutdown(timeout=5)
+    server.trigger.pull_trigger(server.close)
+    thread.join(5)
+
+
+@pytest.fixture
+def anna(port: int) -> Client:
+    return Client(port, ANNA)
+
+
+@pytest.fixture
+def bela(port: int) -> Client:
+    return Client(port, BELA)
+
+
+@pytest.fixture
+def state(shop_settings: Settings) -> State:
+    return State(shop_settings.data_dir)
+
+
+def kept(state: State, client: Client) -> list[tuple[str, int, str]]:
+    repository = client.send("GET", "/api/status").json["id"]
+    return [(one.turn_id, one.value, one.reason) for one in state.feedback(repository)]
+
+
+def test_a_thumb_is_kept_shown_and_taken_back(anna: Client, state: State) -> None:
+    turn = anna.ask()
+    assert anna.shown() == [{"value": 0, "reason": ""}]
+    assert anna.rate(turn, 1) == Reply(200, {"turn": turn, "value": 1, "reason": ""})
+    assert anna.rate(turn, -1, " no\nsuch line ") == Reply(
+        200, {"turn": turn, "value": -1, "reason": "no\nsuch line"}
+    )
+    assert anna.shown() == [{"value": -1, "reason": "no\nsuch line"}]
+    assert kept(state, anna) == [(turn, -1, "no\nsuch line")]
+    assert anna.rate(turn, 0, "left over").json == {"turn": turn, "value": 0, "reason": ""}
+    assert anna.shown() == [{"value": 0, "reason": ""}] and kept(state, anna) == []
+
+
+def test_a_thumb_stands_on_the_code_that_the_answer_cites(anna: Client, state: State) -> None:
+    turn = anna.ask()
+    assert anna.rate(turn, 1).status == 200
+    (thumb,) = state.feedback(anna.send("GET", "/api/status").json["id"])
+    assert thumb.question == "how is an article put into the basket?" and thumb.searched
+    assert Place("store/basket.py", 7, 9) in thumb.cited
+
+
+def owner_of(state: State, turn: str) -> str:
+    """The name of the user whose token the turn was asked with."""
+    with contextlib.closing(sqlite3.connect(state.path)) as connection:
+        (user,) = connection.execute("SELECT user FROM turn WHERE id = ?", (turn,)).fetchone()
+    return str(user)
+
+
+def test_where_nothing_is_cited_it_stands_on_what_was_sent(anna: Client, state: State) -> None:
+    turn = anna.ask()
+    sent = anna.send("GET", f"/api/context/{turn}").json["chunks"]
+    answered = state.turn(turn, owner_of(state, turn))
+    assert answered is not None
+    state.save_turn(replace(answered, details={**answered.details, "citations": []}))
+    assert anna.rate(turn, 1).status == 200
+    (thumb,) = state.feedback(anna.send("GET", "/api/status").json["id"])
+    expected = tuple(Place(one["path"], one["start_line"], one["end_line"]) for one in sent)
+    assert thumb.cited == expected != ()
+
+
+def test_only_the_owner_of_an_answer_gives_it_a_thumb(
+    anna: Client, bela: Client, state: State
+) -> None:
+    turn = anna.ask()
+    bela.ask()
+    refused = bela.rate(turn, -1, "mine now")
+    assert refused.status == 404 and refused.json["error"]["code"] == "not_found"
+    assert anna.rate(turn, 1).status == 200
+    assert bela.rate(turn, 0).status == 404
+    assert kept(state, anna) == [(turn, 1, "")]
+    assert anna.shown() == [{"value": 1, "reason": ""}]
+    assert bela.shown() == [{"value": 0, "reason": ""}]
+    assert Client(anna.port, "nobody").rate(turn, 1).status == 401
+
+
+@pytest.mark.parametrize("value", [2, -2, 1.0, True, "1", None, [1], {}])
+def test_what_is_no_thumb_is_refused(anna: Client, value: Any) -> None:
+    refused = anna.rate(anna.ask(), value)
+    assert refused.status == 400 and refused.json["error"]["hint"]
+    assert anna.shown() == [{"value": 0, "reason": ""}]
+
+
+@pytest.mark.parametrize("reason", ["x" * 2_001, 7, ["a"]])
+def test_a_reason_that_cannot_be_kept_is_refused(anna: Client, reason: Any) -> None:
+    refused = anna.rate(anna.ask(), -1, reason)
+    assert refused.status == 400 and "reason" in refused.json["error"]["message"]
+    assert anna.shown() == [{"value": 0, "reason": ""}]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"", 400), (b"[1]", 400), (b"{", 400), (b"x" * 1_000_001, 413)]
+)
+def test_a_body_that_is_no_object_is_refused(anna: Client, body: bytes, status: int) -> None:
+    turn = anna.ask()
+    assert anna.send("POST", f"/api/turns/{turn}/feedback", body).status == status
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert anna.send("POST", f"/api/turns/{turn}/feedback", b"value=1", **form).status == 415
+    assert anna.send("GET", f"/api/turns/{turn}/feedback").status == 405
+
+
+def test_a_reason_left_out_is_none(anna: Client) -> None:
+    turn = anna.ask()
+    assert anna.send("POST", f"/api/turns/{turn}/feedback", {"value": -1}).status == 200
+    assert anna.shown() == [{"value": -1, "reason": ""}]
+
+
+@pytest.mark.parametrize("turn", ["unknown", "x" * 500, "' OR 1=1 --", "ünï\u2028", "\x00"])
+def test_an_answer_that_there_is_not_gets_no_thumb(anna: Client, turn: str) -> None:
+    anna.ask()
+    assert anna.rate(turn, 1).status == 404
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+def test_another_page_gives_no_thumb(anna: Client, headers: dict[str, str]) -> None:
+    turn = anna.ask()
+    assert anna.rate(turn, 1, **headers).status == 403
+    assert anna.shown() == [{"value": 0, "reason": ""}]
+
+
+def test_a_secret_in_a_reason_is_masked_and_nothing_of_it_is_logged(
+    anna: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "sk-proj-" + "a1B2c3D4" * 6
+    turn = anna.ask()
+    with caplog.at_level(logging.DEBUG):
+        anna.rate(turn, -1, f'It shows api_key = "{key}"')
+    (shown,) = anna.shown()
+    assert shown["reason"].startswith("It shows") and key not in shown["reason"]
+    assert key not in caplog.text and "It shows" not in caplog.text
+
+
+def test_a_thumb_goes_with_the_answer_that_is_replaced_and_with_the_conversation(
+    anna: Client, state: State
+) -> None:
+    first = anna.ask()
+    anna.rate(first, -1)
+    second = anna.ask(replaces=first)
+    assert kept(state, anna) == [] and anna.rate(first, 1).status == 404
+    anna.rate(second, 1)
+    other = anna.ask(conversation="d")
+    anna.rate(other, -1)
+    assert anna.send("DELETE", "/api/conversations/c").status == 200
+    assert kept(state, anna) == [(other, -1, "")]
+    assert anna.rate(second, 1).status == 404
