@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.retrieval.sets import SETS
 from codeqa.evaluation import Question, load_questions
 from training.mirrors import Mirror, MirrorError, find_mirror
 
 HERE = Path(__file__).resolve().parent
-SETS = {"development": HERE / "development.jsonl", "tuning": HERE / "tuning.jsonl"}
 
 
 def repositories() -> list[dict[str, Any]]:

@@ -1,0 +1,137 @@
+"""What comparing costs: vectors made apart, late interaction, and a cross-encoder.
+
+    python -m benchmarks.encoders [--json FILE]
+
+Five small functions are scored for one question by the shipped table's vectors and by the
+built-in reranker's reading; then the time per question is taken for both over units of this
+repository. Where PyTorch and transformers are installed (`make test-rerank` sets them up) a
+cross-encoder of the size of ms-marco-MiniLM-L-12 (12 layers, 384 wide) is timed as well, with
+random weights: they decide what it says and not how long it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import conditions
+from codeqa.embeddings import shipped_table, table_encoder, table_reading
+from codeqa.unit_text import UnitText
+
+QUESTION = "store a password so that nobody can read it"
+FUNCTIONS = {
+    "protect": """def protect(password):
+    salt = os.urandom(16)
+    return salt + hashlib.pbkdf2_hmac("sha256", password, salt, 100_000)""",
+    "check": """def check(password, stored):
+    digest = hashlib.pbkdf2_hmac("sha256", password, stored[:16], 100_000)
+    return hmac.compare_digest(stored[16:], digest)""",
+    "ask": """def ask(prompt="Password: "):
+    return getpass.getpass(prompt)""",
+    "save": """def save(document, folder):
+    (folder / document.name).write_text(document.text)""",
+    "total": """def total(order):
+    return sum(line.price * line.count for line in order.lines)""",
+}
+CANDIDATES = 50
+TOKENS = 256
+"""Of a pair that a model of this size reads."""
+REPEATS = 7
+
+
+def scores() -> list[dict[str, Any]]:
+    """Each function with its cosine and its late interaction."""
+    encoder = table_encoder(str(shipped_table()))
+    near = table_reading(str(shipped_table()), QUESTION)
+    texts = [UnitText("passwords.py", "", name, "", "", code) for name, code in FUNCTIONS.items()]
+    cosines = encoder.encode_units(texts) @ encoder.encode_query(QUESTION)
+    return [
+        {
+            "function": text.name,
+            "vectors": round(float(cosine), 2),
+            "late interaction": round(near.nearness(text).late, 2),
+            "nearest passage": round(near.nearness(text).passage, 2),
+        }
+        for text, cosine in zip(texts, cosines, strict=True)
+    ]
+
+
+def times() -> dict[str, float]:
+    """Median milliseconds that a question takes over CANDIDATES units, by way."""
+    encoder = table_encoder(str(shipped_table()))
+    sources = sorted(Path("codeqa").rglob("*.py"))[: 4 * CANDIDATES]
+    bodies = [path.read_text("utf-8")[:3_000] for path in sources][:CANDIDATES]
+    units = [UnitText("a.py", "", "a", "", "", body) for body in bodies]
+    vectors = encoder.encode_units(units)
+
+    def apart() -> None:
+        (vectors @ encoder.encode_query(QUESTION)).argsort()
+
+    def late() -> None:
+        near = table_reading(str(shipped_table()), QUESTION)
+        for unit in units:
+            near.nearness(unit)
+
+    found = {
+        "vectors made before": _median(apart),
+        "making those vectors": _median(lambda: encoder.encode_units(units)),
+        "late interaction and passages": _median(late),
+    }
+    if find_spec("torch") and find_spec("transformers"):
+        found["cross-encoder, 12 layers"] = _median(_cross_encoder())
+    return found
+
+
+def _cross_encoder() -> Callable[[], None]:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        hidden_size=384, num_hidden_layers=12, num_attention_heads=12, intermediate_size=1536
+    )
+    model = BertForSequenceClassification(config).eval()
+    pairs = torch.randint(0, config.vocab_size, (CANDIDATES, TOKENS))
+
+    def read() -> None:
+        with torch.inference_mode():
+            for start in range(0, CANDIDATES, 10):
+                model(pairs[start : start + 10])
+
+    return read
+
+
+def _median(action: Callable[[], object]) -> float:
+    action()
+    taken = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        action()
+        taken.append((time.perf_counter() - started) * 1000)
+    return round(statistics.median(taken), 3)
+
+
+def main() -> None:
+    """Command line of this module."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.encoders", description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    given = parser.parse_args()
+    found = {
+        **conditions(["python", "-m", "benchmarks.encoders"]),
+        "question": QUESTION,
+        "scores": scores(),
+        "milliseconds": times(),
+    }
+    text = json.dumps(found, indent=2) + "\n"
+    if given.json:
+        given.json.write_text(text, "utf-8")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What figures depend on beside the code: machine, Python, commit, command."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def conditions(command: list[str]) -> dict[str, Any]:
+    """Command, commit and machine of a run, to stand beside its figures."""
+    return {
+        "command": shlex.join(command),
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(),
+    }
+
+
+def commit() -> str:
+    """Short hash of the checkout, with `+` when there are changes on top; '' without git."""
+    found = _git("rev-parse", "--short", "HEAD")
+    return found + ("+" if found and _git("status", "--porcelain", "-uno") else "")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory, system, Python and the load of the moment."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": _memory(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "load": round(load, 1),
+    }
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or sys.platform
+
+
+def _memory() -> int:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    except (ValueError, OSError, AttributeError):
+        return 0

@@ -1,0 +1,301 @@
+"""What each signal is worth: `python -m benchmarks.retrieval.ablations TREES [--tuning-trees DIR]`.
+
+The candidates of every development and `tune` question are gathered once; then they are ranked
+with one constant changed at a time, and the vectors with one field of the units left out or
+weighed otherwise (exact cosines, both tables). Written are the figures of each variant, its
+difference from the search as it is, and in how many repositories it is better or worse by more
+than .001 in the mean of the figures. It is not a search for the best constants: they were chosen
+on `tune` alone, among changes that did not lose on the development questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import conditions
+from benchmarks.retrieval.sets import questions_of
+from codeqa.embeddings import shipped_table, table_encoder
+from codeqa.embeddings.table.encoder import TableEncoder
+from codeqa.embeddings.table.fields import FIELDS
+from codeqa.engine import encoder_finder
+from codeqa.evaluation import Question
+from codeqa.evaluation.scores import score_question
+from codeqa.indexing import Indexer
+from codeqa.retrieval import (
+    Asked,
+    BuiltInReranker,
+    Candidates,
+    Query,
+    parse_query,
+    rank,
+    rank_files,
+)
+from codeqa.retrieval import channels as channel_module
+from codeqa.retrieval import closeness as closeness_module
+from codeqa.retrieval import fusion as fusion_module
+from codeqa.retrieval import ranking as ranking_module
+from codeqa.retrieval.settle import look_up
+from codeqa.settings import load_settings
+from codeqa.store import Tables, locate
+from codeqa.types import Hit, Unit
+from codeqa.unit_text import fields_of
+
+FIGURES = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
+BETTER = 0.001
+MODULES = {
+    "ranking": ranking_module,
+    "fusion": fusion_module,
+    "channels": channel_module,
+    "closeness": closeness_module,
+}
+Change = dict[tuple[str, str], Any]
+CONSTANTS: dict[str, Change] = {
+    "no full text": {("fusion", "WEIGHTS"): {"text": 0.0}},
+    "full text as heavy as vectors": {("fusion", "WEIGHTS"): {"text": 1.0}},
+    "no word coverage": {("ranking", "COVERAGE_WEIGHT"): 0.0},
+    "word coverage 0.5": {("ranking", "COVERAGE_WEIGHT"): 0.5},
+    "no symbol": {("ranking", "SYMBOL_WEIGHT"): 0.0},
+    "no quoted text": {("ranking", "PHRASE_WEIGHT"): 0.0},
+    "no files named by the question": {("ranking", "PATH_WEIGHT"): 0.0},
+    "classes as methods": {("ranking", "TYPE_PENALTY"): 0.0},
+    "tests and the like not pushed back": {
+        ("ranking", "ROLE_PENALTY"): 1.0,
+        ("ranking", "ASKED_ROLE_PENALTY"): 1.0,
+    },
+    "tests and the like by half": {("ranking", "ROLE_PENALTY"): 0.5},
+    "not pushed back when asked for": {("ranking", "ASKED_ROLE_PENALTY"): 1.0},
+    "re-exports not pushed back": {("ranking", "REEXPORT_PENALTY"): 1.0},
+    "files not lifted by several hits": {("ranking", "FILE_LIFT"): 0.0},
+    "files lifted by half as much": {("ranking", "FILE_LIFT"): 0.1},
+}
+PARTS: dict[str, Change] = {
+    "rerank without passages": {("closeness", "PASSAGE_WEIGHT"): 0.0},
+    "rerank without late interaction": {("closeness", "LATE_WEIGHT"): 0.0},
+    "rerank without uses": {("closeness", "USED_WEIGHT"): 0.0},
+}
+FIELD_FACTORS: dict[str, Mapping[str, float]] = {
+    **{f"vectors without {field}": {field: 0.0} for field in FIELDS},
+    **{f"vectors, {field} twice": {field: 2.0} for field in FIELDS},
+    "vectors, fields as learnt": {"body": 1 / 1.5},
+}
+
+
+@dataclass(slots=True)
+class Case:
+    """A question, how it was understood, and what was found for it."""
+
+    question: Question
+    query: Query
+    found: Candidates
+
+
+Row = dict[str, float]
+Ranking = Callable[[Case], list[Hit]]
+
+
+def judged(case: Case, hits: Sequence[Hit]) -> Row:
+    """The figures of one question."""
+    files = score_question(case.question, [{"path": file.path} for file in rank_files(hits)[:50]])
+    units = score_question(
+        case.question,
+        [
+            {"path": hit.unit.path, "start": hit.unit.start_line, "end": hit.unit.end_line}
+            for hit in hits[:50]
+        ],
+    )
+    return {name: (files if at < 3 else units)[name] for at, name in enumerate(FIGURES)
+            if name in (files if at < 3 else units)}  # fmt: skip
+
+
+def ranked(case: Case) -> list[Hit]:
+    """As a search ranks."""
+    return rank(case.found, Asked.of(case.query))
+
+
+def reranked(case: Case) -> list[Hit]:
+    """As a search ranks that is asked to rerank; files keep their order there and here."""
+    return BuiltInReranker(seconds=60).rerank(ranked(case), case.query).hits
+
+
+@contextmanager
+def changed(change: Change) -> Iterator[None]:
+    """Constants replaced for a while; a mapping is merged into the one that is there."""
+    before = {place: getattr(MODULES[place[0]], place[1]) for place in change}
+    for (module, name), value in change.items():
+        old = before[module, name]
+        setattr(MODULES[module], name, {**old, **value} if isinstance(value, dict) else value)
+    try:
+        yield
+    finally:
+        for (module, name), value in before.items():
+            setattr(MODULES[module], name, value)
+
+
+class Fields:
+    """The units of a repository, and the vectors of their fields."""
+
+    def __init__(self, units: Sequence[Unit], encoder: TableEncoder) -> None:
+        self.units = units
+        self.encoder = encoder
+        self.is_method = np.array([unit.is_method for unit in units])
+        self.lengths = np.array([channel_module.length_factor(unit) for unit in units])
+        self.vectors = encoder.field_vectors(fields_of(unit) for unit in units)
+
+    def nearest(self, query: Query, factors: Mapping[str, float]) -> dict[str, tuple[Unit, float]]:
+        """Id → unit and score of the nearest of each table, fields weighed otherwise."""
+        shares = self.encoder.field_shares * [factors.get(field, 1.0) for field in FIELDS]
+        vectors = np.einsum("ufd,f->ud", self.vectors, shares)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        scores = vectors @ self.encoder.encode_query(query.text) * self.lengths
+        found = {}
+        for part in (self.is_method, ~self.is_method):
+            rows = np.flatnonzero(part)
+            for row in rows[np.argsort(-scores[rows])[: channel_module.CANDIDATES]]:
+                found[self.units[row].id] = (self.units[row], float(scores[row]))
+        return found
+
+
+def with_vectors(case: Case, near: Mapping[str, tuple[Unit, float]]) -> Case:
+    """`case` with other vectors' nearest units in the place of what they found."""
+    others = {name: scores for name, scores in case.found.channels.items() if name != "vector"}
+    kept = {key for scores in others.values() for key in scores}
+    units = {key: unit for key, unit in case.found.units.items() if key in kept}
+    units.update({key: unit for key, (unit, _) in near.items()})
+    if near:
+        others["vector"] = {key: score for key, (_, score) in near.items()}
+    return replace(case, found=Candidates(units, others))
+
+
+def measure(
+    questions: Sequence[Question], trees: Path, data: Path, say: Callable[[str], None]
+) -> dict[str, list[Row]]:
+    """Variant → figures of each question, in one order."""
+    settings = load_settings(data=data)
+    finder = encoder_finder(settings)
+    rows: dict[str, list[Row]] = {}
+    for repository in dict.fromkeys(question.repo for question in questions):
+        say(repository)
+        location = locate(settings, trees / repository)
+        Indexer(settings, location).run(refine=False)
+        tables = Tables.open(location)
+        encoders = {
+            column: encoder
+            for column, record in tables.vector_columns()
+            if (encoder := finder(record.name))
+        }
+        cases = []
+        for question in (one for one in questions if one.repo == repository):
+            looked = look_up(tables, parse_query(question.question), encoders)
+            cases.append(Case(question, looked.query, looked.found))
+
+        def add(name: str, some: Sequence[Case], ranking: Ranking = ranked) -> None:
+            for case in some:
+                files = judged(case, ranked(case))
+                own = judged(case, ranking(case)) if ranking is reranked else files
+                lines = {key: own[key] for key in FIGURES[3:] if key in own}
+                rows.setdefault(name, []).append({**files, **lines})
+
+        add("as it is", cases)
+        add("no vectors", [with_vectors(case, {}) for case in cases])
+        for name, change in CONSTANTS.items():
+            with changed(change):
+                add(name, cases)
+        add("rerank", cases, reranked)
+        for name, change in PARTS.items():
+            with changed(change):
+                add(name, cases, reranked)
+        fields = Fields(tables.units(), table_encoder(str(shipped_table())))
+        for name, factors in FIELD_FACTORS.items():
+            near = [fields.nearest(case.query, factors) for case in cases]
+            add(name, [with_vectors(c, n) for c, n in zip(cases, near, strict=True)])
+    return rows
+
+
+def table(rows: Mapping[str, list[Row]], repositories: Sequence[str]) -> list[dict[str, Any]]:
+    """Each variant with its means, differences, and the repositories it is better and worse in."""
+    base = rows["as it is"]
+    found = []
+    for name, own in rows.items():
+        means = {key: statistics.fmean(row[key] for row in own if key in row) for key in FIGURES}
+        before = {key: statistics.fmean(row[key] for row in base if key in row) for key in FIGURES}
+        by_repository: dict[str, list[float]] = {}
+        for repository, row, old in zip(repositories, own, base, strict=True):
+            gain = statistics.fmean(row[key] - old[key] for key in row)
+            by_repository.setdefault(repository, []).append(gain)
+        gains = [statistics.fmean(values) for values in by_repository.values()]
+        found.append(
+            {
+                "variant": name,
+                "figures": {key: round(value, 4) for key, value in means.items()},
+                "difference": {key: round(means[key] - before[key], 4) for key in FIGURES},
+                "better_in": sum(gain > BETTER for gain in gains),
+                "worse_in": sum(gain < -BETTER for gain in gains),
+            }
+        )
+    return found
+
+
+def markdown(sets: Mapping[str, list[dict[str, Any]]]) -> str:
+    """The tables for readers."""
+    lines = ["# What each signal is worth", "", *__doc__.split("\n")[2:]]
+    for name, variants in sets.items():
+        lines += ["", f"## {name}", "", f"| | {' | '.join(FIGURES)} | better / worse in |"]
+        lines.append("|---" * (len(FIGURES) + 2) + "|")
+        for one in variants:
+            shown = one["figures"] if one["variant"] == "as it is" else one["difference"]
+            form = "{:.3f}" if one["variant"] == "as it is" else "{:+.3f}"
+            cells = " | ".join(form.format(shown[key]) for key in FIGURES)
+            lines.append(f"| {one['variant']} | {cells} | {one['better_in']} / {one['worse_in']} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.retrieval.ablations",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("trees", type=Path, help="folder with the development repositories")
+    parser.add_argument("--tuning-trees", type=Path, help="where those of `tune` lie")
+    parser.add_argument("--json", type=Path, help="write all figures here, and tables beside it")
+    given = parser.parse_args(arguments)
+    sets = {}
+    for split in ("tune", "development"):
+        trees = given.trees if split == "development" else given.tuning_trees or given.trees
+        questions, _ = questions_of(split, trees)
+        if not questions:
+            continue
+        order = [
+            question
+            for repository in dict.fromkeys(question.repo for question in questions)
+            for question in questions
+            if question.repo == repository
+        ]
+        with tempfile.TemporaryDirectory() as data:
+            rows = measure(
+                order, trees, Path(data), lambda text: print(text, file=sys.stderr, flush=True)
+            )
+        sets[split] = table(rows, [question.repo for question in order])
+    text = markdown(sets)
+    if given.json:
+        found = {**conditions(["python", "-m", "benchmarks.retrieval.ablations", "TREES"])}
+        given.json.write_text(json.dumps({**found, "sets": sets}, indent=2) + "\n", "utf-8")
+        given.json.with_suffix(".md").write_text(text, "utf-8")
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
