@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from codeqa.console import front_door, run_main
@@ -28,8 +29,8 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
         raise IndexMissingError(
             "No repository has been indexed.", "Run `python create_tables.py REPO` first."
         )
-    engine = open_engine(settings, recent[0])
-    return engine.chat.build_context(query, parse_rerank(rerank)).text
+    with closing(open_engine(settings, recent[0])) as engine:
+        return engine.chat.build_context(query, parse_rerank(rerank)).text
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

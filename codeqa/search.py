@@ -154,7 +154,7 @@ class Search:
         try:
             looked = look_up(tables, query, encoders)
         except EmbeddingError as error:
-            trouble = error.message
+            encoders, trouble = {}, error.message
             looked = look_up(tables, query)
         query, found = looked.query, looked.found
         asked = Asked.of(query)

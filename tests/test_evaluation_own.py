@@ -205,6 +205,16 @@ def test_the_copy_holds_what_would_be_indexed_and_no_secret(
     assert list(temporary.iterdir()) == []
 
 
+def test_a_folder_may_be_called_as_one_of_our_own(
+    tmp_path: Path, write_files: Write, settings: Settings, temporary: Path
+) -> None:
+    root = write_files(tmp_path / "data", {"basket.py": BASKET})
+    with copied(root, settings, quiet) as copy:
+        assert copy.folder.name == "data" and copy.sources == ("basket.py",)
+        assert copy.data != copy.folder and list(copy.data.iterdir()) == []
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_copy_is_removed_when_its_use_is_interrupted(
     shop: Path, settings: Settings, temporary: Path
 ) -> None:

@@ -382,6 +382,7 @@ def test_a_failing_embedding_costs_its_channel_and_is_said(
     result = search.search("session cookie")
     assert result.units
     assert "vectors left out: The host cannot be reached" in result.coverage
+    assert "vectors of" not in result.coverage
 
 
 # Files

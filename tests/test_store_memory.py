@@ -23,6 +23,8 @@ from codeqa.store import (
     remove,
     save_location,
 )
+from codeqa.store.memory import Memory, Resident
+from codeqa.store.reader import Reader
 from codeqa.store.records import Batch
 from codeqa.store.writer import Writer
 from codeqa.types import Unit
@@ -185,6 +187,29 @@ def test_a_large_index_is_not_copied_into_memory(
     warm(tables)
     search(tables)
     assert read == [4, 4, 4]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_search_that_is_late_with_an_older_version_does_not_end_the_copying(
+    location: Location,
+) -> None:
+    index(location, two_files())
+    reader, memory = Reader(location, None), Memory()
+    older = reader.snapshot()
+    index(location, batch_of(("lib/c.py", [unit("c", "lib/c.py")], [])))
+    newer = reader.snapshot()
+
+    def ask_twice() -> Resident | None:
+        for _ in range(2):
+            memory.of(newer)
+        for thread in threading.enumerate():
+            if thread.name == "units":
+                thread.join()
+        return memory.of(newer)
+
+    assert older.key != newer.key and ask_twice()
+    assert memory.of(older) is None
+    assert ask_twice()
 
 
 def test_one_search_alone_copies_nothing(location: Location) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
+from codeqa.errors import UsageError
 from codeqa.evaluation import compare, load_questions, load_ranked
 from codeqa.evaluation import score as judge
 from codeqa.indexing import Indexer
@@ -26,7 +27,7 @@ from codeqa.retrieval.channels import length_factor
 from codeqa.retrieval.ranking import penalties
 from codeqa.search import Search
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Filter, Tables, locate
+from codeqa.store import Tables, TextSearch, VectorSearch, locate
 from codeqa.store.meta import EmbeddingRecord
 from codeqa.types import Unit
 from codeqa.unit_text import unit_text
@@ -107,28 +108,32 @@ class WithVectors:
         held = self._embedding
         return [("vector", EmbeddingRecord(held.name, held.version, held.dimension))]
 
-    def nearest(
-        self,
-        table: str,
-        column: str,
-        vector: NDArray[np.float32],
-        limit: int,
-        where: Filter | None = None,
-    ) -> list[tuple[Unit, float]]:
-        """As `Tables.nearest`, by looking at every vector."""
+    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
+        """As `Tables.best`, vectors by looking at every one. Raises UsageError for a filter."""
+        return [
+            self._nearest(search)
+            if isinstance(search, VectorSearch)
+            else self._indexed.tables.best([search])[0]
+            for search in searches
+        ]
+
+    def _nearest(self, search: VectorSearch) -> list[tuple[Unit, float]]:
         vectors = self._indexed.vectors
         if vectors is None:
             return []
-        scores = vectors @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
-        allowed = None if where is None else {u.id for u in self._indexed.tables.units(where)}
+        if search.where:
+            raise UsageError(
+                "A question has a filter, which vectors held in memory do not know.",
+                "Ask questions without `lang:`, `path:` and the like.",
+            )
+        length = max(float(np.linalg.norm(search.vector)), 1e-12)
+        scores = vectors @ (search.vector / length)
         found: list[tuple[Unit, float]] = []
         for place in np.argsort(-scores, kind="stable"):
             unit = self._indexed.units[place]
-            if unit.is_method != (table == "methods"):
-                continue
-            if allowed is None or unit.id in allowed:
+            if unit.is_method == (search.table == "methods"):
                 found.append((unit, float(scores[place])))
-                if len(found) == limit:
+                if len(found) == search.limit:
                     break
         return found
 

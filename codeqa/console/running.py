@@ -37,6 +37,8 @@ def run_main(
     """
     show_trace = "--debug" in sys.argv if debug is None else debug
     _never_fail_on_encoding()
+    # LanceDB's remarks on its own clusters are none of the user's; read when it is imported.
+    os.environ.setdefault("LANCE_LOG", "error")
     try:
         status = main()
         sys.stdout.flush()

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.parsing import classify, read_file, walk
@@ -67,9 +67,8 @@ def copied(root: Path, settings: Settings, progress: Callable[[Progress], None])
             raise UsageError(
                 f"{root} holds no source code to ask about.", "Give the folder of a repository."
             )
-        data_folder = Path(temporary).resolve() / "data"
-        data_folder.mkdir()
-        yield Copy(folder, data_folder, tuple(sources))
+        data_folder = mkdtemp(prefix="index-", dir=folder.parent)  # whatever `folder` is called
+        yield Copy(folder, Path(data_folder), tuple(sources))
 
 
 def _begin(folder: Path) -> None:

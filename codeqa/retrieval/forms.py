@@ -8,8 +8,9 @@ import re
 def variants(word: str) -> tuple[str, ...]:
     """Other forms in which an English word stands in code: `routes`, `routing` → `route`.
 
-    Light on purpose: plural, -ing, -ed and -er of words of five letters or more; a form
-    that is no word costs nothing, for no unit holds it.
+    Light on purpose: plural, -ing, -ed and -er of words of five letters or more, and what is
+    called -ation in prose and -ate, -ator, -e or -er in code (`pagination` → `Paginator`); a
+    form that is no word costs nothing, for no unit holds it.
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return ()
@@ -26,6 +27,9 @@ def variants(word: str) -> tuple[str, ...]:
             forms += [stem, stem + "e"]
             if len(stem) > 3 and stem[-1] == stem[-2]:
                 forms.append(stem[:-1])
+    if word.endswith("ation") and len(word) > 8:
+        stem = word[:-5]
+        forms += [stem + ending for ending in ("ate", "ator", "e", "er")]
     if not word.endswith(("s", "ing", "ed")):
         forms.append(word + "s")
     return tuple(dict.fromkeys(form for form in forms if len(form) > 2 and form != word))

@@ -52,7 +52,8 @@ class Memory:
         with self._lock:
             now = time.monotonic()
             if self._first is None or self._first[0] != snapshot.key:
-                self._first, self._resident = (snapshot.key, now), None
+                # Also by a search that is late with an older version: the newer is copied again.
+                self._first, self._copied, self._resident = (snapshot.key, now), None, None
             elif self._copied != snapshot.key and now - self._first[1] >= KEEP_AFTER:
                 self._copied = snapshot.key
                 threading.Thread(target=self.keep, args=(snapshot,), name="units").start()
