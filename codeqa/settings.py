@@ -187,6 +187,12 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
         ) from None
 
 
+def quiet_libraries() -> None:
+    """Keep LanceDB's remarks on its own clusters off the terminal, unless `LANCE_LOG` asks for
+    them; it is read when LanceDB is imported, so this comes before."""
+    os.environ.setdefault("LANCE_LOG", "error")
+
+
 def with_home(path: Path) -> Path:
     """`path` with the home folder for a leading `~`; `~nobody` stays and is then not found."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)

@@ -462,12 +462,16 @@ def test_the_part_of_a_draft_that_came_before_the_connection_was_lost_is_used(
     assert "hyde-1 text" in found.channels
 
 
-def test_an_embedding_that_fails_for_a_draft_leaves_its_words(opened: Opened) -> None:
+@pytest.mark.parametrize("rebuilt", [False, True], ids=["refused", "index rebuilt meanwhile"])
+def test_an_embedding_that_fails_for_a_draft_leaves_its_words(
+    opened: Opened, rebuilt: bool
+) -> None:
     class OnlyQuestions:
         def embed_query(self, text: str) -> Any:
-            if text != QUESTION:
+            if text != QUESTION and not rebuilt:
                 raise EmbeddingError("The provider refused.")
-            return encoder.embed_query(text)
+            vector = encoder.embed_query(text)
+            return vector if text == QUESTION else vector[:3]
 
     with openai_server(script()) as server:
         engine = opened(server)

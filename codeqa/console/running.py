@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from codeqa.console.text import visible
 from codeqa.errors import CodeQAError, UsageError
+from codeqa.settings import quiet_libraries
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 """The only exit statuses of every command."""
@@ -37,8 +38,7 @@ def run_main(
     """
     show_trace = "--debug" in sys.argv if debug is None else debug
     _never_fail_on_encoding()
-    # LanceDB's remarks on its own clusters are none of the user's; read when it is imported.
-    os.environ.setdefault("LANCE_LOG", "error")
+    quiet_libraries()
     try:
         status = main()
         sys.stdout.flush()

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from codeqa.errors import CodeQAError, EmbeddingError
+from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
 from codeqa.llm import Cancelled, Message, Model
 from codeqa.parsing.secrets import mask_secrets
 from codeqa.prompts import render_prompt
@@ -145,12 +145,13 @@ def search_draft(
 ) -> Candidates:
     """What the draft finds by its words and by its meaning, within the question's filter.
 
-    By its words alone when an embedding fails for it: the question has its answer without. Raises
-    what the tables raise.
+    By its words alone when an embedding fails for it, or when the index was rebuilt for another
+    one while the draft was written: the question has its answer without. Raises what the tables
+    raise.
     """
     try:
         return _search(tables, draft, where, encoders)
-    except EmbeddingError:
+    except (EmbeddingError, IndexFormatError):
         return _search(tables, draft, where, {})
 
 
