@@ -1,0 +1,97 @@
+"""The messages that intents are measured with, and the pairs of the topic gate."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+from codeqa.tag import has_tag
+
+COUNTS = {
+    "general": 65,
+    "knowledge_base": 120,
+    "continuation": 105,
+    "profile": 55,
+    "privacy": 55,
+}
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    text = (ROOT / "evals" / "intents" / f"{name}.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+MESSAGES = rows("messages")
+PAIRS = rows("pairs")
+
+
+def every_second(keys: list[str]) -> set[str]:
+    """The first, third, fifth… of `keys` in the order of their SHA-256."""
+    return set(sorted(keys, key=lambda key: hashlib.sha256(key.encode()).hexdigest())[::2])
+
+
+def plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip("?!. ") or text
+
+
+@pytest.mark.parametrize(("name", "count"), [("message", 400), ("pair", 120)])
+def test_ids_are_numbered_without_a_gap(name: str, count: int) -> None:
+    ids = [row["id"] for row in (MESSAGES if name == "message" else PAIRS)]
+    assert ids == [f"{name}-{number:03}" for number in range(1, count + 1)]
+
+
+def test_every_row_has_the_fields_that_are_described() -> None:
+    fields = ["id", "text", "intent", "context", "tagged", "language", "note", "split"]
+    assert all(list(row) == fields for row in MESSAGES)
+    assert all(row["text"] and row["text"] == row["text"].strip() for row in MESSAGES)
+    contexts = [row["context"] for row in MESSAGES if row["context"] is not None]
+    assert all(list(context) == ["question", "answer"] for context in contexts)
+    assert all("\n" not in context["answer"] and all(context.values()) for context in contexts)
+    assert all(list(row) == ["id", "first", "second", "same_topic", "split"] for row in PAIRS)
+    assert all(row["first"] and row["second"] for row in PAIRS)
+
+
+def test_there_are_as_many_messages_of_each_intent_as_stated() -> None:
+    assert Counter(row["intent"] for row in MESSAGES) == COUNTS
+    assert Counter(row["same_topic"] for row in PAIRS) == {True: 60, False: 60}
+    assert sum(row["language"] != "en" for row in MESSAGES) == 41
+
+
+def test_no_text_stands_twice() -> None:
+    assert len({plain(row["text"]) for row in MESSAGES}) == len(MESSAGES)
+    assert len({(plain(row["first"]), plain(row["second"])) for row in PAIRS}) == len(PAIRS)
+
+
+def test_tagged_is_what_the_text_says_and_decides_the_intent() -> None:
+    assert all(row["tagged"] is has_tag(row["text"]) for row in MESSAGES)
+    assert {row["intent"] for row in MESSAGES if row["tagged"]} == {"knowledge_base"}
+    assert sum(row["tagged"] for row in MESSAGES) == 18
+
+
+def test_a_continuation_has_something_to_go_on_from_and_is_not_the_only_one_that_has() -> None:
+    with_context = Counter(row["intent"] for row in MESSAGES if row["context"])
+    assert with_context["continuation"] == COUNTS["continuation"]
+    assert sum(with_context.values()) == 205
+    assert all(with_context[intent] >= 15 for intent in COUNTS)
+
+
+def test_half_of_every_intent_is_unseen_by_the_stated_rule() -> None:
+    for intent in COUNTS:
+        of_it = {row["id"]: row["split"] for row in MESSAGES if row["intent"] == intent}
+        unseen = every_second(list(of_it))
+        assert of_it == {one: "unseen" if one in unseen else "tune" for one in of_it}
+
+
+def test_pairs_are_split_by_their_first_message() -> None:
+    unseen = every_second(list({row["first"] for row in PAIRS}))
+    assert all((row["split"] == "unseen") is (row["first"] in unseen) for row in PAIRS)
+    assert {row["split"] for row in PAIRS} == {"tune", "unseen"}
+    assert all(
+        25 <= count <= 35
+        for count in Counter((row["same_topic"], row["split"]) for row in PAIRS).values()
+    )
