@@ -261,6 +261,7 @@ def test_sixty_questions_and_more_are_golden_in_all_repositories_and_categories(
     }
 
 
+@pytest.mark.slow
 # Latency and machine
 
 

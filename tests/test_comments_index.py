@@ -363,6 +363,8 @@ def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
     assert len(server.requests) == (0 if answer == "n" else 4)
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(
     tmp_path: Path, settings: Settings, write_files: WriteFiles, run_python: Callable[..., Any]

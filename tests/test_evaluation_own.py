@@ -260,6 +260,7 @@ def test_comments_become_questions_and_are_emptied_line_for_line(
     assert "smallest coin" not in (folder / "shop/till.py").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_questions(tmp_path: Path, write_files: Write) -> None:
     files = {f"part{n}.py": TILL.replace("smallest", f"number {n}") for n in range(12)}
 
@@ -390,6 +391,7 @@ def test_the_plot_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
         save_plot(tmp_path / "p.png", "T", runs, ["hit@1"])
 
 
+@pytest.mark.slow
 # The command
 
 
@@ -442,6 +444,7 @@ def test_without_a_repository_or_questions_the_command_says_what_it_needs(run_py
     assert done.returncode == 2 and "Give REPO, or --questions and --out" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_run_that_is_stopped_leaves_no_copy_behind(
