@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from flask.testing import FlaskClient
 from openai_server import Reply, ScriptedServer, openai_server, silent, stream
+from serving import serving
 
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
-from codeqa.web.server import bind, make_server
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -199,13 +198,8 @@ def test_a_reader_who_goes_away_ends_the_draft(shop: Path, data_dir: Path) -> No
             data=data_dir, hyde="two", hyde_seconds=30, threads=8, model="custom/m",
             model_url=server.base_url,
         )  # fmt: skip
-        app = create_app(settings, shop)
-        listener = bind("127.0.0.1", 0)
-        running = make_server(app, settings, listener)
-        thread = threading.Thread(target=running.run, daemon=True)
-        thread.start()
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", listener.getsockname()[1])
+        with serving(settings, shop) as port:
+            connection = http.client.HTTPConnection("127.0.0.1", port)
             body = json.dumps({"question": f"@codebase {QUESTION}", "render": True})
             connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
             assert server.wait_for_requests()
@@ -214,11 +208,6 @@ def test_a_reader_who_goes_away_ends_the_draft(shop: Path, data_dir: Path) -> No
             assert server.wait_for_disconnects(seconds=5)
             assert time.monotonic() - left < 5
             assert len(server.requests) == 1
-        finally:
-            app.extensions["codeqa"].close()
-            running.task_dispatcher.shutdown(timeout=5)
-            running.trigger.pull_trigger(running.close)
-            thread.join(5)
 
 
 # In the terminal

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from indexed import indexed
 
 from codeqa.answering.evidence import build_context
-from codeqa.indexing import Indexer
 from codeqa.retrieval import Mention, guaranteed, keep_guaranteed, parse_query
 from codeqa.retrieval.mentions import GUARANTEED, readings, resolve, take_mentions
 from codeqa.search import Search, SearchResult
-from codeqa.settings import Settings, load_settings
-from codeqa.store import Tables, locate
+from codeqa.settings import Settings
+from codeqa.store import Tables
 from codeqa.types import Hit, Unit
 
 BODY = "    first = {0}\n    second = first\n    return second\n"
@@ -45,16 +44,8 @@ NOISE = "how is the money of the customer refunded with the receipt"
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
-    folder = tmp_path_factory.mktemp("mentions")
-    for name, text in FILES.items():
-        target = folder / "repo" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
-    settings = load_settings(data=folder / "data", workers=1)
-    location = locate(settings, folder / "repo")
-    Indexer(settings, location).run()
-    yield Tables.open(location)
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return indexed(tmp_path_factory.mktemp("mentions"), FILES)
 
 
 @pytest.fixture

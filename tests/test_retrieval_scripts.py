@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
+from indexed import indexed
 
-from codeqa.indexing import Indexer
 from codeqa.retrieval import parse_query
 from codeqa.retrieval.scripts import ASKING_WORDS, asking_words, describing_part, separate
 from codeqa.retrieval.vocabulary import QUESTION_WORDS
 from codeqa.search import Search
-from codeqa.settings import Settings, load_settings
-from codeqa.store import Tables, locate
+from codeqa.settings import Settings
+from codeqa.store import Tables
 
 FILES = {
     "src/session.py": "class SessionStore:\n"
@@ -34,15 +34,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    folder = tmp_path_factory.mktemp("scripts")
-    for name, text in FILES.items():
-        target = folder / "repo" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
-    settings = load_settings(data=folder / "data", workers=1)
-    location = locate(settings, folder / "repo")
-    Indexer(settings, location).run()
-    return Tables.open(location)
+    return indexed(tmp_path_factory.mktemp("scripts"), FILES)
 
 
 @pytest.fixture

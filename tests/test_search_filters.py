@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
+from indexed import indexed
 
-from codeqa.indexing import Indexer
 from codeqa.search import Search
-from codeqa.settings import Settings, load_settings
-from codeqa.store import Filter, Tables, locate
+from codeqa.settings import Settings
+from codeqa.store import Filter, Tables
 from codeqa.store.filters import MOST_WILDCARDS
 
 PYTHON = "def pay_order(card):\n    return card\n\n\nclass Order:\n    pass\n"
@@ -32,15 +32,7 @@ ALL = set(FILES)
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    folder = tmp_path_factory.mktemp("filters")
-    for name, text in FILES.items():
-        target = folder / "repo" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
-    settings = load_settings(data=folder / "data", workers=1)
-    location = locate(settings, folder / "repo")
-    Indexer(settings, location).run()
-    return Tables.open(location)
+    return indexed(tmp_path_factory.mktemp("filters"), FILES)
 
 
 @pytest.fixture

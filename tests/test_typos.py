@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
+from indexed import indexed
 
 from codeqa.indexing import Indexer
 from codeqa.retrieval import parse_query
 from codeqa.retrieval.typos import allowed_edits
 from codeqa.search import Search
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from codeqa.store import Tables, locate
 from codeqa.store.names import Names, edits
 from codeqa.tokens import name_key
@@ -40,15 +41,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    folder = tmp_path_factory.mktemp("typos")
-    for name, text in FILES.items():
-        target = folder / "repo" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
-    settings = load_settings(data=folder / "data", workers=1)
-    location = locate(settings, folder / "repo")
-    Indexer(settings, location).run()
-    return Tables.open(location)
+    return indexed(tmp_path_factory.mktemp("typos"), FILES)
 
 
 @pytest.fixture

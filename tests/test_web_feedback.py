@@ -8,7 +8,6 @@ import json
 import logging
 import shutil
 import sqlite3
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +16,10 @@ from urllib.parse import quote
 
 import pytest
 from pydantic import SecretStr
+from serving import serving
 
 from codeqa.settings import Settings, load_settings
 from codeqa.state import Place, State
-from codeqa.web.app import create_app
-from codeqa.web.server import bind, make_server
 
 pytest_plugins = ("cli_shop",)
 
@@ -76,16 +74,8 @@ def shop_settings(shop: Path, data_dir: Path) -> Settings:
 
 @pytest.fixture
 def port(shop: Path, shop_settings: Settings) -> Iterator[int]:
-    listener = bind("127.0.0.1", 0)
-    app = create_app(shop_settings, shop)
-    server = make_server(app, shop_settings, listener)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield listener.getsockname()[1]
-    app.extensions["codeqa"].close()
-    server.task_dispatcher.shutdown(timeout=5)
-    server.trigger.pull_trigger(server.close)
-    thread.join(5)
+    with serving(shop_settings, shop) as port:
+        yield port
 
 
 @pytest.fixture

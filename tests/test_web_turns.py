@@ -7,7 +7,6 @@ import http.client
 import json
 import logging
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,11 +16,11 @@ import pytest
 from flask.testing import FlaskClient
 from openai_server import failure, openai_server, rate_limited, silent, stream
 from pydantic import SecretStr
+from serving import serving
 
 from codeqa.engine import Choice
 from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
-from codeqa.web.server import bind, make_server
 
 pytest_plugins = ("cli_shop",)
 
@@ -393,21 +392,6 @@ def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_con
 
 
 # Over a real connection
-
-
-@contextlib.contextmanager
-def serving(settings: Settings, shop: Path) -> Iterator[int]:
-    """The port of a waitress server over the shop."""
-    listener = bind("127.0.0.1", 0)
-    app = create_app(settings, shop)
-    server = make_server(app, settings, listener)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield listener.getsockname()[1]
-    app.extensions["codeqa"].close()
-    server.task_dispatcher.shutdown(timeout=5)
-    server.trigger.pull_trigger(server.close)
-    thread.join(5)
 
 
 def post(port: int, question: str) -> http.client.HTTPResponse:

@@ -27,7 +27,7 @@ from benchmarks.retrieval.peers import (
     stored_lists,
 )
 from benchmarks.retrieval.report import document, save
-from benchmarks.retrieval.sets import questions_of
+from benchmarks.retrieval.sets import SPLITS, questions_of
 from codeqa.engine import open_search
 from codeqa.evaluation import Answered, Question, Ranked, Report, ask, load_ranked, score
 from codeqa.indexing import Indexer
@@ -147,8 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(text, file=sys.stderr, flush=True)
 
     sets: dict[str, dict[str, Any]] = {}
-    splits = ["development", "tune", *(["check"] if given.check else [])]
-    for split in splits:
+    for split in SPLITS if given.check else SPLITS[:-1]:
         trees = given.trees if split == "development" else given.tuning_trees or given.trees
         questions, missing = questions_of(split, trees)
         if missing:
