@@ -12,7 +12,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -26,6 +26,11 @@ SOCKET_SECONDS = 0.5
 """Longest wait for a connection, and for each reply: a server nearby needs a thousandth."""
 PAUSE_SECONDS = 5.0
 """After a failure the server is left alone for so long, and calls return at once."""
+SWEEP_SECONDS = 20.0
+"""Longest that keys are looked for by their beginning: a server goes through all of its keys,
+some hundred thousand a second."""
+SWEEP_STEP = 1_000
+"""Keys that the server looks at in one step, and that are deleted by one command at most."""
 LOST_KEYS = 10_000
 """Keys remembered over an outage: about a megabyte."""
 DEFAULT_PORT = 6379
@@ -46,6 +51,13 @@ class Cache(Protocol):
 
     def delete(self, key: str) -> None:
         """Forget `key`; nothing happens when it is not there."""
+
+    def keys(self, prefix: str) -> list[str] | None:
+        """Keys that begin with `prefix`; None when nobody can say."""
+
+    def delete_prefix(self, prefix: str) -> int | None:
+        """Forget all keys that begin with `prefix`: how many there were, None when that is not
+        known to be done."""
 
 
 def open_cache(settings: Settings, state: Cache) -> Cache:
@@ -73,6 +85,7 @@ class RedisCache:
         self._problem = ""
         self._try_at = 0.0
         self._lost: dict[str, None] = {}
+        self._lost_prefixes: dict[str, None] = {}
 
     def get(self, key: str) -> str | None:
         """Value of `key`, or None."""
@@ -92,6 +105,31 @@ class RedisCache:
         if self._call("DEL", key) is None:
             self._note_lost(key)
 
+    def keys(self, prefix: str) -> list[str] | None:
+        """Keys that begin with `prefix`; None while the server does not work."""
+
+        def look(connection: Any, deadline: float) -> list[str]:
+            return sorted({key for step in _scan(connection, prefix, deadline) for key in step})
+
+        found: list[str] | None = self._ask(look, SWEEP_SECONDS)
+        return found
+
+    def delete_prefix(self, prefix: str) -> int | None:
+        """Forget all keys that begin with `prefix`, and how many there were.
+
+        None when the server does not work: what is left then goes as soon as it is back, if
+        that is while this process runs, else at the end of its lifetime.
+        """
+
+        def sweep(connection: Any, deadline: float) -> int:
+            return _sweep(connection, prefix, deadline)
+
+        deleted: int | None = self._ask(sweep, SWEEP_SECONDS)
+        if deleted is None:
+            with self._lock:
+                self._lost_prefixes[prefix] = None
+        return deleted
+
     def problem(self) -> str:
         """What is wrong with the server now, as a sentence; '' when it works.
 
@@ -103,11 +141,20 @@ class RedisCache:
 
     def _call(self, *command: str | int) -> Any:
         """The server's reply; None when it fails or is being left alone."""
+
+        def exchange(connection: Any, deadline: float) -> Any:
+            return _reply(connection, *command)
+
+        return self._ask(exchange, CALL_SECONDS)
+
+    def _ask(self, work: Callable[[Any, float], Any], seconds: float) -> Any:
+        """Result of `work` with a connection, which ends before the moment it is given; None
+        when the server fails or is being left alone."""
         if self._problem and time.monotonic() < self._try_at:
             return None
-        deadline = time.monotonic() + CALL_SECONDS
+        deadline = time.monotonic() + seconds
         try:
-            reply = _within(CALL_SECONDS, lambda: self._exchange(command, deadline))
+            reply = _within(seconds, lambda: self._connected(work, deadline))
         except Exception as error:
             # The client, the resolver and TLS fail in their own ways; none may cost an answer.
             self._went_down(error)
@@ -115,22 +162,24 @@ class RedisCache:
         self._came_back()
         return reply
 
-    def _exchange(self, command: tuple[str | int, ...], deadline: float) -> Any:
+    def _connected(self, work: Callable[[Any, float], Any], deadline: float) -> Any:
         connection = self._connect()
         try:
             connection.connect()
-            lost = list(self._lost)
+            lost, prefixes = list(self._lost), list(self._lost_prefixes)
             if time.monotonic() > deadline:
                 # Nobody waits any more: a value written now could replace a newer one.
                 raise TimeoutError
             if lost:
-                connection.send_command("DEL", *lost)
-                connection.read_response()
+                _reply(connection, "DEL", *lost)
                 with self._lock:
                     for key in lost:
                         self._lost.pop(key, None)
-            connection.send_command(*command)
-            return connection.read_response()
+            for prefix in prefixes:
+                _sweep(connection, prefix, deadline)
+                with self._lock:
+                    self._lost_prefixes.pop(prefix, None)
+            return work(connection, deadline)
         finally:
             connection.disconnect()
 
@@ -154,6 +203,34 @@ class RedisCache:
             self._lost[key] = None
             while len(self._lost) > LOST_KEYS:
                 del self._lost[next(iter(self._lost))]
+
+
+def _reply(connection: Any, *command: str | int) -> Any:
+    connection.send_command(*command)
+    return connection.read_response()
+
+
+def _scan(connection: Any, prefix: str, deadline: float) -> Iterator[list[str]]:
+    """Keys that begin with `prefix`, in steps; some may come twice. Raises TimeoutError."""
+    pattern = re.sub(r"([\\*?\[\]^-])", r"\\\1", prefix) + "*"
+    cursor = "0"
+    while True:
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        cursor, found = _reply(connection, "SCAN", cursor, "MATCH", pattern, "COUNT", SWEEP_STEP)
+        if found:
+            yield found
+        if cursor == "0":
+            return
+
+
+def _sweep(connection: Any, prefix: str, deadline: float) -> int:
+    """Delete all keys that begin with `prefix`; how many there were. Raises TimeoutError."""
+    return sum(
+        int(_reply(connection, "DEL", *keys[first : first + SWEEP_STEP]))
+        for keys in _scan(connection, prefix, deadline)
+        for first in range(0, len(keys), SWEEP_STEP)
+    )
 
 
 def _connector(url: str) -> Callable[[], Any]:

@@ -164,6 +164,50 @@ def test_users_and_conversations_do_not_meet(cache: Cache) -> None:
     assert [cache.get(key) is None for key in keys] == [False, True, False, False, False, False]
 
 
+def test_keys_are_found_and_deleted_by_their_beginning_and_no_others(cache: Cache) -> None:
+    users = ["a", "ab", "a*", "a?", "[ab]", "a\\\\", "é", "A"]
+    for user in users:
+        for number in range(3):
+            cache.set(f"user:{user}:conversation:{number}", "v", 60)
+    for user in users:
+        assert cache.keys(f"user:{user}:") == [f"user:{user}:conversation:{n}" for n in range(3)]
+        assert cache.delete_prefix(f"user:{user}:") == 3
+        assert cache.keys(f"user:{user}:") == []
+        assert cache.delete_prefix(f"user:{user}:") == 0
+    assert cache.keys("user:") == []
+
+
+def test_thousands_of_keys_are_deleted_by_their_beginning(cache: Cache) -> None:
+    if isinstance(cache, State):
+        pytest.skip("one statement, however many there are")
+    connection = cache._connect()  # type: ignore[attr-defined]
+    connection.connect()
+    pairs = [word for number in range(3_000) for word in (f"user:a:{number}", "v")]
+    connection.send_command("MSET", *pairs, "user:b:1", "v")
+    connection.read_response()
+    connection.disconnect()
+    assert len(cache.keys("user:a:") or ()) == 3_000
+    assert cache.delete_prefix("user:a:") == 3_000
+    assert cache.keys("user:") == ["user:b:1"]
+
+
+@needs_server
+def test_a_server_that_is_down_is_swept_when_it_is_back(
+    server: RedisServer, short_pause: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_module, "SWEEP_SECONDS", 0.3)
+    cache = RedisCache(server.url)
+    cache.set("user:a:1", "old", 60)
+    cache.set("user:b:1", "stays", 60)
+    server.freeze()
+    assert cache.delete_prefix("user:a:") is None
+    assert cache.keys("user:a:") is None
+    server.thaw()
+    time.sleep(short_pause)
+    cache.set("user:a:2", "new", 60)
+    assert cache.keys("user:") == ["user:a:2", "user:b:1"]
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "é€𝄞 \u202e abc", "a\0b", "one\r\ntwo\n\tthree", "$3\r\nabc\r\n", "x" * 300_000],

@@ -216,12 +216,12 @@ def test_a_deleted_conversation_takes_its_turns_along(state: State) -> None:
     assert state.turn("t2") is not None
 
 
-def test_a_turn_replaces_one_of_its_own_conversation(state: State) -> None:
+def test_a_turn_stands_in_place_of_one_of_its_own_conversation(state: State) -> None:
     for number in (1, 2):
         state.save_turn(ask(f"t{number}", created=float(number)))
     state.save_turn(ask("t3", created=3.0), replaces="t2")
     assert ids(state.turns("c")) == ["t1", "t3"]
-    assert state.turn("t2") is None
+    assert state.turn("t2") is not None, "as the other answer to the question"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,10 @@ def test_a_turn_replaces_one_of_its_own_conversation(state: State) -> None:
 def test_a_turn_replaces_none_of_another_conversation(state: State, place: dict[str, str]) -> None:
     state.save_turn(ask("t1"))
     state.save_turn(ask("t2", **place), replaces="t1")
-    assert state.turn("t1") is not None
+    assert ids(state.turns("c", repository="shop")) == ["t1"]
+    assert ids(state.turns(**{"conversation": "c", "repository": "shop", **place})) == ["t2"]
+    turn = state.turn("t2", place.get("user", "local"))
+    assert turn is not None and turn.parent == ""
 
 
 def test_a_replacement_that_fails_leaves_the_turn_as_it_was(state: State) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.state import Place, State, Turn
+from codeqa.state import Place, State, Turn, schema
 from codeqa.state import state as state_module
 from codeqa.state.feedback import REASON_CHARACTERS
 
@@ -129,11 +129,11 @@ def test_a_thumb_goes_with_its_conversation(state: State) -> None:
     assert values(state) == [("t2", 1, "")] and rows(state) == 1
 
 
-def test_a_thumb_goes_with_the_turn_that_is_replaced(state: State) -> None:
+def test_a_thumb_stays_with_the_answer_that_another_one_stands_in_for(state: State) -> None:
     ask(state, "t1")
     state.save_feedback("t1", "local", -1)
     state.save_turn(Turn("t2", "c", "again", "", "", {}, repository="shop"), replaces="t1")
-    assert rows(state) == 0
+    assert state.thumbs("c", "local", "shop") == {"t1": (-1, "")}
 
 
 def test_a_thumb_goes_with_turns_beyond_the_limit(
@@ -154,10 +154,14 @@ def test_a_turn_that_is_saved_again_keeps_its_thumb(state: State) -> None:
 
 
 def test_a_state_of_an_earlier_version_takes_thumbs(state: State) -> None:
-    ask(state)
+    state.path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(state.path)) as connection:
-        connection.execute("DROP TRIGGER feedback_of_turn")
-        connection.execute("DROP TABLE feedback")
+        for step in schema.STEPS[:2]:
+            step(connection)
+        connection.execute(
+            "INSERT INTO turn VALUES ('t1', 'c', 1.0, 'who?', 'him', '', '{}', 'local', 'shop')"
+        )
+        connection.execute("INSERT INTO conversation VALUES ('local', 'shop', 'c', 'who?', 1, 1)")
         connection.execute("PRAGMA user_version = 2")
         connection.commit()
     state.save_feedback("t1", "local", 1)

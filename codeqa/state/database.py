@@ -47,6 +47,26 @@ class Database:
         """
         return self._transaction("BEGIN IMMEDIATE")
 
+    def compact(self) -> None:
+        """Write the file anew without free pages, and empty its log.
+
+        Nothing of what was deleted is left in either then. Raises StorageError when the file
+        cannot be written, or others keep using it for longer than `BUSY_SECONDS`.
+        """
+        try:
+            self._make_private()
+            with contextlib.closing(self._begin("BEGIN IMMEDIATE")) as connection:
+                connection.execute("COMMIT")
+                connection.execute("VACUUM")
+                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(str(error)) from error
+        if busy:
+            raise StorageError(
+                f"The local state {self.path} could not be compacted, for it is being read.",
+                "Try again when other processes are done.",
+            )
+
     @contextlib.contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         try:
@@ -89,6 +109,8 @@ class Database:
             try:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
+                # What is deleted is overwritten with zeros.
+                connection.execute("PRAGMA secure_delete=ON")
                 migrate(connection)
                 connection.execute(begin)
                 # The first read opens the log, which must be done while it can be tried again.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from codeqa.tag import strip_tag
 from codeqa.tokens import well_formed
 
 LOCAL_USER = "local"
+Group = tuple[str, str, str]
+"""User, repository and conversation; the conversation is '' for turns that have none."""
 TITLE_CHARACTERS = 80
 UNTITLED = "Untitled"
 
@@ -36,6 +38,70 @@ class Turn:
     created: float = 0.0
     user: str = LOCAL_USER
     repository: str = ""
+    parent: str = ""
+    """Id of the turn before it on its branch, '' for the first one of its conversation. On
+    saving a new turn '' stands for the last turn of the active branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What is kept of a turn besides itself; vectors are float16, little endian, as bytes."""
+
+    embedding: str = ""
+    """Name of what made the vectors."""
+    question: bytes | None = None
+    """Vector of the question."""
+    topic: bytes | None = None
+    """Topic vector of the conversation with this turn; None leaves the one that it has."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Facts about the user that the question states, by their key."""
+
+
+NOTHING = Learnt()
+
+
+@dataclass(frozen=True, slots=True)
+class PastQuestion:
+    """The vector of a question asked before."""
+
+    rowid: int
+    """Grows with every question; none is given twice."""
+    turn: str
+    conversation: str
+    vector: bytes
+    """float16, little endian."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastExchange:
+    """A turn as a question and its answer."""
+
+    turn: str
+    conversation: str
+    repository: str
+    question: str
+    """As typed."""
+    answer: str
+    generator: str
+    """What wrote the answer."""
+    reply: str
+    """Kind of the app's own reply, '' for an answer about the code."""
+    finished: bool
+    """It neither was stopped nor failed."""
+    active: bool
+    """It is on the active branch of its conversation, or in none."""
+    created: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a user said about themselves."""
+
+    value: str
+    turn: str
+    """Id of the turn that it was said in; '' when it was entered otherwise."""
+    updated: float
+    """In seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +116,18 @@ class Conversation:
     updated: float
     """When its latest turn was saved."""
     turns: int
+    """Of all branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A conversation that holds what was looked for."""
+
+    conversation: Conversation
+    turn_id: str
+    """Its latest turn with it; '' when only the title has it."""
+    snippet: str
+    """One line of text around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +157,18 @@ class Feedback:
     """The question had `@codebase`: another one may make no sense outside its conversation."""
 
 
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """How much is kept of a user, in all repositories."""
+
+    conversations: int
+    turns: int
+    thumbs: int
+    questions: int
+    """Those with a vector."""
+    facts: int
+
+
 def parse_details(text: str) -> dict[str, Any]:
     """A turn's details as stored; {} when they cannot be read."""
     try:
@@ -88,10 +178,14 @@ def parse_details(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def one_line(text: str) -> str:
+    """`text` on one line, without characters that are not shown as such."""
+    return " ".join(_NOT_SHOWN.sub(" ", text).split())
+
+
 def title_of(text: str) -> str:
     """`text` as a title: without `@codebase`, one line of at most `TITLE_CHARACTERS`."""
-    shown = _NOT_SHOWN.sub(" ", strip_tag(well_formed(text)))
-    line = " ".join(shown.split())
+    line = one_line(strip_tag(well_formed(text)))
     if len(line) <= TITLE_CHARACTERS:
         return line or UNTITLED
     head = line[: TITLE_CHARACTERS - 1]

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 
 from codeqa.errors import StorageError
-from codeqa.state.records import LOCAL_USER, parse_details, title_of
+from codeqa.state.records import LOCAL_USER, Group, parse_details, title_of
 
 Step = Callable[[sqlite3.Connection], None]
 
@@ -52,6 +52,34 @@ _FEEDBACK = (
     """,
 )
 
+# Branches are walked over the index alone: the rows carry whole contexts. Numbers of vectors
+# are never given twice, so that who has read up to one needs only what is above it.
+_BRANCHES = (
+    "ALTER TABLE turn ADD COLUMN parent TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE conversation ADD COLUMN leaf TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE conversation ADD COLUMN embedding TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE conversation ADD COLUMN topic BLOB",
+    """
+    CREATE TABLE question (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, turn TEXT NOT NULL UNIQUE,
+        user TEXT NOT NULL, repository TEXT NOT NULL, conversation TEXT NOT NULL,
+        embedding TEXT NOT NULL, vector BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX question_order ON question (user, repository, embedding)",
+    """
+    CREATE TRIGGER question_of_turn AFTER DELETE ON turn
+    BEGIN DELETE FROM question WHERE turn = OLD.id; END
+    """,
+    """
+    CREATE TABLE fact (
+        user TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, turn TEXT NOT NULL,
+        updated REAL NOT NULL, PRIMARY KEY (user, key)
+    )
+    """,
+    "CREATE INDEX turn_branch ON turn (user, repository, conversation, id, parent, created)",
+)
+
 
 def _first(connection: sqlite3.Connection) -> None:
     _run(connection, _FIRST)
@@ -85,7 +113,30 @@ def _feedback(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-STEPS: tuple[Step, ...] = (_first, _conversations, _feedback)
+def _branches(connection: sqlite3.Connection) -> None:
+    """A turn follows another, so that there may be several after one; questions have vectors,
+    conversations topics, and users say something about themselves."""
+    for statement in _BRANCHES:
+        connection.execute(statement)
+    rows = connection.execute(
+        "SELECT user, repository, conversation, id, rowid FROM turn WHERE conversation != '' "
+        "ORDER BY user, repository, conversation, created, rowid"
+    ).fetchall()
+    leaves: dict[Group, str] = {}
+    for user, repository, conversation, turn, number in rows:
+        group = (user, repository, conversation)
+        if group in leaves:
+            connection.execute(
+                "UPDATE turn SET parent = ? WHERE rowid = ?", (leaves[group], number)
+            )
+        leaves[group] = turn
+    connection.executemany(
+        "UPDATE conversation SET leaf = ? WHERE user = ? AND repository = ? AND id = ?",
+        [(leaf, *group) for group, leaf in leaves.items()],
+    )
+
+
+STEPS: tuple[Step, ...] = (_first, _conversations, _feedback, _branches)
 """`PRAGMA user_version` counts those that a file has been through."""
 
 

@@ -1,0 +1,80 @@
+"""Values with a lifetime (the protocol of `codeqa.cache`), and the repositories opened recently."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from codeqa.state.database import Database
+
+RECENT_KEPT = 20
+
+
+class ValueTable:
+    """The part of the state that keeps small values."""
+
+    _database: Database
+
+    def get(self, key: str) -> str | None:
+        """Value of `key`, or None when it was never set or its lifetime is over."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT value FROM value WHERE key = ? AND (expires IS NULL OR expires > ?)",
+                (key, time.time()),
+            ).fetchone()
+        return None if row is None else str(row[0])
+
+    def set(self, key: str, value: str, seconds: float | None = None) -> None:
+        """Store `value`; `seconds` is its lifetime, None keeps it until deleted."""
+        now = time.time()
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM value WHERE expires <= ?", (now,))
+            connection.execute(
+                "INSERT OR REPLACE INTO value VALUES (?, ?, ?)",
+                (key, value, None if seconds is None else now + seconds),
+            )
+
+    def delete(self, key: str) -> None:
+        """Forget `key`; nothing happens when it is not there."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM value WHERE key = ?", (key,))
+
+    def keys(self, prefix: str) -> list[str]:
+        """Keys that begin with `prefix`."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT key FROM value WHERE substr(key, 1, ?) = ? "
+                "AND (expires IS NULL OR expires > ?) ORDER BY key",
+                (len(prefix), prefix, time.time()),
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def delete_prefix(self, prefix: str) -> int:
+        """Forget all keys that begin with `prefix`; how many there were."""
+        with self._database.writing() as connection:
+            return connection.execute(
+                "DELETE FROM value WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
+            ).rowcount
+
+    def remember_repository(self, path: Path) -> None:
+        """Put `path` at the head of the repositories opened recently."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO recent VALUES (?, ?)", (str(path), time.time())
+            )
+            connection.execute(
+                "DELETE FROM recent WHERE path NOT IN "
+                "(SELECT path FROM recent ORDER BY opened DESC LIMIT ?)",
+                (RECENT_KEPT,),
+            )
+
+    def forget_repository(self, path: Path) -> None:
+        """Take `path` off the list of recent repositories."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM recent WHERE path = ?", (str(path),))
+
+    def recent_repositories(self) -> list[Path]:
+        """Repositories opened, the latest first, whether or not they still exist."""
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT path FROM recent ORDER BY opened DESC").fetchall()
+        return [Path(row[0]) for row in rows]

@@ -1,0 +1,345 @@
+"""Branches of a conversation: what follows what, and which of several answers is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codeqa.errors import NotFoundError
+from codeqa.state import Conversation, Learnt, State, Turn, schema
+from codeqa.state import state as state_module
+from codeqa.state.branches import PATH, path_parameters
+
+PLACE = ("local", "shop")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return State(tmp_path / "state")
+
+
+def save(
+    state: State, turn_id: str, parent: str = "", replaces: str = "", conversation: str = "c"
+) -> None:
+    """Save a turn; `t12` is created at 12 seconds."""
+    turn = Turn(turn_id, conversation, f"{turn_id}?", "him", "", {}, float(turn_id[1:]), *PLACE)
+    state.save_turn(turn if not parent else with_parent(turn, parent), replaces)
+
+
+def with_parent(turn: Turn, parent: str) -> Turn:
+    return Turn(*[getattr(turn, name) for name in turn.__slots__[:-1]], parent)
+
+
+def shown(state: State, conversation: str = "c", **wished: object) -> list[str]:
+    return [turn.id for turn in state.turns(conversation, *PLACE, **wished)]  # type: ignore[arg-type]
+
+
+def test_a_turn_follows_the_last_one(state: State) -> None:
+    for turn in ("t1", "t2", "t3"):
+        save(state, turn)
+    assert [turn.parent for turn in state.turns("c", *PLACE)] == ["", "t1", "t2"]
+    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2",), "t3": ("t3",)}
+
+
+def test_an_answer_given_again_stands_beside_the_earlier_one(state: State) -> None:
+    for turn in ("t1", "t2", "t3"):
+        save(state, turn)
+    save(state, "t4", replaces="t2")
+    assert shown(state) == ["t1", "t4"]
+    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
+    save(state, "t5")
+    assert shown(state) == ["t1", "t4", "t5"]
+    state.choose_branch("c", "t2", *PLACE)
+    assert shown(state) == ["t1", "t2", "t3"], "with what followed it"
+    save(state, "t6")
+    assert shown(state) == ["t1", "t2", "t3", "t6"]
+
+
+def test_the_first_question_may_be_asked_anew(state: State) -> None:
+    save(state, "t1")
+    save(state, "t2")
+    save(state, "t3", replaces="t1")
+    assert shown(state) == ["t3"]
+    assert state.branches("c", *PLACE) == {"t3": ("t1", "t3")}
+    assert state.conversation("c") == Conversation("c", *PLACE, "t1?", 1.0, 3.0, 3)
+
+
+def test_a_turn_may_follow_an_earlier_one(state: State) -> None:
+    for turn in ("t1", "t2", "t3"):
+        save(state, turn)
+    save(state, "t4", parent="t1")
+    assert shown(state) == ["t1", "t4"]
+    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
+
+
+@pytest.mark.parametrize("parent", ["missing", "d1", "t9"])
+def test_what_is_no_turn_of_the_conversation_is_not_followed(state: State, parent: str) -> None:
+    save(state, "t1")
+    save(state, "d1", conversation="d")
+    save(state, "t9", parent=parent)
+    assert shown(state) == ["t1", "t9"]
+
+
+def test_of_several_ends_the_latest_is_chosen(state: State) -> None:
+    for turn in ("t1", "t2", "t3"):
+        save(state, turn)
+    save(state, "t4", parent="t2")
+    save(state, "t5", replaces="t1")
+    state.choose_branch("c", "t1", *PLACE)
+    assert shown(state) == ["t1", "t2", "t4"]
+    state.choose_branch("c", "t3", *PLACE)
+    assert shown(state) == ["t1", "t2", "t3"]
+
+
+@pytest.mark.parametrize(
+    ("conversation", "turn", "user", "repository"),
+    [
+        ("c", "t9", "local", "shop"),
+        ("d", "t1", "local", "shop"),
+        ("c", "t1", "ann", "shop"),
+        ("c", "t1", "local", "site"),
+        ("c", "", "local", "shop"),
+    ],
+)
+def test_only_a_turn_of_the_conversation_can_be_chosen(
+    state: State, conversation: str, turn: str, user: str, repository: str
+) -> None:
+    save(state, "t1")
+    save(state, "t2", replaces="t1")
+    with pytest.raises(NotFoundError, match="There is no such answer"):
+        state.choose_branch(conversation, turn, user, repository)
+    assert shown(state) == ["t2"]
+
+
+def test_the_latest_turns_of_a_branch_come_alone(state: State) -> None:
+    for number in range(1, 8):
+        save(state, f"t{number}")
+    save(state, "t8", replaces="t6")
+    assert shown(state, last=2) == ["t5", "t8"]
+    assert shown(state, last=99) == ["t1", "t2", "t3", "t4", "t5", "t8"]
+    assert shown(state, last=0) == []
+
+
+def test_a_branch_can_be_read_up_to_any_turn(state: State) -> None:
+    for number in range(1, 5):
+        save(state, f"t{number}")
+    save(state, "t5", replaces="t2")
+    assert shown(state, until="t3") == ["t1", "t2", "t3"]
+    assert shown(state, until="t3", last=2) == ["t2", "t3"]
+    assert shown(state, until="") == shown(state, until=None) == ["t1", "t5"]
+    assert shown(state, until="missing") == []
+    save(state, "t6", conversation="d")
+    assert shown(state, until="t6") == [], "a turn of another conversation"
+
+
+def test_turns_without_a_conversation_follow_nothing(state: State) -> None:
+    save(state, "t1", conversation="")
+    save(state, "t2", conversation="", parent="t1")
+    save(state, "t3", conversation="", replaces="t1")
+    turns = [state.turn(f"t{number}") for number in (1, 2, 3)]
+    assert [turn.parent for turn in turns if turn] == ["", "", ""]
+    assert state.branches("", *PLACE) == {}
+
+
+def test_an_answer_kept_outside_leaves_the_branch_as_it_was(state: State) -> None:
+    save(state, "t1")
+    save(state, "t2", conversation="", replaces="t1")
+    assert shown(state) == ["t1"]
+    assert state.branches("c", *PLACE) == {"t1": ("t1",)}
+
+
+def test_a_turn_that_is_saved_again_stays_where_it_is(state: State) -> None:
+    for turn in ("t1", "t2"):
+        save(state, turn)
+    save(state, "t3", replaces="t2")
+    state.choose_branch("c", "t2", *PLACE)
+    before = state.turn("t3")
+    save(state, "t3")
+    save(state, "t3", replaces="t1")
+    assert state.turn("t3") == before
+    assert shown(state) == ["t1", "t2"]
+    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2", "t3")}
+
+
+def test_where_the_beginning_is_gone_a_branch_begins_later(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_module, "TURNS_KEPT", 3)
+    for number in range(1, 5):
+        save(state, f"t{number}")
+    save(state, "t5", replaces="t4")
+    assert shown(state) == ["t3", "t5"]
+    assert state.branches("c", *PLACE) == {"t3": ("t3",), "t5": ("t4", "t5")}
+
+
+def test_a_lost_leaf_gives_way_to_the_latest_turn(state: State) -> None:
+    save(state, "t1")
+    save(state, "t2")
+    with state._database.writing() as connection:
+        connection.execute("UPDATE conversation SET leaf = 'gone'")
+    assert shown(state) == ["t1", "t2"]
+    save(state, "t3")
+    assert shown(state) == ["t1", "t2", "t3"]
+
+
+def test_turns_that_follow_each_other_in_a_circle_are_read_once(state: State) -> None:
+    for number in range(1, 4):
+        save(state, f"t{number}")
+    with state._database.writing() as connection:
+        connection.execute("UPDATE turn SET parent = 't3' WHERE id = 't1'")
+    assert shown(state) == ["t1", "t2", "t3"]
+    assert list(state.branches("c", *PLACE)) == ["t1", "t2", "t3"]
+    with pytest.raises(NotFoundError):
+        state.choose_branch("c", "t1", *PLACE)
+
+
+def test_deleting_the_conversation_takes_every_branch(state: State) -> None:
+    save(state, "t1")
+    save(state, "t2", replaces="t1")
+    state.delete_conversation("c", *PLACE)
+    assert state.turn("t1") is None and state.turn("t2") is None
+    assert state.branches("c", *PLACE) == {}
+    save(state, "t3")
+    assert shown(state) == ["t3"]
+
+
+def test_contexts_of_other_branches_are_not_read(state: State) -> None:
+    """A walk and its siblings come from the index alone: no page of a row is opened."""
+    save(state, "t1")
+    group = (*PLACE, "c")
+    with state._database.reading() as connection:
+        plan = connection.execute(
+            f"EXPLAIN QUERY PLAN {PATH} SELECT id FROM path", path_parameters(group, "t1", None)
+        ).fetchall()
+    scans = [row[3] for row in plan if "turn" in row[3] or "before" in row[3]]
+    assert scans and all("COVERING INDEX turn_branch" in scan for scan in scans)
+
+
+def test_the_same_turn_saved_by_many_at_once_is_kept_once(state: State) -> None:
+    save(state, "t1")
+    turn = Turn("t2", "c", "q", "a", "", {}, 2.0, *PLACE)
+    learnt = Learnt("e", b"12", b"34", {"name": "Ada"})
+    with ThreadPoolExecutor(8) as pool:
+        kept = list(pool.map(lambda _: state.save_turn(turn, learnt=learnt), range(16)))
+    assert all(kept) and shown(state) == ["t1", "t2"]
+    assert state.count_past_questions(*PLACE, "e") == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("save", "replace", "after", "choose")), st.integers(0, 30)),
+        min_size=1,
+        max_size=25,
+    )
+)
+def test_branches_are_those_of_a_tree(steps: list[tuple[str, int]]) -> None:
+    """Whatever is done, the state agrees with a tree that is kept as plain dicts."""
+    with tempfile.TemporaryDirectory() as folder:
+        state = State(Path(folder))
+        parents: dict[str, str] = {}
+        leaf = ""
+        for action, number in steps:
+            new, known = f"t{len(parents) + 1}", list(parents)
+            other = known[number % len(known)] if known else ""
+            if action == "choose":
+                if known:
+                    state.choose_branch("c", other, *PLACE)
+                    leaf = max(
+                        (turn for turn in known if other in way(turn, parents)
+                         and turn not in parents.values()),
+                        key=known.index,
+                    )  # fmt: skip
+                continue
+            save(state, new, *{"save": (), "replace": ("", other), "after": (other,)}[action])
+            parents[new] = {
+                "save": leaf, "replace": parents.get(other, leaf), "after": other or leaf,
+            }[action]  # fmt: skip
+            leaf = new
+        expected = way(leaf, parents)[::-1]
+        assert shown(state) == expected
+        assert shown(state, last=3) == expected[-3:]
+        assert state.branches("c", *PLACE) == {
+            turn: tuple(one for one in parents if parents[one] == parents[turn])
+            for turn in expected
+        }
+
+
+def way(turn: str, parents: dict[str, str]) -> list[str]:
+    """`turn` and what it follows, back to the first."""
+    return [turn, *way(parents[turn], parents)] if turn else []
+
+
+# Over versions
+
+
+@pytest.fixture
+def third_version(state: State) -> State:
+    """A state file as the first three steps make it, filled as that version did."""
+    state.path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(state.path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        for step in schema.STEPS[:3]:
+            step(connection)
+        connection.executemany(
+            "INSERT INTO turn VALUES (?, ?, ?, 'who?', 'him', 'ctx', '{\"a\": 1}', ?, ?)",
+            [
+                ("t3", "c", 30.0, "local", "shop"),
+                ("t1", "c", 10.0, "local", "shop"),
+                ("t2", "c", 10.0, "local", "shop"),
+                ("a1", "c", 20.0, "ann", "shop"),
+                ("s1", "c", 15.0, "local", "site"),
+                ("s2", "c", 16.0, "local", "site"),
+                ("d1", "d", 40.0, "local", "shop"),
+                ("l1", "", 1.0, "local", "shop"),
+                ("l2", "", 2.0, "local", "shop"),
+            ],
+        )
+        connection.executemany(
+            "INSERT INTO conversation VALUES (?, ?, ?, 'who?', 10.0, 30.0)",
+            [("local", "shop", "c"), ("ann", "shop", "c"), ("local", "site", "c"),
+             ("local", "shop", "d"), ("local", "shop", "empty")],
+        )  # fmt: skip
+        connection.execute("INSERT INTO feedback VALUES ('t2', -1, 'no', '[]', 50.0)")
+        connection.execute("PRAGMA user_version = 3")
+        connection.commit()
+    return state
+
+
+def test_turns_of_an_earlier_version_follow_each_other_in_their_order(third_version: State) -> None:
+    state = third_version
+    turns = state.turns("c", *PLACE)
+    assert [(turn.id, turn.parent) for turn in turns] == [("t1", ""), ("t2", "t1"), ("t3", "t2")]
+    assert turns[0] == Turn("t1", "c", "who?", "him", "ctx", {"a": 1}, 10.0, *PLACE)
+    assert [turn.id for turn in state.turns("c", "ann", "shop")] == ["a1"]
+    assert [turn.parent for turn in state.turns("c", "local", "site")] == ["", "s1"]
+    lone = [state.turn(turn) for turn in ("l1", "l2")]
+    assert [turn.parent for turn in lone if turn] == ["", ""]
+    assert state.thumbs("c", *PLACE) == {"t2": (-1, "no")}
+    assert state.topic("c", *PLACE) is None and state.profile() == {}
+    assert state.turns("empty", *PLACE) == []
+
+
+def test_a_conversation_of_an_earlier_version_goes_on(third_version: State) -> None:
+    state = third_version
+    began = state.conversation("c", *PLACE)
+    assert began is not None and (began.created, began.turns) == (10.0, 3)
+    learnt = Learnt("e", b"12", b"34", {"name": "Ada"})
+    turn = Turn("t4", "c", "q", "a", "", {}, 40.0, *PLACE)
+    assert state.save_turn(turn, "t3", began.created, learnt)
+    assert shown(state) == ["t1", "t2", "t4"]
+    assert state.branches("c", *PLACE)["t4"] == ("t3", "t4")
+    assert state.topic("c", *PLACE) == ("e", b"34")
+
+
+def test_many_threads_take_over_an_earlier_version_at_once(third_version: State) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: shown(third_version), range(8)))
+    assert found == [["t1", "t2", "t3"]] * 8

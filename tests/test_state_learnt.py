@@ -1,0 +1,211 @@
+"""What a turn teaches: vectors of questions, the topic of a conversation, facts about the user."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from codeqa.errors import StorageError
+from codeqa.state import Fact, Learnt, PastExchange, PastQuestion, State, Turn
+from codeqa.state import state as state_module
+
+PLACE = ("local", "shop")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return State(tmp_path / "state")
+
+
+def save(
+    state: State,
+    turn_id: str,
+    conversation: str = "c",
+    *,
+    vector: bytes | None = b"12",
+    topic: bytes | None = None,
+    facts: Mapping[str, str] | None = None,
+    embedding: str = "e",
+    user: str = "local",
+    repository: str = "shop",
+    created: float = 5.0,
+    **rest: object,
+) -> bool:
+    turn = Turn(turn_id, conversation, "q?", "a", "", {}, created, user, repository)
+    return state.save_turn(turn, learnt=Learnt(embedding, vector, topic, facts or {}), **rest)  # type: ignore[arg-type]
+
+
+def asked(state: State, since: int = 0, embedding: str = "e") -> list[str]:
+    return [one.turn for one in state.past_questions(*PLACE, embedding, since)]
+
+
+def vectors(state: State) -> int:
+    with state._database.reading() as connection:
+        return int(connection.execute("SELECT count(*) FROM question").fetchone()[0])
+
+
+def test_vectors_of_questions_come_in_the_order_in_which_they_were_kept(state: State) -> None:
+    save(state, "t1", vector=b"\x01\x02")
+    save(state, "t2", "", vector=b"\x03\x04")
+    assert state.past_questions(*PLACE, "e") == [
+        PastQuestion(1, "t1", "c", b"\x01\x02"),
+        PastQuestion(2, "t2", "", b"\x03\x04"),
+    ]
+    save(state, "t3")
+    assert asked(state, since=2) == ["t3"]
+    assert state.count_past_questions(*PLACE, "e") == 3
+    assert state.count_past_questions(*PLACE, "e", until=2) == 2
+
+
+def test_vectors_belong_to_a_user_a_repository_and_an_embedding(state: State) -> None:
+    save(state, "t1")
+    save(state, "t2", user="ann")
+    save(state, "t3", repository="site")
+    save(state, "t4", embedding="f")
+    save(state, "t5", vector=None)
+    assert asked(state) == ["t1"] and asked(state, embedding="f") == ["t4"]
+    assert state.count_past_questions("ann", "shop", "e") == 1
+
+
+@pytest.mark.parametrize("way", ["conversation", "limit", "user"])
+def test_a_vector_goes_with_its_turn(
+    state: State, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    save(state, "t1", created=1.0)
+    save(state, "t2", "d", user="ann", created=2.0)
+    if way == "conversation":
+        state.delete_conversation("c", *PLACE)
+    elif way == "user":
+        state.delete_owned("local")
+    else:
+        monkeypatch.setattr(state_module, "TURNS_KEPT", 1)
+        save(state, "t3", "d", user="ann", vector=None, created=3.0)
+        assert state.turn("t2", "ann") is None
+    assert asked(state) == [] and vectors(state) == (0 if way == "limit" else 1)
+
+
+def test_the_number_of_a_vector_is_never_given_again(state: State) -> None:
+    save(state, "t1")
+    save(state, "t2", "d")
+    state.delete_conversation("d", *PLACE)
+    save(state, "t3")
+    assert [one.rowid for one in state.past_questions(*PLACE, "e")] == [1, 3]
+
+
+def test_an_answer_given_again_leaves_the_vector_of_the_earlier_one(state: State) -> None:
+    save(state, "t1")
+    save(state, "t2", replaces="t1")
+    assert asked(state) == ["t1", "t2"]
+
+
+def test_the_topic_is_that_of_the_latest_turn_that_has_one(state: State) -> None:
+    assert state.topic("c", *PLACE) is None
+    save(state, "t1")
+    assert state.topic("c", *PLACE) is None
+    save(state, "t2", topic=b"34")
+    save(state, "t3", vector=None, embedding="")
+    assert state.topic("c", *PLACE) == ("e", b"34")
+    save(state, "t4", topic=b"56", embedding="f")
+    assert state.topic("c", *PLACE) == ("f", b"56")
+    assert state.topic("c", "ann", "shop") is None and state.topic("c", "local", "site") is None
+    save(state, "t5", "", topic=b"78")
+    assert state.topic("", *PLACE) is None
+    state.delete_conversation("c", *PLACE)
+    save(state, "t6")
+    assert state.topic("c", *PLACE) is None, "another conversation of the same name"
+
+
+def test_facts_are_kept_with_the_turn_that_said_them(state: State) -> None:
+    save(state, "t1", facts={"name": "Ada", "role": "pilot \ud800"}, created=5.0)
+    save(state, "t2", facts={"name": "Bo"}, created=6.0)
+    assert state.profile() == {
+        "role": Fact("pilot ?", "t1", 5.0),
+        "name": Fact("Bo", "t2", 6.0),
+    }
+    assert list(state.profile()) == ["role", "name"], "the latest last"
+    assert state.profile("ann") == {}
+
+
+def test_facts_can_be_entered_and_forgotten(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_module.time, "time", lambda: 9.0)
+    state.save_fact("name", "Ada")
+    state.save_fact("name", "Eve", "ann", turn="t9")
+    state.save_fact("role", "pilot")
+    assert state.profile()["name"] == Fact("Ada", "", 9.0)
+    assert state.profile("ann") == {"name": Fact("Eve", "t9", 9.0)}
+    assert state.delete_fact("name") and not state.delete_fact("name")
+    assert list(state.profile()) == ["role"]
+    assert state.clear_profile() == 1 and state.clear_profile() == 0
+    assert state.profile() == {} and list(state.profile("ann")) == ["name"]
+
+
+def test_facts_outlive_the_conversation_that_they_were_said_in(state: State) -> None:
+    save(state, "t1", facts={"name": "Ada"})
+    state.delete_conversation("c", *PLACE)
+    assert state.profile() == {"name": Fact("Ada", "t1", 5.0)}
+
+
+def test_a_turn_saved_twice_teaches_once(state: State) -> None:
+    assert save(state, "t1", topic=b"34", facts={"name": "Ada"})
+    save(state, "t2", topic=b"56")
+    state.clear_profile()
+    assert save(state, "t1", topic=b"34", facts={"name": "Ada"})
+    assert asked(state) == ["t1", "t2"] and vectors(state) == 2
+    assert state.topic("c", *PLACE) == ("e", b"56")
+    assert state.profile() == {}, "what was forgotten meanwhile stays forgotten"
+
+
+def test_a_turn_of_a_deleted_conversation_teaches_nothing(state: State) -> None:
+    save(state, "t1", created=1.0)
+    state.delete_conversation("c", *PLACE)
+    assert not save(state, "t2", continues=1.0, topic=b"1", facts={"name": "Ada"})
+    assert state.profile() == {} and vectors(state) == 0
+
+
+def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(state, "t1", topic=b"34")
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("disk full")
+
+    monkeypatch.setattr(state_module, "limit_turns", fail)
+    with pytest.raises(StorageError, match="disk full"):
+        save(state, "t2", topic=b"56", facts={"name": "Ada"})
+    assert [turn.id for turn in state.turns("c")] == ["t1"]
+    assert state.turn("t2") is None and asked(state) == ["t1"] and state.profile() == {}
+    assert state.topic("c", *PLACE) == ("e", b"34")
+
+
+def test_past_exchanges_are_read_by_their_turns(state: State) -> None:
+    details = {"generator": "m", "reply": "greeting"}
+    state.save_turn(Turn("t1", "c", "@codebase q?", "a", "long", details, 5.0, *PLACE))
+    for number, told in enumerate(({"error": {"code": "x"}}, {"finished": False}), start=2):
+        state.save_turn(Turn(f"t{number}", "c", "q?", "", "", told, 6.0, *PLACE))
+    save(state, "t9", user="ann")
+    found = state.exchanges(["t3", "missing", "t1", "t9", "t2"])
+    assert found["t1"] == PastExchange(
+        "t1", "c", "shop", "@codebase q?", "a", "m", "greeting", True, True, 5.0
+    )
+    assert {turn: one.finished for turn, one in found.items()} == {
+        "t1": True, "t2": False, "t3": False,
+    }  # fmt: skip
+    assert state.exchanges([]) == {}
+
+
+def test_a_past_exchange_tells_whether_it_is_on_the_active_branch(state: State) -> None:
+    for turn, replaced in (("t1", ""), ("t2", ""), ("t3", "t2")):
+        save(state, turn, replaces=replaced)
+    save(state, "t4", "")
+    save(state, "t5", "d")
+    found = state.exchanges(["t1", "t2", "t3", "t4", "t5"])
+    assert [turn for turn, one in found.items() if not one.active] == ["t2"]
+
+
+def test_any_number_of_past_exchanges_can_be_read(state: State) -> None:
+    save(state, "t1")
+    assert list(state.exchanges([f"x{number}" for number in range(1_500)] + ["t1"])) == ["t1"]
