@@ -13,7 +13,7 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training bench-retrieval lint format types docs wheel clean
+.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training bench-retrieval bench-intents lint format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-rerank       the tests of the ColBERT reranker, with torch in .venv-rerank'
 	@echo 'make test-training     the tests of training/, with torch in .venv-rerank'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
+	@echo 'make bench-intents     what messages are for, told by rules, on evals/intents'
 	@echo 'make lint              ruff: rules and format'
 	@echo 'make format            let ruff correct what it can'
 	@echo 'make types             mypy --strict'
@@ -76,6 +77,9 @@ bench-retrieval: setup-dev
 	@$(PY) -m benchmarks.retrieval.run '$(TREES)' \
 		$(if $(TUNING_TREES),--tuning-trees '$(TUNING_TREES)') $(if $(CHECK),--check) \
 		--json benchmarks/results/retrieval.json
+
+bench-intents: setup-dev
+	@$(PY) -m benchmarks.intents $(ARGS)
 
 lint: setup-dev
 	@$(PY) -m ruff check .

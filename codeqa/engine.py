@@ -7,10 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.answering import Chat, Generator, Sent, Trace, TurnView
+from codeqa.answering import Chat, Exchange, Generator, Sent, Trace, TurnView
+from codeqa.answering.explain import Explained, explain_message, policy_rules
+from codeqa.answering.hooks import HOOK_NAMES, load_hooks
 from codeqa.answering.mode import MODES
+from codeqa.answering.privacy.account import account
+from codeqa.answering.privacy.deletions import erased_text
+from codeqa.answering.privacy.forgetting import SCOPES, Erased, Privacy
+from codeqa.answering.privacy.stored import StoredData
+from codeqa.answering.replies import Replies
+from codeqa.answering.replying import Replying
 from codeqa.cache import open_cache
-from codeqa.embeddings import query_embedding
+from codeqa.completion import Completer
+from codeqa.embeddings import fast_embedding, query_embedding
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.evaluation import COUNT, Kind, Own, Question, Ranked, prepared, rank_questions
 from codeqa.files import Files, FileText
@@ -41,35 +50,48 @@ from codeqa.types import Progress
 
 __all__ = [
     "CUSTOM",
+    "HOOK_NAMES",
     "MODES",
     "PROVIDERS",
+    "SCOPES",
     "Choice",
     "CommentPlan",
     "Conversation",
     "Engine",
+    "Erased",
+    "Exchange",
+    "Explained",
     "FileHit",
     "FileText",
     "Location",
     "Model",
     "Models",
+    "Privacy",
     "Provider",
     "SearchResult",
     "Sent",
+    "StoredData",
     "Trace",
     "TurnView",
+    "account",
     "add_comments",
+    "erased_text",
+    "explain_message",
     "find_repositories",
     "find_repository",
     "language_named",
     "list_repositories",
+    "load_hooks",
     "local_bytes",
     "open_engine",
+    "open_privacy",
     "open_search",
     "own_questions",
     "parse_choice",
     "parse_hyde",
     "parse_rerank",
     "plan_comments",
+    "policy_rules",
     "provider_named",
     "rank_repositories",
     "recent_repositories",
@@ -91,9 +113,13 @@ class Engine:
     """The language models that may be asked, and which one is."""
     tables: Callable[[], Tables]
     """Opens the index on first use. Raises IndexMissingError before there is one."""
+    completion: Completer
+    """What may be typed behind `@`, and the tree of files."""
 
     def close(self) -> None:
-        """Stop what runs in the background, and let go of connections to models."""
+        """Stop what runs in the background once all answers are kept, and let go of
+        connections to models."""
+        self.chat.flush()
         self.index.stop()
         self.models.close()
 
@@ -119,6 +145,7 @@ def open_engine(
         reranker=choose_reranker(settings),
         connect=models.connect_small,
     )
+    privacy = Privacy(settings, state, cache, models)
     chat = Chat(
         search,
         tables,
@@ -126,13 +153,26 @@ def open_engine(
         cache,
         settings,
         repository=location.id,
-        line_count=files.line_count,
+        files=files,
         connect=models.connect,
+        connect_small=models.connect_small,
+        encoder=fast_embedding,
+        hooks=load_hooks(settings, location.root),
+        replying=Replying(privacy, Replies(location.name), location.id),
         generator=generator,
     )
-    return Engine(
-        settings, location, Indexer(settings, location), search, chat, files, models, tables
-    )
+    indexer, completion = Indexer(settings, location), Completer(tables)
+    return Engine(settings, location, indexer, search, chat, files, models, tables, completion)
+
+
+def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy:
+    """What is stored of each user, in all repositories, and its deletion.
+
+    `models` are those that questions go to, where some are open already. Raises SettingsError
+    for a setting that cannot be used.
+    """
+    state = State(settings.data_dir)
+    return Privacy(settings, state, open_cache(settings, state), models or Models(settings))
 
 
 def recent_repositories(settings: Settings) -> list[Path]:

@@ -107,6 +107,16 @@ class Settings(BaseSettings):
         "", "Model that drafts, by its name at the address of the chosen one; empty: the "
         "provider's small model where it has one, else the chosen one.",
     )  # fmt: skip
+    retrieval: Literal["explicit", "auto"] = _field(
+        "explicit",
+        "When an untagged question about the code searches: `explicit` only with `@codebase`, else "
+        "it goes on from the code at hand; `auto` whenever it needs code, and the answer says so.",
+    )
+    plugins: str = _field(
+        "", "Hooks of your own: a folder of `.py` files, the word `entry-points` for installed "
+        "packages, or both with a comma between; empty runs none. Never a folder inside an "
+        "indexed repository, and never read from `.env`.",
+    )  # fmt: skip
     redis_url: str = _field(
         "", "Redis server for cached contexts; empty keeps them in the local state.",
         alias="REDIS_URL",
@@ -175,6 +185,8 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
     here = Path.cwd()
     env_file = None if _in_repository(here, repository) else here / ".env"
     given = {name: value for name, value in overrides.items() if value is not None}
+    # What is executed is named by the user's own environment, never by a file that lies around.
+    given.setdefault("plugins", os.environ.get(f"{PREFIX}PLUGINS", ""))
     try:
         return Settings(_env_file=env_file, **given)  # type: ignore[call-arg]
     except ValidationError as error:

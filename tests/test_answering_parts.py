@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from codeqa.answering.citations import Citation, Span, find_citations, verify, verify_all
-from codeqa.answering.excerpt import (
+from codeqa.answering.markdown import cite, code_block, code_span, escape, pieces, prose, quote
+from codeqa.answering.quoting.excerpt import (
     EXCERPT_LINES,
     excerpt,
     first_sentence,
@@ -16,7 +17,6 @@ from codeqa.answering.excerpt import (
     signature_lines,
     whole,
 )
-from codeqa.answering.markdown import cite, code_block, code_span, escape, pieces, prose, quote
 from codeqa.types import Unit
 
 NASTY = [

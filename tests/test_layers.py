@@ -18,7 +18,7 @@ LAYERS = (
     {"parsing", "store"},
     {"indexing", "retrieval", "context", "structure", "coverage"},
     {"search"},
-    {"files"},
+    {"files", "completion"},
     {"answering", "review", "evaluation"},
     {"engine", "doctor"},
     {"console", "web", "cli", "mcp", "__main__"},

@@ -8,6 +8,7 @@ from codeqa.errors import SettingsError, UsageError
 from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
 
 VALUES = {
+    "earlier": "It is the first message.",
     "query": "q?",
     "question": "why?",
     "context": "[CONTEXT]",

@@ -63,16 +63,23 @@ class Script:
     replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
 
     def __call__(self, path: str, body: dict[str, Any]) -> Reply:
+        if is_sorting(body):
+            return stream(["{}"])  # says nothing, so that the rules decide
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        return [body for _, body in self.server.requests]
+        """What was asked, without the sorting of messages that the rules are unsure of."""
+        return [body for _, body in self.server.requests if not is_sorting(body)]
 
     @property
     def sent(self) -> list[dict[str, Any]]:
         """Messages of the latest request."""
         return list(self.bodies[-1]["messages"])
+
+
+def is_sorting(body: dict[str, Any]) -> bool:
+    return str(body.get("messages", [{}])[0].get("content", "")).startswith("You sort messages")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +128,8 @@ def talk() -> str:
 
 
 def ask(engine: Engine, question: str, **options: Any) -> tuple[list[Event], str]:
-    events = list(engine.chat.ask(question, **options))
+    told = engine.chat.ask(question, **options)
+    events = [event for event in told if event.kind != "step"]  # those have their own tests
     return events, "".join(e.data["text"] for e in events if e.kind == "token")
 
 
@@ -278,8 +286,8 @@ def test_a_follow_up_carries_what_its_estimate_says(
     carries = events[-1].data["carries"]
     assert carries == engine.chat.carries(talk)
     assert 0 < engine.chat.carries("never-asked") < carries
-    events, _ = ask(engine, "x", conversation=talk)
-    assert abs(events[-1].data["tokens"]["prompt"] - carries) <= 2
+    events, _ = ask(engine, "why?", conversation=talk)
+    assert abs(events[-1].data["tokens"]["prompt"] - carries) <= 3
 
 
 def test_an_answer_that_is_cut_off_says_so(engine: Engine, script: Script) -> None:
@@ -373,8 +381,8 @@ def test_a_model_that_is_chosen_later_answers_the_next_question(
 def test_a_model_without_its_key_says_what_to_set(places: tuple[Path, Path]) -> None:
     engine = engine_at(places, None, model="groq/llama-3.3-70b-versatile")
     events, _ = ask(engine, ASK)
-    assert [e.kind for e in events] == ["error"]
-    assert "GROQ_API_KEY" in str(events[0].data)
+    assert [e.kind for e in events] == ["classified", "error"]
+    assert "GROQ_API_KEY" in str(events[-1].data)
     _, text = ask(engine, ASK, use_model=False)
     assert "Without a language model" in text
 
@@ -514,14 +522,17 @@ def test_a_redis_server_that_goes_down_costs_the_context_and_never_the_turn(
         engine.close()
 
 
-def test_of_a_long_conversation_the_last_six_answers_are_sent_along(
+def test_of_a_long_conversation_the_last_three_answers_are_sent_along(
     engine: Engine, script: Script, talk: str
 ) -> None:
     for number in range(8):
         script.replies = [stream([f"answer {number}"])]
-        ask(engine, f"question {number}", conversation=talk)
+        ask(engine, f"what does warehouse_part_{number} do?", conversation=talk)
     ask(engine, "and?", conversation=talk)
-    assert [parts(m)[0] for m in script.sent[2:-1:2]] == [f"answer {n}" for n in range(2, 8)]
+    assert [parts(m)[0] for m in script.sent[2:-1:2]] == [f"answer {n}" for n in range(5, 8)]
+    ask(engine, "and what does warehouse_part_1 do?", conversation=talk)
+    sent = [parts(m)[0] for m in script.sent[2:-1:2]]
+    assert "answer 1" in sent, "and an older one that resembles the question"
 
 
 def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(
@@ -541,7 +552,9 @@ def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(
 # Kept turns.
 
 
-def test_conversations_are_listed_shown_renamed_and_deleted(engine: Engine, talk: str) -> None:
+def test_conversations_are_listed_shown_renamed_and_deleted(
+    engine: Engine, script: Script, talk: str
+) -> None:
     ask(engine, ASK, conversation=talk)
     ask(engine, "and what is MONTH?", conversation=talk)
     found = engine.chat.conversation(talk)
@@ -560,8 +573,8 @@ def test_conversations_are_listed_shown_renamed_and_deleted(engine: Engine, talk
     assert engine.chat.conversation(talk).title == "Ends of sessions"
     engine.chat.delete(talk)
     assert engine.chat.turns(talk) == []
-    events, _ = ask(engine, "and what is MONTH?", conversation=talk)
-    assert events[0].data["intent"] == "general", "the cached context goes too"
+    ask(engine, "and what is MONTH?", conversation=talk)
+    assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1, "what is cached goes too"
 
 
 @pytest.mark.parametrize("by", ["this server", "another server", "its first turn"])
@@ -763,7 +776,7 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     events, text = ask(engine, question, conversation=talk)
     assert text == "".join(SAYS)
     first, second = script.bodies[-2]["messages"], script.bodies[-1]["messages"]
-    assert len(first) == 4 and len(second) == 2, "the history is left out"
+    assert len(first) >= 4 and len(second) == 2, "what was said earlier is left out"
     whole, half = parts(first[-1])[1], parts(second[-1])[1]
     assert 0 < len(half) <= len(whole) / 2
     assert parse_block(half)

@@ -173,7 +173,8 @@ def test_the_lengths_of_blocks_add_up_to_the_text(client: FlaskClient) -> None:
 
 def test_a_page_also_receives_times_the_turn_and_the_coverage(client: FlaskClient) -> None:
     values = annotations(stream(client, "x", render=True))
-    assert [v["stage"] for v in values if "stage" in v] == ["classified", "retrieved", "generating"]
+    stages = [value["stage"] for value in values if "stage" in value]
+    assert [one for one in stages if one != "step"] == ["classified", "retrieved", "generating"]
     assert all(v["milliseconds"] >= 0 for v in values if "stage" in v)
     assert values[-1]["turn"] == "turn-1" and values[-1]["coverage"] and values[-1]["citations"]
 
@@ -236,7 +237,86 @@ def test_a_line_is_compact() -> None:
     assert line("8", [{"a": 1, "b": [1, 2]}]) == '8:[{"a":1,"b":[1,2]}]\n'
 
 
+def test_steps_and_reasons_reach_only_a_client_that_asks(client: FlaskClient) -> None:
+    events = [
+        Event("step", {"name": "embed", "milliseconds": 3.217}),
+        Event("classified", {"intent": "continuation", "confidence": 0.8, "source": "heuristics",
+                             "reason": "a pronoun", "rules": ["follow-up"]}),
+        Event("rewritten", {"question": "who calls total?", "by": "carried"}),
+        Event("generating"),
+        Event("token", {"text": "a"}),
+        Event("done", {"intent": "continuation", "confidence": 0.8, "retrieval_info": {},
+                       "query_tags": [], "steps": [1], "rules": ["follow-up"], "suggestions": []}),
+        Event("step", {"name": "persist", "milliseconds": 1}),
+    ]  # fmt: skip
+    assert b"".join(encode(events)).decode().splitlines() == [
+        '8:[{"stage":"classified","intent":"continuation","confidence":0.8}]',
+        '8:[{"stage":"generating"}]',
+        '0:"a"',
+        '8:[{"intent":"continuation","confidence":0.8,"retrieval_info":{},"query_tags":[]}]',
+        'e:{"finishReason":"stop"}',
+        'd:{"finishReason":"stop"}',
+    ]
+    clock = iter(range(100)).__next__
+    lines = b"".join(encode(events, cite=lambda *_: None, clock=clock)).decode().splitlines()
+    told = annotations(lines)
+    assert told[0] == {"stage": "step", "name": "embed", "took": 3.2, "milliseconds": 1000}
+    assert told[1]["source"] == "heuristics" and told[1]["rules"] == ["follow-up"]
+    assert told[2]["stage"] == "rewritten" and told[2]["question"] == "who calls total?"
+    (final,) = [one for one in told if "query_tags" in one]
+    assert final["steps"] == [1] and final["rules"] == ["follow-up"]
+
+
+def test_an_answer_that_a_hook_changed_reaches_the_page_rendered(client: FlaskClient) -> None:
+    values = annotations(stream(client, "revise:**b** <i>", render=True))
+    assert values[-1]["revised"] == "**b** <i>"
+    assert values[-1]["revised_html"].strip() == "<p><strong>b</strong> &lt;i&gt;</p>"
+    assert "revised_html" not in annotations(stream(client, "x", render=True))[-1]
+
+
+def test_all_that_a_question_can_wish_for_reaches_the_chat(
+    client: FlaskClient, engine: FakeEngine
+) -> None:
+    wishes = {"retrieval": "auto", "strict": True, "after": "turn-1",
+              "pin": ["a.py:1-2"], "exclude": ["b c.py:3-40", "d:1:2-2"]}  # fmt: skip
+    stream(client, "x", **wishes)
+    assert {name: engine.chat.asked[-1][name] for name in wishes} == wishes
+    stream(client, "x", retrieval=None, strict="false", after="", pin=[], exclude=None)
+    plain = {"retrieval": "", "strict": False, "after": "", "pin": [], "exclude": []}
+    assert {name: engine.chat.asked[-1][name] for name in plain} == plain
+
+
 # In one piece
+
+
+def test_a_batch_answer_comes_with_what_it_rests_on(client: FlaskClient) -> None:
+    answer = client.post("/chat", json={"question": "@codebase x", "conversation": "c"}).json
+    assert set(answer) == {
+        "response", "turn", "intent", "confidence", "retrieval_info", "citations", "notice",
+    }  # fmt: skip
+    assert answer["response"] == ANSWER and answer["intent"] == "knowledge_base"
+    assert answer["retrieval_info"] == {"num_docs": 4, "similar_queries": 2}
+    assert answer["citations"][0]["path"] == "src/store/sessions.py"
+    (turn,) = client.get("/api/conversations/c").json["turns"]
+    assert turn["id"] == answer["turn"]
+
+
+def test_a_batch_answer_is_the_one_that_is_kept(client: FlaskClient) -> None:
+    assert client.post("/chat", json={"question": "revise:new"}).json["response"] == "new"
+
+
+@pytest.mark.parametrize(("question", "status"), [("fail", 500), ("crash", 500), ("", 400)])
+def test_a_failed_batch_answer_has_the_shape_of_errors(
+    client: FlaskClient, question: str, status: int
+) -> None:
+    assert "secret" not in json.dumps(error_of(client.post("/chat", json={"question": question}),
+                                               status))  # fmt: skip
+
+
+def test_a_server_that_ends_says_so_instead_of_half_an_answer(client: FlaskClient) -> None:
+    client.application.extensions["codeqa"].closing.set()
+    error = error_of(client.post("/chat", json={"question": "slow"}), 503)
+    assert error["code"] == "not_ready"
 
 
 def test_a_question_to_the_root_is_answered_in_one_piece(
@@ -285,6 +365,43 @@ def test_an_indexed_file_comes_line_by_line(client: FlaskClient, path: str) -> N
     assert "<script" not in "".join(file["lines"]) and file["path"] == path
 
 
+def test_some_lines_of_a_file_come_as_they_are_and_coloured(client: FlaskClient) -> None:
+    query = {"path": "src/store/sessions.py", "start": 25, "end": 27}
+    lines = client.get("/api/lines", query_string=query).json
+    whole = client.get("/api/file", query_string=query).json["lines"]
+    text = FILES["src/store/sessions.py"][1].split("\n")
+    assert lines["lines"] == whole[24:27] and lines["text"] == "\n".join(text[24:27])
+    assert (lines["start"], lines["end"], lines["total"]) == (25, 27, len(whole))
+    assert "<span" in "".join(lines["lines"])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "given"), [(7, None, (7, 7)), (1_990, 9_999, (1_990, 2_000)),
+                                (1, 2_000, (1, 2_000)), (None, None, (1, 1))],
+)  # fmt: skip
+def test_lines_are_those_that_there_are(
+    client: FlaskClient, start: int | None, end: int | None, given: tuple[int, int]
+) -> None:
+    query = {"path": "src/store/long.py", "start": start, "end": end}
+    query = {name: value for name, value in query.items() if value is not None}
+    lines = client.get("/api/lines", query_string=query).json
+    assert (lines["start"], lines["end"]) == given
+    assert len(lines["lines"]) == given[1] - given[0] + 1
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("path=src/store/long.py&start=0", 400), ("path=src/store/long.py&start=9&end=3", 400),
+     ("path=src/store/long.py&start=x", 400), ("path=src/store/long.py&start=2001", 404),
+     ("path=nowhere.py", 404), ("start=1", 400), ("path=%20", 400),
+     ("path=src/store/long.py&start=99999999999999999999", 400)],
+)  # fmt: skip
+def test_lines_that_there_are_not_are_explained(
+    client: FlaskClient, query: str, status: int
+) -> None:
+    assert error_of(client.get(f"/api/lines?{query}"), status)["hint"]
+
+
 @pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "nowhere.py", ".git/config"])
 def test_nothing_but_indexed_files_is_served(client: FlaskClient, path: str) -> None:
     error_of(client.get("/api/file", query_string={"path": path}), 404)
@@ -324,7 +441,10 @@ def test_health_and_readiness_are_told_apart(client: FlaskClient, engine: FakeEn
     assert client.get("/ready").status_code == 200
     engine.index.current = type(engine.index.current)("x", "x", "missing")
     client.application.extensions["codeqa"]._statuses.clear()
-    assert client.get("/ready").status_code == 503
+    assert error_of(client.get("/ready"), 503)["code"] == "index_missing"
+    engine.index.current = type(engine.index.current)("x", "x", "indexing")
+    client.application.extensions["codeqa"]._statuses.clear()
+    assert error_of(client.get("/ready"), 503)["code"] == "not_ready"
 
 
 def test_without_a_repository_the_first_page_is_the_picker(settings: Settings) -> None:
@@ -362,6 +482,10 @@ def test_a_payload_is_never_markup_in_a_page(
                                   '{"question": "x", "mode": "shout"}',
                                   '{"question": "x", "mode": ["plan"]}',
                                   '{"question": "x", "replaces": {}}',
+                                  '{"question": "x", "retrieval": "always"}',
+                                  '{"question": "x", "pin": ["a.py"]}',
+                                  '{"question": "x", "exclude": "a.py:1-2"}',
+                                  '{"question": "x", "strict": []}',
                                   '{"question": "x", "conversation": []}'])  # fmt: skip
 def test_a_bad_question_is_explained(client: FlaskClient, body: str) -> None:
     headers = {"Content-Type": "application/json"}

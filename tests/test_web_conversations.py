@@ -72,7 +72,9 @@ def test_an_opened_conversation_holds_everything_that_the_page_shows(client: Fla
     assert set(first) == {
         "id", "question", "tagged", "html", "answer", "citations", "finished", "error",
         "generator", "model", "host", "reranker", "notice", "tokens", "coverage", "mode",
-        "created", "hyde", "stages", "feedback",
+        "created", "hyde", "stages", "feedback", "parent", "siblings", "intent", "confidence",
+        "source", "reason", "rules", "searched_automatically", "suggest_codebase", "steps",
+        "rewritten", "suggestions", "hook_problems",
     }  # fmt: skip
     assert (first["question"], first["tagged"], first["mode"]) == ("how?", True, "review")
     assert first["reranker"] == "built-in" and first["finished"] and first["error"] is None
@@ -105,6 +107,40 @@ def test_a_payload_in_a_stored_answer_is_never_markup(client: FlaskClient, paylo
     for _, attributes in tags.found:
         assert not any(name.startswith("on") or name == "style" for name in attributes)
         assert not attributes.get("href", "").lower().strip().startswith(("javascript", "data"))
+
+
+def test_conversations_are_found_by_what_was_said(client: FlaskClient) -> None:
+    ask(client, "say:the Wombat eats", "one")
+    ask(client, "say:nothing", "two")
+    (found,) = client.get("/api/conversations?q=wombat").json["conversations"]
+    assert found["id"] == "one" and "Wombat" in found["snippet"]
+    (turn,) = client.get("/api/conversations/one").json["turns"]
+    assert found["turn"] == turn["id"]
+    assert client.get("/api/conversations?q=quokka").json == {"conversations": []}
+    assert len(client.get("/api/conversations?q=%20").json["conversations"]) == 2
+
+
+def test_another_version_of_a_question_is_a_sibling_and_can_be_gone_back_to(
+    client: FlaskClient,
+) -> None:
+    ask(client, "first", "one")
+    ask(client, "second", "one")
+    before = client.get("/api/conversations/one").json["turns"]
+    ask(client, "second, put otherwise", "one", body={"replaces": before[1]["id"]})
+    ask(client, "third", "one")
+    first, other, third = client.get("/api/conversations/one").json["turns"]
+    assert first["id"] == before[0]["id"] and first["siblings"] == [first["id"]]
+    assert other["siblings"] == [before[1]["id"], other["id"]]
+    assert other["parent"] == first["id"] and third["parent"] == other["id"]
+    address = "/api/conversations/one/branch"
+    chosen = client.post(address, json={"turn": before[1]["id"]}).json
+    assert [turn["id"] for turn in chosen["turns"]] == [turn["id"] for turn in before]
+    assert chosen == client.get("/api/conversations/one").json
+    again = client.post(address, json={"turn": other["id"]}).json
+    assert [turn["id"] for turn in again["turns"]][1:] == [other["id"], third["id"]]
+    assert client.post(address, json={"turn": "unknown"}).status_code == 404
+    assert client.post(address, json={}).status_code == 400
+    assert client.post("/api/conversations/x/branch", json={"turn": "y"}).status_code == 404
 
 
 def test_a_conversation_is_renamed(client: FlaskClient) -> None:

@@ -211,16 +211,17 @@ def test_a_secret_in_a_reason_is_masked_and_nothing_of_it_is_logged(
     assert key not in caplog.text and "It shows" not in caplog.text
 
 
-def test_a_thumb_goes_with_the_answer_that_is_replaced_and_with_the_conversation(
+def test_a_thumb_stays_with_its_version_of_an_answer_and_goes_with_the_conversation(
     anna: Client, state: State
 ) -> None:
     first = anna.ask()
     anna.rate(first, -1)
     second = anna.ask(replaces=first)
-    assert kept(state, anna) == [] and anna.rate(first, 1).status == 404
     anna.rate(second, 1)
+    assert sorted(kept(state, anna)) == sorted([(first, -1, ""), (second, 1, "")])
+    assert anna.shown() == [{"value": 1, "reason": ""}]  # the version in use
     other = anna.ask(conversation="d")
     anna.rate(other, -1)
     assert anna.send("DELETE", "/api/conversations/c").status == 200
     assert kept(state, anna) == [(other, -1, "")]
-    assert anna.rate(second, 1).status == 404
+    assert anna.rate(first, 1).status == anna.rate(second, 1).status == 404

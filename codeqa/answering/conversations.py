@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from codeqa.answering.extractive import Extractive
 from codeqa.answering.generator import Asked, Exchange, Sent
+from codeqa.answering.history import HISTORY_MESSAGES, RECENCY_WINDOW, Loaded
 from codeqa.answering.memory import Memory
-from codeqa.answering.messages import HISTORY_TURNS, as_sent, build_messages, count_tokens
+from codeqa.answering.messages import as_sent, build_messages, count_tokens
 from codeqa.answering.mode import DEFAULT, read_mode
+from codeqa.answering.persistence import Persistence, Saving
+from codeqa.answering.quoting.extractive import Extractive
+from codeqa.answering.topic import Vector
 from codeqa.answering.trace import Trace, read_trace
 from codeqa.answering.turns import Draft, TurnView, block_of, sent_of, view_of
+from codeqa.answering.vectors import QuestionVectors, read_vector
 from codeqa.cache import Cache
 from codeqa.errors import NotFoundError, SettingsError, StorageError
 from codeqa.parsing.secrets import mask_secrets
 from codeqa.settings import Settings
-from codeqa.state import Conversation, Place, State, Turn
+from codeqa.state import Conversation, Found, Place, State, Turn
 from codeqa.tag import strip_tag
 from codeqa.tokens import well_formed
 from codeqa.types import ContextBlock
 
 USER = "local"
-LOOKED_BACK = 4 * HISTORY_TURNS
+LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
 """Latest turns that are read for the history: those without an answer do not count."""
 QUOTED = "(Answered without a language model, by quoting the code.)"
 """Stands in the history for an extractive answer: that is text of files, which has no place
@@ -35,21 +41,41 @@ log = logging.getLogger(__name__)
 class Conversations:
     """The conversations of each user about one repository; `repository` is its id."""
 
-    def __init__(self, state: State, cache: Cache, settings: Settings, repository: str) -> None:
+    def __init__(
+        self,
+        state: State,
+        cache: Cache,
+        settings: Settings,
+        repository: str,
+        vectors: QuestionVectors,
+    ) -> None:
         self._state = state
         self._memory = Memory(cache, repository)
         self._settings = settings
         self._repository = repository
+        self._vectors = vectors
         self._drafts: dict[str, Draft] = {}
         """Turns in the making by their id; their conversations may not be kept yet."""
         self._changing = threading.Lock()
+        self._persistence = Persistence()
+
+    def flush(self) -> None:
+        """Wait until everything that was answered is kept."""
+        self._persistence.flush()
 
     def conversations(self, user: str = USER) -> list[Conversation]:
         """Conversations of `user`, the latest first."""
+        self.flush()
         return self._state.conversations(self._repository, user)
+
+    def find(self, text: str, user: str = USER) -> list[Found]:
+        """Conversations of `user` whose title, questions or answers hold `text`, and where."""
+        self.flush()
+        return self._state.find_conversations(well_formed(text), self._repository, user)
 
     def conversation(self, conversation: str, user: str = USER) -> Conversation:
         """One conversation of `user`. Raises NotFoundError."""
+        self.flush()
         conversation = well_formed(conversation)
         found = self._state.conversation(conversation, user, self._repository)
         if found is None:
@@ -57,8 +83,33 @@ class Conversations:
         return found
 
     def turns(self, conversation: str, user: str = USER) -> list[TurnView]:
-        """Turns of a conversation, oldest first; none when there is no such conversation."""
+        """Turns of a conversation, oldest first; none when there is no such conversation.
+
+        Of a question that was asked again only the branch that is in use.
+        """
+        self.flush()
         return [view_of(turn) for turn in self._turns(conversation, user)]
+
+    def branches(self, conversation: str, user: str = USER) -> dict[str, tuple[str, ...]]:
+        """Id of each turn of the branch in use → itself and what was asked instead of it, the
+        oldest first."""
+        self.flush()
+        return self._state.branches(well_formed(conversation), user, self._repository)
+
+    def choose_branch(self, conversation: str, turn_id: str, user: str = USER) -> None:
+        """Go on from `turn_id` and what followed it; a follow-up has the context it had there.
+
+        Raises NotFoundError.
+        """
+        self.flush()
+        conversation = well_formed(conversation)
+        self._state.choose_branch(conversation, well_formed(turn_id), user, self._repository)
+        turns = self._turns(conversation, user)
+        block = next((block_of(turn) for turn in reversed(turns) if turn.context), None)
+        if block is None:
+            self._memory.forget(user, conversation)
+        else:
+            self._memory.keep(user, conversation, block)
 
     def rename(self, conversation: str, title: str, user: str = USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""
@@ -70,16 +121,24 @@ class Conversations:
 
         Raises NotFoundError.
         """
+        self.flush()
         conversation = well_formed(conversation)
+        in_the_making = self.abandon(user, conversation)
         with self._changing:
-            place = (user, conversation)
-            drafts = [d for d in [*self._drafts.values()] if (d.user, d.conversation) == place]
-            for draft in drafts:
-                draft.deleted = True
-            if not drafts:
+            if not in_the_making:
                 self.conversation(conversation, user)
             self._state.delete_conversation(conversation, user, self._repository)
         self._memory.forget(user, conversation)
+
+    def abandon(self, user: str, conversation: str = "") -> int:
+        """Keep nothing of what is being answered for `user` in the conversation, in any without
+        one; how many turns that are."""
+        with self._changing:
+            mine = [draft for draft in [*self._drafts.values()] if draft.user == user]
+            mine = [one for one in mine if not conversation or one.conversation == conversation]
+            for draft in mine:
+                draft.deleted = True
+        return len(mine)
 
     def context(self, turn_id: str, user: str = USER) -> ContextBlock:
         """Exactly the context of a turn. Raises NotFoundError."""
@@ -119,8 +178,13 @@ class Conversations:
         0 when a prompt override cannot be used: no model can be asked then, which is said when
         one is, and what there is can be read all the same.
         """
+        self.flush()
         block = self._memory.recall(user, well_formed(conversation))
-        history = self._history(conversation, user)
+        turns = self._turns(conversation, user, RECENCY_WINDOW // 2)
+        return self.weight(block, exchanges_of(turns))
+
+    def weight(self, block: ContextBlock, history: tuple[Exchange, ...]) -> int:
+        """Tokens of a follow-up without words of its own."""
         follow_up = Asked("", DEFAULT, block, searched=False, history=history)
         try:
             messages = build_messages(follow_up, self._settings.config_dir)
@@ -128,17 +192,66 @@ class Conversations:
             return 0
         return count_tokens(as_sent(messages))
 
-    def _history(self, conversation: str, user: str, before: str = "") -> tuple[Exchange, ...]:
-        """The latest answered questions, oldest first; only those before the turn `before`."""
-        exchanges: list[Exchange] = []
-        for turn in self._turns(conversation, user, LOOKED_BACK):
-            if turn.id == before:
-                break
-            quoted = turn.details.get("generator") == Extractive.name
-            if turn.answer:
-                _, question = read_mode(strip_tag(turn.question))
-                exchanges.append(Exchange(question, QUOTED if quoted else turn.answer))
-        return tuple(exchanges)
+    def load(self, draft: Draft) -> Loaded:
+        """The conversation so far as `draft` continues it, and what its user told of themselves.
+
+        Both are read side by side (S3.10). What of it cannot be read is left out: an answer
+        without it is better than none. Raises StorageError when not even the turns can be.
+        """
+        self.flush()  # a follow-up may come before the answer to it is kept
+        with ThreadPoolExecutor(1) as pool:
+            profile = pool.submit(self.profile, draft.user)
+            turns = self._before(draft)
+            topic = self._topic(draft)
+            last = turns[-1] if turns else None
+            return Loaded(
+                history=exchanges_of(turns)[-HISTORY_MESSAGES // 2 :],
+                profile=profile.result(),
+                messages=2 * len(turns),
+                topic=topic,
+                context=self.recall(draft),
+                names=names_of(last) if last else (),
+                parent=last.id if last else "",
+            )
+
+    def _before(self, draft: Draft) -> list[Turn]:
+        """The latest turns of the branch that `draft` continues, oldest first."""
+        leaf = draft.parent
+        earlier = self._state.turn(draft.replaces, draft.user) if draft.replaces else None
+        if earlier is not None and earlier.conversation == draft.conversation:
+            leaf = earlier.parent
+            if not leaf:
+                return []
+        return self._turns(draft.conversation, draft.user, LOOKED_BACK, leaf)
+
+    def profile(self, user: str) -> dict[str, str]:
+        """What `user` told of themselves; nothing while it cannot be read."""
+        try:
+            return {key: fact.value for key, fact in self._state.profile(user).items()}
+        except StorageError as error:
+            log.warning("a profile could not be read: %s", error)
+            return {}
+
+    def recall(self, draft: Draft) -> ContextBlock:
+        """What was found for an earlier question of the conversation (S1.37)."""
+        return self._memory.recall(draft.user, draft.conversation)
+
+    def remember(self, draft: Draft, block: ContextBlock) -> None:
+        """Make `block` the context of the conversation."""
+        self._memory.keep(draft.user, draft.conversation, block)
+
+    def found_for(self, draft: Draft) -> ContextBlock | None:
+        """What was found for the turn that `draft` replaces; None when it replaces none."""
+        turn = self._state.turn(draft.replaces, draft.user) if draft.replaces else None
+        return block_of(turn) if turn else None
+
+    def _topic(self, draft: Draft) -> Vector | None:
+        if not draft.conversation:
+            return None
+        kept = self._state.topic(draft.conversation, draft.user, self._repository)
+        if kept is None or kept[0] != self._vectors.name:
+            return None
+        return read_vector(kept[1])
 
     def _created(self, conversation: str, user: str) -> float:
         """When the conversation was created; 0 while there is none."""
@@ -147,38 +260,64 @@ class Conversations:
         found = self._state.conversation(conversation, user, self._repository)
         return found.created if found else 0.0
 
-    def _keep(self, draft: Draft) -> bool:
-        """Keep the turn, in place of the one that it replaces.
+    def keep(self, draft: Draft, whole: ContextBlock) -> Saving:
+        """Keep the turn behind the answer (S3.25). `whole` is the block that was packed for it:
+        if the model could only read a part, that becomes the conversation's context.
 
-        False when its conversation was deleted meanwhile: then nothing of it is kept. Where
-        the state cannot be written the answer is as good, and says so.
+        Nothing of it is kept when its conversation was deleted meanwhile.
         """
-        turn = draft.as_turn()
-        try:
+        turn, learnt = draft.as_turn(), draft.learnt(self._vectors.name)
+
+        def save() -> None:
+            kept = turn
             if draft.replaces and not turn.answer:
                 earlier = self._state.turn(draft.replaces, draft.user)
                 if earlier is not None and earlier.answer:
                     # Better the answer that there is than none: this one is in no conversation.
-                    turn = replace(turn, conversation="")
+                    kept = replace(turn, conversation="")
             with self._changing:
-                kept = not draft.deleted and self._state.save_turn(
-                    turn, draft.replaces, draft.continues
+                saved = not draft.deleted and self._state.save_turn(
+                    kept, draft.replaces, draft.continues, learnt
                 )
-            if not kept:
+            if not saved:
                 self._memory.forget(draft.user, draft.conversation)
-            return kept
-        except StorageError as error:
-            log.warning("an answer could not be kept: %s", error)
-            draft.notices.append(f"This answer could not be kept. {error}")
-            return True
+            elif draft.finished and draft.block is not whole:
+                self._memory.keep(draft.user, draft.conversation, draft.block)
 
-    def _turns(self, conversation: str, user: str, last: int | None = None) -> list[Turn]:
+        return self._persistence.submit(save)
+
+    def _turns(
+        self, conversation: str, user: str, last: int | None = None, leaf: str = ""
+    ) -> list[Turn]:
         if not conversation:
             return []
-        return self._state.turns(well_formed(conversation), user, self._repository, last)
+        conversation = well_formed(conversation)
+        return self._state.turns(conversation, user, self._repository, last, until=leaf)
 
     def _find(self, turn_id: str, user: str) -> Turn:
+        self.flush()
         turn = self._state.turn(well_formed(turn_id), user)
         if turn is None or turn.repository not in ("", self._repository):
             raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
         return turn
+
+
+def exchanges_of(turns: Sequence[Turn]) -> tuple[Exchange, ...]:
+    """The answered questions of `turns`, as a model may see them.
+
+    The app's own account of what is stored stays out: it is for its reader alone.
+    """
+    exchanges = []
+    for turn in turns:
+        if not turn.answer or turn.details.get("reply") == "privacy":
+            continue
+        quoted = turn.details.get("generator") == Extractive.name
+        _, question = read_mode(strip_tag(turn.question))
+        exchanges.append(Exchange(question, QUOTED if quoted else turn.answer, turn.id))
+    return tuple(exchanges)
+
+
+def names_of(turn: Turn) -> tuple[str, ...]:
+    """Definitions that the search for `turn` found, best first."""
+    names = (str(hit.get("name", "")) for hit in read_trace(turn.details).hits)
+    return tuple(dict.fromkeys(name for name in names if name))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from codeqa.answering.citations import Span
-from codeqa.answering.overview import Overview, overview_of
+from codeqa.answering.quoting.overview import Overview, overview_of
 from codeqa.context import call_site_chunk, pack, unit_chunk
 from codeqa.retrieval import Query, written_forms
 from codeqa.search import SearchResult
@@ -33,6 +33,8 @@ CALL_SITES = 3
 """Units whose call sites enter the context, and call sites of each."""
 SURE_ENOUGH = 0.5
 """Least confidence of a call site that enters the context."""
+EARLIER = "found for an earlier question"
+PINNED = "pinned"
 
 _ASKS_USES = re.compile(
     r"\b(?:who|what|which|where)\b.*\b(?:calls?|called|uses?|used|invoke[sd]?|references?)\b"
@@ -147,18 +149,46 @@ def find_uses(tables: Tables, unit: Unit, limit: int) -> tuple[tuple[Use, ...], 
     return tuple(uses), found.total
 
 
-def build_context(tables: Tables, result: SearchResult, settings: Settings) -> ContextBlock:
+def build_context(
+    tables: Tables,
+    result: SearchResult,
+    settings: Settings,
+    *,
+    most: int | None = None,
+    earlier: Sequence[Chunk] = (),
+) -> ContextBlock:
     """The context block of `result`: what the question points at, its best methods and classes
-    by rank, then call sites. What is pointed at shares the room, so that all of it is there."""
+    by rank, then call sites. What is pointed at shares the room, so that all of it is there.
+
+    `most` is how many methods and classes there may be in all. `earlier` is what an earlier
+    question of the same matter found: it takes the room that is left.
+    """
     best = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
     best.sort(key=lambda hit: -hit.score)
+    best = best[:most]
     kept = list({hit.unit.id: hit for hit in (*result.mentioned, *best)}.values())
     chunks = [unit_chunk(hit.unit, "; ".join(hit.why)) for hit in kept]
     definitions = [hit.unit for hit in kept if hit.unit.kind not in TEXT_KINDS]
     for unit in definitions[:CALL_SITE_UNITS]:
         chunks.extend(_call_sites(tables, unit))
     sharing = max(2, len(result.mentioned))
+    chunks.extend(replace(chunk, why=EARLIER) for chunk in earlier)
     return pack(chunks, settings.context_characters, share=1 / sharing)
+
+
+def repack(
+    chunks: Sequence[Chunk], pinned: Sequence[Chunk], excluded: Collection[str], budget: int
+) -> ContextBlock:
+    """What was found before, without what lies at a place of `excluded` (`path:12-34`) and with
+    `pinned` first; what is pinned shares the room, so that all of it is there."""
+    first = [replace(chunk, why=PINNED) for chunk in pinned]
+    kept = [chunk for chunk in chunks if place_of(chunk) not in excluded]
+    return pack([*first, *kept], budget, share=1 / max(2, len(first)))
+
+
+def place_of(chunk: Chunk) -> str:
+    """`path:first-last`, the form in which a chunk is pinned and excluded."""
+    return f"{chunk.path}:{chunk.start_line}-{chunk.end_line}"
 
 
 def _call_sites(tables: Tables, unit: Unit) -> list[Chunk]:

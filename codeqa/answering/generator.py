@@ -20,6 +20,11 @@ class Exchange:
 
     question: str
     answer: str
+    turn: str = ""
+    """Its id; '' when a client told it."""
+    elsewhere: bool = False
+    """It resembles this question but stands in no row with it: another conversation, or long
+    before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,20 @@ class Asked:
     block: ContextBlock
     searched: bool
     """Whether the code base was searched for this question; else `block` is an earlier one's."""
+    intent: str = "knowledge_base"
+    """One of `intents.INTENTS`, as the policy decided."""
     history: tuple[Exchange, ...] = ()
     """Oldest first."""
+    similar: tuple[Exchange, ...] = ()
+    """Earlier questions that resemble this one, with their answers, the most similar first."""
+    profile: str = ""
+    """What the user told of themselves, as `key: value` lines."""
+    instructions: str = ""
+    """What the client program asks of the answer: wishes, beside the rules and never for them."""
+    suggest: bool = False
+    """Whether asking again with `@codebase` is to be suggested."""
+    strict: bool = False
+    """Whether only what the code shows may be said."""
     evidence: Evidence | None = None
     """Only for a generator that asks for it."""
     cancelled: Cancelled = never

@@ -3,17 +3,20 @@
 ::
 
     system     prompt `chat_system`: rules only, never any retrieved text
-    user       an earlier question ┐ the last turns as text, without their context
-    assistant  its answer          ┘
+    user       an earlier question ┐ what resembles this question, then the last turns, as
+    assistant  its answer          ┘ text and without their context
     user       part 1: [MODE: explain]
                        [INSTRUCTION]
                        the question and what the mode asks for
+                       [PROFILE] what the user told of themselves, where that matters
+                       [CLIENT] what the client program asks of answers, where one does
                part 2: the whole [CONTEXT] block; no part when there is none
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,20 @@ from codeqa.llm import estimate_messages
 from codeqa.parsing.secrets import mask_secrets
 from codeqa.prompts import render_prompt
 
-HISTORY_TURNS = 6
-"""Earlier turns that are sent along: as many as a conversation usually stays on one matter."""
+HISTORY_TURNS = 10
+"""Earlier turns that are sent along at most: S3's window of three, three older ones of the
+conversation that resemble the question, and four of any (S3.17, S3.18)."""
 HISTORY_CHARACTERS = 8_000
 """And their length in all: less than the context, which they must not drown."""
 SHORTENED = "\n[…]"
+CLIENT_ASKS = "What the program that asks wants of answers, as far as the rules allow:"
+CLIENT_CHARACTERS = 8_000
+"""Of what a client program asks for: several pages, and less than the context."""
+ELSEWHERE = "(Asked earlier, not just now) "
+"""Before a question that is told because it resembles the present one."""
+
+NEED_CODE = ("knowledge_base", "continuation")
+"""Intents that are answered from the code."""
 
 ApiMessage = dict[str, Any]
 
@@ -39,8 +51,9 @@ def build_messages(asked: Asked, config_dir: Path | None = None) -> list[ApiMess
     messages: list[ApiMessage] = [
         {"role": "system", "content": render_prompt("chat_system", config_dir)}
     ]
-    for exchange in trim_history(asked.history):
-        messages.append({"role": "user", "content": _masked(exchange.question)})
+    for exchange in trim_history((*reversed(asked.similar), *asked.history)):
+        question = f"{ELSEWHERE}{exchange.question}" if exchange.elsewhere else exchange.question
+        messages.append({"role": "user", "content": _masked(question)})
         messages.append({"role": "assistant", "content": _masked(exchange.answer)})
     parts = [_instruction(asked, config_dir)]
     if asked.block.text:
@@ -76,17 +89,28 @@ def trim_history(history: Sequence[Exchange]) -> list[Exchange]:
 
 
 def _instruction(asked: Asked, config_dir: Path | None) -> str:
-    text = render_prompt(f"mode_{asked.mode}", config_dir, question=_masked(asked.question))
-    if not asked.block.text:
-        missing = "nothing_found" if asked.searched else "no_context"
-        text = f"{text.rstrip()}\n\n{render_prompt(missing, config_dir)}"
-    return f"[MODE: {asked.mode}]\n[INSTRUCTION]\n{text.rstrip()}\n"
+    needs_code = asked.intent in NEED_CODE
+    prompt = f"mode_{asked.mode}" if needs_code else "general"
+    texts = [render_prompt(prompt, config_dir, question=_masked(asked.question))]
+    if not asked.block.text and asked.searched:
+        texts.append(render_prompt("nothing_found", config_dir))
+    elif not asked.block.text and (needs_code or asked.suggest):
+        texts.append(render_prompt("no_context", config_dir))
+    if asked.strict and needs_code:
+        texts.append(render_prompt("strict", config_dir))
+    if asked.profile:
+        texts.append(f"[PROFILE]\n{_masked(asked.profile)}")
+    if asked.instructions:
+        wished = _cut(asked.instructions, CLIENT_CHARACTERS)
+        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{_masked(wished)}")
+    text = "\n\n".join(text.rstrip() for text in texts)
+    return f"[MODE: {asked.mode}]\n[INSTRUCTION]\n{text}\n"
 
 
 def _shortened(exchange: Exchange, room: int) -> Exchange:
     """`exchange` in at most `room` characters: the ends of its texts are cut off, by lines."""
     question = _cut(exchange.question, room // 2)
-    return Exchange(question, _cut(exchange.answer, room - len(question)))
+    return replace(exchange, question=question, answer=_cut(exchange.answer, room - len(question)))
 
 
 def _cut(text: str, room: int) -> str:

@@ -95,5 +95,7 @@ def shrink(asked: Asked) -> Asked | None:
         kept = {(c.path, c.start_line) for c in half.chunks}
         left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
         half = replace(half, dropped=(*left_out, *whole.dropped))
-        return replace(asked, block=half, history=())
-    return replace(asked, history=()) if asked.history else None
+        return replace(asked, block=half, history=(), similar=())
+    if not (asked.history or asked.similar):
+        return None
+    return replace(asked, history=(), similar=())

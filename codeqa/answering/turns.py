@@ -11,17 +11,25 @@ from typing import Any
 from codeqa.answering.citations import Citation
 from codeqa.answering.generator import NO_CONTEXT, Piece, Sent, Used
 from codeqa.answering.messages import count_tokens
+from codeqa.answering.policy import PolicyDecision
+from codeqa.answering.steps import Steps
+from codeqa.answering.topic import Vector
 from codeqa.answering.trace import Trace, read_trace, trace_of
+from codeqa.answering.vectors import write_vector
 from codeqa.context import notes_of, parse_block, with_notes
 from codeqa.errors import CodeQAError
 from codeqa.llm import estimate_tokens
 from codeqa.search import SearchResult
-from codeqa.state import Turn
+from codeqa.state import Learnt, Turn
 from codeqa.tag import has_tag, strip_tag
 from codeqa.tokens import well_formed
 from codeqa.types import Chunk, ContextBlock
 
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
+NO_REASONS: Mapping[str, Any] = {
+    "source": "", "reason": "", "rules": (), "searched_automatically": False,
+    "suggest_codebase": False,
+}  # fmt: skip
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
 
@@ -42,12 +50,31 @@ class Draft:
     """When the conversation was created, in seconds since the epoch; 0 while there is none."""
     deleted: bool = False
     """The conversation was deleted while this turn was in the making."""
+    keep: bool = True
+    """Whether it is to be stored, and its context to become the conversation's."""
+    parent: str = ""
+    """Id of the turn that it follows; '' for the latest that there is."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    steps: Steps = field(default_factory=Steps)
+    vector: Vector | None = None
+    """Of the question; None for one that the embedding knows no word of."""
+    topic: Vector | None = None
+    """What the conversation is about, this question included."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the user told of themselves in it."""
     intent: str = ""
     confidence: float = 0.0
+    source: str = ""
+    """What decided the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
+    reason: str = ""
+    decision: PolicyDecision | None = None
+    rewritten: str = ""
+    """What was searched for instead of a follow-up that says too little alone."""
     found: int = 0
     """Chunks that were retrieved for this question."""
+    similar: int = 0
+    """Earlier questions that resemble it, and were told with their answers."""
     coverage: str = ""
     reranker: str = ""
     trace: Trace = field(default_factory=Trace)
@@ -55,6 +82,14 @@ class Draft:
     block: ContextBlock = NO_CONTEXT
 
     generator: str = ""
+    reply: str = ""
+    """Which of the app's own replies the answer is, '' when it is none."""
+    hook_problems: list[str] = field(default_factory=list)
+    """Hooks whose part was left out, and why, as sentences."""
+    revised: str = ""
+    """The answer as a hook changed it after it was read; '' when none did."""
+    suggestions: tuple[str, ...] = ()
+    """Questions that may come next."""
     sent: Sent = field(default_factory=Sent)
     used: Used | None = None
     answer: list[str] = field(default_factory=list)
@@ -92,9 +127,30 @@ class Draft:
         """Data of the `classified` event."""
         return {"intent": self.intent, "confidence": self.confidence}
 
+    def reasons(self) -> dict[str, Any]:
+        """Why the turn went as it did."""
+        decision = self.decision
+        return {
+            "source": self.source,
+            "reason": self.reason,
+            "rules": list(decision.rules) if decision else [],
+            "searched_automatically": bool(decision and decision.searched_automatically),
+            "suggest_codebase": self.suggests,
+        }
+
+    @property
+    def suggests(self) -> bool:
+        """Whether asking again with `@codebase` would be the next step."""
+        return bool(self.decision and self.decision.suggest_codebase and not self.block.chunks)
+
+    @property
+    def text_of_answer(self) -> str:
+        """The answer as it is kept."""
+        return self.revised or "".join(self.answer)
+
     def retrieval(self) -> dict[str, int]:
         """Data of the `retrieved` event."""
-        return {"num_docs": self.found, "similar_queries": 0}
+        return {"num_docs": self.found, "similar_queries": self.similar}
 
     def tokens(self) -> Mapping[str, Any]:
         """What the provider counted; an estimate when it did not say or was not heard out."""
@@ -118,6 +174,7 @@ class Draft:
         """What both the `done` event and the kept turn say."""
         return {
             **self.classification(),
+            **self.reasons(),
             "mode": self.mode,
             "retrieval_info": self.retrieval(),
             "coverage": self.coverage,
@@ -127,9 +184,24 @@ class Draft:
             "reranker": self.reranker,
             **self.trace.brief(),
             "notice": self.notice(),
+            "cut": bool(self.used and self.used.cut),
             "tokens": self.tokens(),
             "citations": [citation.as_dict() for citation in self.citations],
+            "rewritten": self.rewritten,
+            "reply": self.reply,
+            "suggestions": list(self.suggestions),
+            "hook_problems": list(self.hook_problems),
+            "steps": self.steps.as_data(),
         }
+
+    def learnt(self, embedding: str) -> Learnt:
+        """What is kept beside the turn, for later ones."""
+        return Learnt(
+            embedding=embedding,
+            question=None if self.vector is None else write_vector(self.vector),
+            topic=None if self.topic is None else write_vector(self.topic),
+            facts=dict(self.facts),
+        )
 
     def as_turn(self) -> Turn:
         """The turn as it is kept, from which it can be shown exactly as it was."""
@@ -147,12 +219,13 @@ class Draft:
             id=self.id,
             conversation=self.conversation,
             question=self.question,
-            answer="".join(self.answer),
+            answer=self.text_of_answer,
             context=self.block.text,
             details=details,
             created=time.time(),
             user=self.user,
             repository=self.repository,
+            parent=self.parent,
         )
 
 
@@ -185,6 +258,17 @@ class TurnView:
     mode: str
     created: float
     """Seconds since the epoch."""
+    parent: str = ""
+    """Id of the turn before it; '' for the first."""
+    intent: str = ""
+    confidence: float = 0.0
+    reasons: Mapping[str, Any] = field(default_factory=dict)
+    """`source`, `reason`, `rules`, `searched_automatically`, `suggest_codebase`."""
+    steps: list[Mapping[str, Any]] = field(default_factory=list)
+    """The steps of the turn: `name`, `milliseconds`."""
+    rewritten: str = ""
+    suggestions: list[str] = field(default_factory=list)
+    hook_problems: list[str] = field(default_factory=list)
 
 
 def view_of(turn: Turn) -> TurnView:
@@ -208,6 +292,14 @@ def view_of(turn: Turn) -> TurnView:
         coverage=told.get("coverage", ""),
         mode=told.get("mode", ""),
         created=turn.created,
+        parent=turn.parent,
+        intent=told.get("intent", ""),
+        confidence=told.get("confidence", 0.0),
+        reasons={name: told.get(name, default) for name, default in NO_REASONS.items()},
+        steps=list(told.get("steps", ())),
+        rewritten=told.get("rewritten", ""),
+        suggestions=list(told.get("suggestions", ())),
+        hook_problems=list(told.get("hook_problems", ())),
     )
 
 

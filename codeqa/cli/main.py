@@ -14,6 +14,8 @@ from codeqa.cli import (  # noqa: F401 (their commands)
     evaluate,
     index,
     models,
+    policy,
+    privacy,
     repos,
     search,
 )

@@ -15,7 +15,7 @@ from codeqa.retrieval.hyde import (
 )
 from codeqa.retrieval.lance import lance_reranker
 from codeqa.retrieval.mentions import Mention, guaranteed, keep_guaranteed
-from codeqa.retrieval.query import Query, parse_query
+from codeqa.retrieval.query import Query, parse_query, says_something
 from codeqa.retrieval.ranking import Asked, FileScore, explain, rank, rank_files
 from codeqa.retrieval.rerank import BuiltInReranker, Reranked, Reranker, parse_rerank
 from codeqa.retrieval.settle import look_up
@@ -50,6 +50,7 @@ __all__ = [
     "rank",
     "rank_files",
     "reranker_status",
+    "says_something",
     "search_by_drafts",
     "search_draft",
     "variants",

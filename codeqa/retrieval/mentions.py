@@ -20,6 +20,9 @@ MOST_MENTIONS = 10
 """Mentions that are looked up; a question points at a few places."""
 MOST_FILES = 5
 """Files of one name that a mention stands for, those nearest to the root."""
+MOST_NAMED = 5_000
+"""Definitions of one name among which those with the right owners are looked for: a large code
+base has thousands called `__init__`."""
 MOST_DEFINITIONS = 20
 """Definitions of one name that a mention stands for."""
 GUARANTEED = 3
@@ -183,7 +186,8 @@ def _symbol(tables: Tables, text: str) -> Mention | None:
     name = dotted.rpartition(".")[2]
     if not name or not name_key(name):
         return None
-    units = [u for u in tables.named([name_key(name)]) if u.kind not in TEXT_KINDS]
+    named = tables.named([name_key(name)], limit=MOST_NAMED)
+    units = [unit for unit in named if unit.kind not in TEXT_KINDS]
     called = [unit for unit in units if _whole_name(unit).endswith("." + dotted)]
     if not called and _NAME.search(text):  # a bare lower-case word may be anyone's decorator
         low = "." + dotted.lower()
@@ -196,6 +200,13 @@ def _symbol(tables: Tables, text: str) -> Mention | None:
 
 
 def _whole_name(unit: Unit) -> str:
-    """`.src.flask.app.Flask.route`: the module's path, owners and name with `.` before each."""
-    module = (unit.path.rpartition(".")[0] or unit.path).replace("/", ".")
-    return f".{module}.{re.sub(r'::|#|->', '.', unit.qualified_name)}"
+    return whole_name(unit.path, unit.qualified_name)
+
+
+def whole_name(path: str, qualified_name: str) -> str:
+    """`.src.flask.app.Flask.route`: the module's path, owners and name with `.` before each.
+
+    A mention stands for the definitions whose whole name ends with it.
+    """
+    module = (path.rpartition(".")[0] or path).replace("/", ".")
+    return f".{module}.{re.sub(r'::|#|->', '.', qualified_name)}"

@@ -116,6 +116,12 @@ def parse_query(
     return described(query, text)
 
 
+def says_something(text: str) -> bool:
+    """Whether `text` holds a word that does more than ask: "and why is that?" holds none."""
+    found = _lower(text)
+    return not asking_words(found, QUESTION_WORDS).issuperset(found)
+
+
 def described(query: Query, text: str) -> Query:
     """`query` with words, names and files of `text`, which may be a part or a repair of its own.
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Read = Callable[[str, Sequence[str], str], "pa.Table"]
 """Table, columns and condition → rows."""
 
+DEFINITION_COLUMNS = ("path", "name", "qualified_name", "kind", "role", "start_line", "end_line")
+
 
 class Catalogue:
     """What one version of an index holds; each part is read when it is first asked for.
@@ -60,6 +62,22 @@ class Catalogue:
             rows = rows.group_by(["name", "name_key"]).aggregate([])
             pairs.update(zip(rows["name"].to_pylist(), rows["name_key"].to_pylist(), strict=True))
         return Names(pairs)
+
+    def roles(self) -> dict[str, str]:
+        """What each indexed file is for."""
+        files = self._files
+        return dict(zip(files["path"].to_pylist(), files["role"].to_pylist(), strict=True))
+
+    def definitions(self) -> pa.Table:
+        """Name and place of every definition: DEFINITION_COLUMNS, in no order.
+
+        Read at each call: 0.1 s for a hundred thousand, which take 20 MB.
+        """
+        import pyarrow as pa
+
+        condition = f"NOT ({one_of('kind', sorted(TEXT_KINDS))})"
+        tables = [self._read(table, DEFINITION_COLUMNS, condition) for table in UNIT_TABLES]
+        return pa.concat_tables(tables)
 
     def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
         """The manifest's rows of `paths`; unknown ones are left out."""

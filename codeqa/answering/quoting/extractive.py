@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codeqa.answering.evidence import Evidence
-from codeqa.answering.excerpt import excerpt, first_sentence, whole
-from codeqa.answering.finding import finding_section, one_line
 from codeqa.answering.generator import Asked, Piece
 from codeqa.answering.markdown import (
     cite,
@@ -19,7 +17,9 @@ from codeqa.answering.markdown import (
     prose,
     quote,
 )
-from codeqa.answering.overview import Overview
+from codeqa.answering.quoting.excerpt import excerpt, first_sentence, whole
+from codeqa.answering.quoting.finding import finding_section, one_line
+from codeqa.answering.quoting.overview import Overview
 from codeqa.context.blocks import chunk_id
 from codeqa.types import Chunk, Hit, Unit
 
@@ -40,7 +40,7 @@ class Extractive:
     def generate(self, asked: Asked) -> Iterator[Piece]:
         """Yield the answer line by line; each section is made when it is reached."""
         if asked.evidence is None or not (asked.searched or asked.block.chunks):
-            yield from pieces(NOTHING_LOOKED_UP)
+            yield from pieces(OTHER_TOPIC if asked.intent == "general" else NOTHING_LOOKED_UP)
             return
         for section in self._sections(asked.evidence):
             yield from pieces(section)
@@ -181,6 +181,11 @@ def _chunk_unit(chunk: Chunk) -> Unit:
     )
 
 
+OTHER_TOPIC = (
+    "That seems to be about something else than the code that was looked up so far in this "
+    "conversation.\n\n"
+    "Begin the question with `@codebase` to search the code base for it.\n"
+)
 NOTHING_LOOKED_UP = (
     "No code has been looked up in this conversation yet.\n\n"
     "Begin the question with `@codebase` to search the code base, for example "

@@ -6,7 +6,8 @@ import re
 import textwrap
 
 from codeqa.answering.evidence import Evidence, Finding, Use
-from codeqa.answering.excerpt import (
+from codeqa.answering.markdown import cite, code_block, code_span, inline, joined, prose, quote
+from codeqa.answering.quoting.excerpt import (
     EXCERPT_LINES,
     excerpt,
     first_sentence,
@@ -14,7 +15,6 @@ from codeqa.answering.excerpt import (
     signature_lines,
     whole,
 )
-from codeqa.answering.markdown import cite, code_block, code_span, inline, joined, prose, quote
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit
 
 SURE = 0.9

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codeqa.answering.excerpt import leading_doc
+from codeqa.answering.quoting.excerpt import leading_doc
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.types import TEXT_KINDS, Unit
 

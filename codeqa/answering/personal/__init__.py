@@ -1,0 +1,1 @@
+"""What users tell of themselves: found by rules, kept as `key: value`."""

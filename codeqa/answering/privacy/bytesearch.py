@@ -1,0 +1,124 @@
+"""Looking for many byte strings at once in files of any size.
+
+Every place of a file is looked at as a number of eight bytes, whose hash says in a table of truth
+values whether a needle may begin there: so the time depends on the bytes, hardly on the needles.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LEAST_BYTES = 8
+"""Shorter needles cannot be told from other bytes."""
+LONGEST_BYTES = 256
+"""Longer needles are cut: their beginnings are as telling."""
+BLOCK_BYTES = 1 << 20
+_SPREAD = 0x9E3779B97F4A7C15
+"""Odd, near 2^64 divided by the golden ratio: products spread over the upper bits."""
+_TABLE_BITS = (16, 26)
+_ROOM = 6
+"""Bits of the table beyond one place per needle: one place in 64 is taken at most."""
+
+
+@dataclass(slots=True)
+class Searched:
+    """What was looked through, and which needles are where."""
+
+    files: int = 0
+    size: int = 0
+    """In bytes."""
+    found: dict[bytes, list[Path]] = field(default_factory=dict)
+    """Needle → files that hold it."""
+    unread: list[Path] = field(default_factory=list)
+    """Files that could not be read, or for which there was no time."""
+
+
+class Needles:
+    """Byte strings of at least LEAST_BYTES each; shorter ones are left out."""
+
+    def __init__(self, needles: Iterable[bytes]) -> None:
+        self.all = {needle[:LONGEST_BYTES] for needle in needles if len(needle) >= LEAST_BYTES}
+        self._by_head: dict[int, list[bytes]] = {}
+        for needle in self.all:
+            head = int.from_bytes(needle[:LEAST_BYTES], "little")
+            self._by_head.setdefault(head, []).append(needle)
+        self.overlap = max(map(len, self.all), default=1) - 1
+        self._table: np.ndarray | None = None
+        self._shift = 0
+
+    def in_block(self, block: bytes | bytearray) -> set[bytes]:
+        """The needles that `block` holds."""
+        import numpy as np
+
+        found: set[bytes] = set()
+        if not self.all or len(block) < LEAST_BYTES:
+            return found
+        if self._table is None:
+            self._table = self._make_table()
+        spread, shift = np.uint64(_SPREAD), np.uint64(self._shift)
+        for start in range(min(LEAST_BYTES, len(block) - LEAST_BYTES + 1)):
+            count = (len(block) - start) // LEAST_BYTES
+            heads = np.frombuffer(block, "<u8", count, start)
+            for place in np.flatnonzero(self._table[(heads * spread) >> shift]).tolist():
+                for needle in self._by_head.get(int(heads[place]), ()):
+                    if block.startswith(needle, start + LEAST_BYTES * place):
+                        found.add(needle)
+        return found
+
+    def _make_table(self) -> np.ndarray:
+        import numpy as np
+
+        least, most = _TABLE_BITS
+        bits = min(most, max(least, len(self._by_head).bit_length() + _ROOM))
+        self._shift = 64 - bits
+        table = np.zeros(1 << bits, dtype=bool)
+        heads = np.fromiter(self._by_head, dtype=np.uint64, count=len(self._by_head))
+        table[(heads * np.uint64(_SPREAD)) >> np.uint64(self._shift)] = True
+        return table
+
+
+def search_files(files: Sequence[Path], needles: Needles, searched: Searched, until: float) -> None:
+    """Look through `files` in turn, block by block, and note in `searched` what is found.
+
+    What is not reached before `until` (`time.monotonic`) is noted as unread; files that are
+    gone by now hold nothing.
+    """
+    for path in files:
+        if time.monotonic() > until:
+            searched.unread.append(path)
+            continue
+        try:
+            found, count, whole = _search(path, needles, until)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            searched.unread.append(path)
+            continue
+        searched.files += 1
+        searched.size += count
+        for needle in found:
+            searched.found.setdefault(needle, []).append(path)
+        if not whole:
+            searched.unread.append(path)
+
+
+def _search(path: Path, needles: Needles, until: float) -> tuple[set[bytes], int, bool]:
+    found: set[bytes] = set()
+    read = 0
+    rest = b""
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            read += len(block)
+            block = rest + block
+            found |= needles.in_block(block)
+            rest = block[-needles.overlap :] if needles.overlap else b""
+            if time.monotonic() > until:
+                return found, read, not file.read(1)
+    return found, read, True

@@ -1,0 +1,113 @@
+"""`codeqa policy`: the rules that decide how a message is answered, and which decided one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from codeqa.cli.command import cli, command
+from codeqa.console import format_table, visible
+from codeqa.settings import load_settings
+
+if TYPE_CHECKING:
+    from codeqa.engine import Explained
+
+NOT_SHOWN = ("intent", "rules")
+"""Fields of a decision that have a line of their own."""
+
+
+@command(
+    cli,
+    "policy",
+    [
+        "codeqa policy                                     the table of rules",
+        'codeqa policy "where are sessions opened?"        what is done for a first message',
+        'codeqa policy "and who calls it?" --history --context',
+        'codeqa policy "how is the cache cleared?" --history --context --retrieval auto',
+        'codeqa policy "@codebase who calls open?" --json',
+    ],
+)
+@click.argument("message", required=False)
+@click.option("--history", is_flag=True, help="As if there were earlier turns.")
+@click.option("--context", is_flag=True, help="As if those had found code.")
+@click.option("--off-topic", is_flag=True, help="As if it were far from what they were about.")
+@click.option(
+    "--retrieval",
+    type=click.Choice(("explicit", "auto")),
+    metavar="MODE",
+    help="explicit or auto; default as CODEQA_RETRIEVAL says.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def policy_command(
+    message: str | None,
+    history: bool,
+    context: bool,
+    off_topic: bool,
+    retrieval: str | None,
+    as_json: bool,
+) -> None:
+    """Show the rules of the policy, or which of them decide for MESSAGE.
+
+    In each group the first rule that fits decides. Nothing is sent, looked up or kept; the
+    intent is read from the words alone, where an answer may ask a model as well.
+    """
+    from codeqa.engine import HOOK_NAMES, explain_message, load_hooks, policy_rules
+
+    settings = load_settings()
+    if message is not None:
+        explained = explain_message(
+            message,
+            history=history,
+            context=context,
+            off_topic=off_topic,
+            retrieval=retrieval or settings.retrieval,
+        )
+        click.echo(_json(explained.as_data()) if as_json else _explained(explained))
+        return
+    rules = policy_rules()
+    hooks = load_hooks(settings)
+    called = {name: hooks.names(name) for name in HOOK_NAMES}
+    if as_json:
+        click.echo(_json({"rules": rules, "hooks": called, "skipped": hooks.skipped}))
+        return
+    click.echo(_table(rules))
+    click.echo("\nHooks, in the order in which they are called:")
+    for name, functions in called.items():
+        click.echo(visible(f"  {name:<18} {', '.join(functions) or '-'}"))
+    for sentence in hooks.skipped:
+        click.echo(visible(sentence), err=True)
+
+
+def _table(rules: Iterable[Mapping[str, str]]) -> str:
+    rows = [(rule["group"], rule["name"], rule["when"], rule["then"]) for rule in rules]
+    return format_table(("group", "rule", "when", "then"), rows)
+
+
+def _explained(explained: Explained) -> str:
+    intent, decision = explained.intent, explained.decision
+    treated = "" if decision.intent == intent.name else f", treated as {decision.intent}"
+    reason = f": {intent.reason}" if intent.reason else ""
+    lines = [
+        f"Intent    {intent.name}{treated} (confidence {intent.confidence:.2f}, "
+        f"by {intent.source}{reason})",
+        f"Features  {_set(asdict(explained.features))}",
+        f"Decision  {_set({k: v for k, v in asdict(decision).items() if k not in NOT_SHOWN})}",
+        "",
+    ]
+    return visible("\n".join(lines)) + "\n" + _table(explained.as_data()["rules"])
+
+
+def _set(values: Mapping[str, Any]) -> str:
+    """Names of what is true, and with its value what is more than true."""
+    shown = [
+        name if value is True else f"{name}={value}" for name, value in values.items() if value
+    ]
+    return ", ".join(shown) or "none"
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2)

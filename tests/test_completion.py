@@ -1,0 +1,531 @@
+"""What is offered behind `@`: the right place first, written so that it means that place alone."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.completion import Completer, Place
+from codeqa.completion.matching import EXACT, INSIDE, MISSED, PREFIX, WORD, Matcher, fold, parts
+from codeqa.completion.paths import Paths
+from codeqa.completion.written import as_mention
+from codeqa.context import unit_chunk
+from codeqa.engine import open_engine
+from codeqa.errors import IndexMissingError, NotFoundError
+from codeqa.indexing import Indexer
+from codeqa.retrieval.mentions import resolve, take_mentions
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Tables, locate
+from codeqa.types import Unit
+from codeqa.web.app import create_app
+from tests.indexed import indexed
+
+FILES = {
+    "Makefile": "all:\n\tpython -m shop\n",
+    "README.md": "# Shop\n\nSells books.\n",
+    "shop/app.py": (
+        "class Shop:\n"
+        '    """All of it."""\n\n'
+        "    @property\n"
+        "    def name(self):\n"
+        "        return 'shop'\n\n"
+        "    @name.setter\n"
+        "    def name(self, value):\n"
+        "        self._name = value\n\n"
+        "    def add_url_rule(self, rule):\n"
+        "        return rule\n\n\n"
+        "def route(rule):\n"
+        "    return rule\n\n\n"
+        "def router(rule):\n"
+        "    return rule\n\n\n"
+        "def make_route(rule):\n"
+        "    return rule\n\n\n"
+        "def rerouted(rule):\n"
+        "    return rule\n\n\n"
+        "def Makefile():\n"
+        "    return 1\n\n\n"
+        "def getHTTPResponse():\n"
+        "    return 2\n"
+    ),
+    "shop/admin/app.py": (
+        "class Shop:\n    def close(self):\n        return 3\n\n\ndef close():\n    pass\n"
+    ),
+    "shop/订单/服务.py": "class 订单服务:\n    def 关闭订单(self):\n        return 4\n",
+    "shop/odd name/a b.py": "def spaced():\n    return 5\n",
+    "shop/json.py": "class Response:\n    def json(self):\n        return 6\n",
+    "shop/Response.json": '{"a": 1}\n',
+    "lib/Stack.cpp": (
+        "namespace util {\nclass Stack {\npublic:\n  int push(int v) { return v; }\n"
+        "  bool operator<(const Stack &o) const { return true; }\n};\n}\n"
+    ),
+    "lib/Private.js": (
+        "class Till {\n  #count() { return 1; }\n  open() { return this.#count(); }\n}\n"
+    ),
+    "lib/orders.rb": (
+        "class Order\n  def valid?\n    true\n  end\n  def [](key)\n    key\n  end\nend\n"
+    ),
+    "tests/test_app.py": (
+        "from shop.app import route\n\n\ndef test_route():\n    assert route(1)\n\n\n"
+        "class Shop:\n    pass\n\n\ndef helper_route():\n    return 7\n"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return indexed(tmp_path_factory.mktemp("completion"), FILES)
+
+
+@pytest.fixture(scope="module")
+def completer(tables: Tables) -> Completer:
+    return Completer(lambda: tables)
+
+
+def texts(completer: Completer, typed: str, **options: Any) -> list[str]:
+    return [place.text for place in completer.complete(typed, **options).places]
+
+
+def named(completer: Completer, typed: str) -> list[tuple[str, str]]:
+    return [(place.label, place.path) for place in completer.complete(typed).places]
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("route", ["route", "router", "make_route", "test_route", "helper_route", "rerouted"]),
+        ("rout", ["route", "router", "make_route", "test_route", "helper_route", "rerouted"]),
+        ("aur", ["Shop.add_url_rule"]),
+        ("urlrule", ["Shop.add_url_rule"]),
+        ("addRule", ["Shop.add_url_rule"]),
+        ("ghr", ["getHTTPResponse"]),
+        ("get_http", ["getHTTPResponse"]),
+        ("gethttp", ["getHTTPResponse"]),
+        ("Shop.na", ["Shop.name"]),
+        ("shop.app.Shop.ad", ["Shop.add_url_rule"]),
+        ("Stack::pu", ["util::Stack::push"]),
+        ("admin close", ["app.close", "Shop.close"]),
+    ],
+)
+def test_the_best_symbols_come_first(completer: Completer, typed: str, first: list[str]) -> None:
+    found = texts(completer, typed, kinds=("symbol",))
+    assert [text.replace(".", "::") for text in found[: len(first)]] == [
+        text.replace(".", "::") for text in first
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("app", ["shop/app.py", "shop/admin/app.py"]),
+        ("app.py", ["shop/app.py", "shop/admin/app.py", "tests/test_app.py"]),
+        ("test_a", ["tests/test_app.py"]),
+        ("makefile", ["/Makefile"]),
+        ("read", ["README.md"]),
+        ("shop/", ["shop/", "shop/admin/", "shop/odd name/", "shop/订单/", "shop/Response.json"]),
+        ("shop/a", ["shop/admin/", "shop/app.py", "shop/admin/app.py"]),
+        ("admin/", ["shop/admin/", "shop/admin/app.py"]),
+        ("op/ad/ap", ["shop/admin/app.py"]),
+        ("admin app", ["shop/admin/app.py"]),
+        ("订单", ["shop/订单/"]),
+        ("服务", ["shop/订单/服务.py"]),
+    ],
+)
+def test_files_and_folders_are_found_by_name_and_by_path(
+    completer: Completer, typed: str, first: list[str]
+) -> None:
+    found = [text.strip('"') for text in texts(completer, typed, kinds=("file", "folder"))]
+    assert found[: len(first)] == first
+
+
+def test_chinese_names_are_found_from_any_sign_on(completer: Completer) -> None:
+    assert texts(completer, "订单服", kinds=("symbol",)) == ["订单服务"]
+    assert texts(completer, "服务", kinds=("symbol",)) == ["订单服务"]
+    assert texts(completer, "关闭") == ["订单服务.关闭订单"]
+
+
+def test_files_keep_a_place_among_many_symbols(completer: Completer) -> None:
+    kinds = {place.kind for place in completer.complete("s", limit=6).places}
+    assert kinds == {"file", "folder", "symbol"}
+    assert len(completer.complete("s", limit=6).places) == 6
+
+
+def test_places_say_what_and_where_they_are(completer: Completer) -> None:
+    place = completer.complete("add_url").places[0]
+    assert place == Place(
+        "symbol", "Shop.add_url_rule", "Shop.add_url_rule", "shop/app.py:12", "shop/app.py",
+        12, 13, "method",
+    )  # fmt: skip
+    folder = completer.complete("shop/").places[0]
+    assert (folder.label, folder.detail, folder.path) == ("shop/", "6 files", "shop/")
+
+
+def test_lines_behind_a_path_are_kept(completer: Completer) -> None:
+    place = completer.complete("shop/app.py:12-13").places[0]
+    assert (place.kind, place.text, place.line, place.end_line) == (
+        "file",
+        "shop/app.py:12-13",
+        12,
+        13,
+    )
+    assert texts(completer, "shop/app.py:12")[0] == "shop/app.py:12"
+    assert texts(completer, "shop/app.py:")[0] == "shop/app.py"
+    assert texts(completer, "admin/app.py:7-")[0] == "shop/admin/app.py:7"
+
+
+def test_before_anything_is_typed_the_largest_folders_and_files_of_the_top_are_offered(
+    completer: Completer,
+) -> None:
+    found = completer.complete("", limit=5).places
+    assert [place.text for place in found] == ["shop/", "lib/", "tests/", "/Makefile", "README.md"]
+
+
+@pytest.mark.parametrize(
+    "typed", ["nothing_is_called_so", "🎉", "..", "::", "§§", "x" * 5000, "\0"]
+)
+def test_what_nothing_is_called_gives_an_empty_list(completer: Completer, typed: str) -> None:
+    assert completer.complete(typed).places == ()
+
+
+def meant(tables: Tables, place: Place) -> Any:
+    """What the question `@…` points at, when the place is written into it."""
+    _, written = take_mentions(f"look at @{place.text}, then answer")
+    assert len(written) == 1, place.text
+    found, unknown = resolve(tables, written)
+    assert not unknown, place.text
+    return found[0]
+
+
+def test_every_symbol_is_written_so_that_it_means_itself_alone(
+    tables: Tables, completer: Completer
+) -> None:
+    units = [u for u in tables.units() if u.kind not in ("document", "config", "chunk")]
+    of: dict[tuple[str, str], list[Unit]] = {}
+    for unit in units:
+        of.setdefault((unit.path, unit.qualified_name), []).append(unit)
+    offered = set()
+    for unit in units:
+        for place in completer.complete(unit.name, kinds=("symbol",), limit=50).places:
+            offered.add((place.path, place.label))
+            mention = meant(tables, place)
+            same = {one.id for one in of[place.path, place.label]}
+            if mention.lines:
+                assert mention.files == (place.path,)
+                assert mention.lines == (place.line, place.end_line)
+            else:
+                assert set(mention.units) == same, place.text
+    unreachable = {(u.path, u.qualified_name) for u in units if u.kind == "module"}
+    unreachable |= {(u.path, u.qualified_name) for u in units if not fold(u.name)}
+    assert len(unreachable) < len(of) / 2
+    assert set(of) - unreachable <= offered
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_every_file_and_folder_is_written_so_that_it_means_itself_alone(
+    tables: Tables, completer: Completer, kind: Any
+) -> None:
+    known = tables.catalogue().paths if kind == "file" else tables.catalogue().folders
+    found = completer.complete("", kinds=(kind,), limit=100).places
+    assert {place.path for place in found} == known
+    for place in found:
+        mention = meant(tables, place)
+        assert (mention.files or mention.folders) == (place.path,), place.text
+        assert not mention.units
+
+
+def test_twins_are_told_apart_by_their_module_and_a_test_by_its_place(
+    completer: Completer,
+) -> None:
+    found = {
+        place.path: place.text
+        for place in completer.complete("Shop", kinds=("symbol",)).places
+        if place.label == "Shop"
+    }
+    assert found == {
+        "shop/app.py": "shop.app.Shop",
+        "shop/admin/app.py": "admin.app.Shop",
+        "tests/test_app.py": "test_app.Shop",
+    }
+
+
+def test_one_of_thousands_of_that_name_is_found_by_its_owner(tmp_path: Path) -> None:
+    many = "".join(f"class C{n}:\n    def __init__(self):\n        pass\n\n\n" for n in range(600))
+    tables = indexed(tmp_path, {"src/many.py": many})
+    completer = Completer(lambda: tables)
+    place = completer.complete("C577.__init__").places[0]
+    assert place.text == "C577.__init__"
+    assert [unit.qualified_name for unit in tables.by_ids(meant(tables, place).units)] == [
+        "C577.__init__"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("shop/app.py", "shop/app.py"),
+        ("a b/c.py", '"a b/c.py"'),
+        ("a<b>.py", '"a<b>.py"'),
+        ('say "hi".py', '“say "hi".py”'),
+        ('a" ”b', ""),
+        ("two\nlines", ""),
+        ("x" * 301, ""),
+    ],
+)
+def test_what_a_mention_cannot_hold_is_quoted_or_left_out(text: str, written: str) -> None:
+    assert as_mention(text) == written
+    if written:
+        assert take_mentions(f"see @{written} now")[1] == (text,)
+
+
+# The tree
+
+
+def test_the_tree_gives_folders_and_files_of_one_level(completer: Completer) -> None:
+    root = completer.tree()
+    assert root is not None
+    assert root.folders == (("lib", 3), ("shop", 6), ("tests", 1))
+    assert root.files == ("Makefile", "README.md")
+    for path in ("shop/admin", "/shop/admin/", "shop/admin/"):
+        branch = completer.tree(path)
+        assert branch is not None
+        assert (branch.path, branch.folders, branch.files) == ("shop/admin/", (), ("app.py",))
+    with pytest.raises(NotFoundError):
+        completer.tree("../etc")
+    assert Paths({}).branch("") is not None
+
+
+# What a question mentions
+
+
+def test_how_much_of_a_mention_was_sent_is_counted_in_lines(
+    tables: Tables, completer: Completer
+) -> None:
+    question = (
+        "@codebase how do @shop/app.py, @Shop.add_url_rule and @lib/ go with @nothing.of.it "
+        "and @shop/admin/app.py:1-2?"
+    )
+    unit = next(u for u in tables.in_file("shop/app.py") if u.name == "add_url_rule")
+    found = {one.text: one for one in completer.mentioned(question)}
+    assert [one.kind for one in found.values()] == ["file", "symbol", "folder", "", "file"]
+    assert {one.included for one in found.values()} == {""}
+    found = {one.text: one for one in completer.mentioned(question, [unit_chunk(unit)])}
+    file, symbol, folder, nothing, lines = found.values()
+    assert (file.included, file.held) == ("part", 2)
+    assert file.lines > 20
+    assert (file.line, file.path) == (0, "shop/app.py")
+    assert (symbol.included, symbol.held, symbol.lines) == ("whole", 2, 2)
+    assert (symbol.path, symbol.line, symbol.end_line) == ("shop/app.py", 12, 13)
+    assert (folder.included, folder.path) == ("none", "lib/")
+    assert (nothing.kind, nothing.places) == ("", 0)
+    assert (lines.included, lines.line, lines.end_line, lines.lines) == ("none", 1, 2, 2)
+    whole = [unit_chunk(u) for u in tables.in_file("shop/app.py")]
+    assert completer.mentioned("@shop/app.py", [*whole, *whole])[0].included == "whole"
+    assert completer.mentioned("nobody@shop.example has no @", whole) == []
+
+
+# One version after another
+
+
+def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Path) -> None:
+    tables = indexed(tmp_path, {"src/a.py": "def before():\n    return 1\n"})
+    completer = Completer(lambda: tables)
+    assert texts(completer, "before") == ["before"]
+    (tmp_path / "repo" / "src" / "b.py").write_text("def afterwards():\n    return 2\n")
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    Indexer(settings, locate(settings, tmp_path / "repo")).run()
+    pause = threading.Event()
+    for _ in range(100):
+        assert texts(completer, "before") == ["before"]
+        if texts(completer, "afterw") == ["afterwards"]:
+            break
+        pause.wait(0.05)
+    else:
+        pytest.fail("the new name never came")
+
+
+def test_many_at_once_read_the_names_once(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    from codeqa import completion
+
+    read = []
+    places = completion.Places
+
+    def counted(catalogue: Any) -> Any:
+        read.append(catalogue)
+        return places(catalogue)
+
+    monkeypatch.setattr(completion, "Places", counted)
+    completer = Completer(lambda: tables)
+    found: list[list[str]] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(texts(completer, "router"))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [["router"]] * 8
+    assert len(read) == 1
+
+
+def test_before_there_is_an_index_it_says_so(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    location = locate(load_settings(data=tmp_path / "data"), tmp_path / "repo")
+    completer = Completer(lambda: Tables.open(location))
+    with pytest.raises(IndexMissingError):
+        completer.complete("a")
+
+
+def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:
+    tables = indexed(tmp_path, {"notes.bin": "\0\0"})
+    completer = Completer(lambda: tables)
+    for typed in ("", "a", "a.b", "a b", "a/b", "a:1"):
+        assert completer.complete(typed).places == ()
+    root = completer.tree()
+    assert root is not None
+    assert (root.folders, root.files) == ((), ())
+
+
+# How names are compared
+
+
+def slowly(name: str, words: list[str], typed: str, typed_words: list[str]) -> int:
+    """What `Matcher.fits` gives, one name at a time; names and what is typed by their words."""
+    key, wanted = "".join(words), "".join(typed_words)
+    if not wanted:
+        return MISSED if typed.strip() else EXACT
+    if key.startswith(wanted):
+        return EXACT if key == wanted else PREFIX
+    starts = [sum(map(len, words[:at])) for at in range(len(words))]
+    if any(key.startswith(wanted, at) for at in starts):
+        return WORD
+    if len(wanted) > 1 and "".join(word[0] for word in words).startswith(wanted):
+        return WORD
+    behind = 0
+    for word in typed_words:
+        at = next((a for a in starts if a >= behind and key.startswith(word, a)), None)
+        if at is None:
+            return INSIDE if len(wanted) > 1 and wanted in key else MISSED
+        behind = at + len(word)
+    return WORD
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_names_at_once_fit_as_each_one_does(seed: int) -> None:
+    chosen = random.Random(seed)
+    words = ["get", "set", "url", "rule", "a", "HTTP", "Server", "x2", "ab", "ba", "aab", "Ärger"]
+    names = []
+    for _ in range(300):
+        several = chosen.choices(words, k=chosen.randint(1, 4))
+        small, large = [w.lower() for w in several], [w[0].upper() + w[1:] for w in several]
+        names.append(chosen.choice(["_".join(small), "".join(large), "-".join(small)]))
+    names += ["", "_", "订单", "x", "\n", "İ", "a\nb", "𠀀𠀁"]
+    matcher = Matcher(names)
+    split = [(name, parts(name)) for name in names]
+    typed = [name[a : a + n] for name in names[:60] for a, n in [(0, 3), (2, 4), (0, 30)]]
+    for text in [
+        *typed,
+        "",
+        " ",
+        "_",
+        "gUR",
+        "g u r",
+        "getRule",
+        "aa",
+        "单",
+        "订",
+        "zzz",
+        "Ω",
+        "𠀁",
+    ]:
+        fits = matcher.fits(text).tolist()
+        wanted = parts(text)
+        expected = [slowly(name, own, text, wanted) for name, own in split]
+        assert fits == expected, text
+
+
+# Over HTTP
+
+
+@pytest.fixture(scope="module")
+def settings(tables: Tables) -> Settings:
+    return load_settings(data=tables.location.root.parent / "data", workers=1)
+
+
+@pytest.fixture(scope="module")
+def client(tables: Tables, settings: Settings) -> Iterator[Any]:
+    app = create_app(settings, tables.location.root)
+    yield app.test_client()
+    app.extensions["codeqa"].close()
+
+
+def test_the_page_gets_places_the_tree_and_mentions(client: Any) -> None:
+    reply = client.get("/api/complete", query_string={"q": "add_u", "kind": "symbol"}).json
+    assert reply == {
+        "items": [
+            {
+                "kind": "symbol", "text": "Shop.add_url_rule", "label": "Shop.add_url_rule",
+                "detail": "shop/app.py:12", "path": "shop/app.py", "line": 12, "end_line": 13,
+                "what": "method",
+            }
+        ],
+        "ready": True,
+    }  # fmt: skip
+    assert len(client.get("/api/complete?q=s&limit=3").json["items"]) == 3
+    tree = client.get("/api/tree").json
+    assert tree["folders"][0] == {"name": "lib", "path": "lib/", "files": 3}
+    assert {"name": "README.md", "path": "README.md"} in tree["files"]
+    assert client.get("/api/tree?path=shop/admin").json["files"] == [
+        {"name": "app.py", "path": "shop/admin/app.py"}
+    ]
+    mentions = client.post("/api/mentions", json={"text": "see @Shop.add_url_rule"}).json
+    assert [(one["kind"], one["path"]) for one in mentions["mentions"]] == [
+        ("symbol", "shop/app.py")
+    ]
+
+
+def test_the_page_is_told_how_much_of_a_mention_an_answer_had(client: Any) -> None:
+    question = "@codebase what does @Shop.add_url_rule do?"
+    body = {"question": question, "conversation": "c1", "render": True}
+    assert client.post("/chat/stream", json=body).get_data()
+    client.application.extensions["codeqa"].engine().chat.flush()
+    turns = client.get("/api/conversations/c1").json["turns"]
+    body = {"text": question, "turn": turns[0]["id"]}
+    (mention,) = client.post("/api/mentions", json=body).json["mentions"]
+    assert (mention["included"], mention["held"], mention["lines"]) == ("whole", 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "body", "status", "code"),
+    [
+        ("get", "/api/complete?q=a&kind=nonsense", None, 400, "usage"),
+        ("get", "/api/complete?q=a&limit=0", None, 400, "usage"),
+        ("get", "/api/complete?q=a&limit=101", None, 400, "usage"),
+        ("get", f"/api/complete?q={'a' * 5000}", None, 400, "usage"),
+        ("get", "/api/complete?q=a&repo=unknown", None, 404, "not_found"),
+        ("get", "/api/tree?path=nowhere", None, 404, "not_found"),
+        ("get", "/api/tree?path=../../etc", None, 404, "not_found"),
+        ("post", "/api/mentions", {"text": 3}, 400, "usage"),
+        ("post", "/api/mentions", {}, 400, "usage"),
+        ("post", "/api/mentions", {"text": "@a", "turn": "unknown"}, 404, "not_found"),
+    ],
+)
+def test_what_cannot_be_answered_has_the_usual_shape(
+    client: Any, method: str, address: str, body: Any, status: int, code: str
+) -> None:
+    reply = getattr(client, method)(address, **({"json": body} if body is not None else {}))
+    assert reply.status_code == status
+    assert set(reply.json["error"]) == {"code", "message", "hint"}
+    assert reply.json["error"]["code"] == code
+
+
+def test_a_repository_without_an_index_answers_so(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    engine = open_engine(settings, tmp_path / "empty")
+    app = create_app(settings, engine=engine)
+    reply = app.test_client().get("/api/complete?q=a")
+    app.extensions["codeqa"].close()
+    assert (reply.status_code, reply.json["error"]["code"]) == (409, "index_missing")

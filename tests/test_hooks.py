@@ -1,0 +1,592 @@
+"""Hooks and plugins: what they change, what they cannot break, and what is never executed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pluggy
+import pytest
+
+from codeqa.answering.explain import explain_message
+from codeqa.answering.features import Features
+from codeqa.answering.generator import NO_CONTEXT, Asked, Exchange
+from codeqa.answering.hooks import HOOK_NAMES, HookError, Hooks, Retrieved, load_hooks
+from codeqa.answering.intents import Intent
+from codeqa.answering.policy import PolicyDecision
+from codeqa.errors import SettingsError
+from codeqa.settings import Settings, load_settings
+from codeqa.types import Chunk
+
+ROOT = Path(__file__).resolve().parent.parent
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+ASKED = Asked("how is it paid?", "explain", NO_CONTEXT, searched=False)
+DECISION = PolicyDecision("knowledge_base", suggest_codebase=True)
+INTENT = Intent("knowledge_base", 0.9, "heuristics")
+
+Plugins = Callable[..., Settings]
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, data_dir: Path) -> Plugins:
+    """`plugins(name="text of the file", …)`: settings that name a folder with these files."""
+
+    def write(**files: str) -> Settings:
+        folder = tmp_path / "plugins"
+        folder.mkdir(exist_ok=True)
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(text, encoding="utf-8")
+        return load_settings(data=data_dir, plugins=str(folder))
+
+    return write
+
+
+def hook(name: str, body: str, argument: str = "asked", decorator: str = "") -> str:
+    """A plugin file with one hook."""
+    decorator = decorator or f"@Hooks.{name}"
+    return (
+        "from dataclasses import replace\nfrom codeqa.answering.hooks import Hooks\n\n"
+        f"{decorator}\ndef change({argument}):\n    {body}\n"
+    )
+
+
+def appends(text: str) -> str:
+    return hook("after_generation", f"return text + {text!r}", "text")
+
+
+def chunk(path: str, line: int = 1, content: str = "x = 1\n") -> Chunk:
+    return Chunk(f"ctx_{line}", path, line, line, "python", content)
+
+
+def indexed_repository(folder: Path, settings: Settings) -> Path:
+    """`folder` as a repository that the data folder knows of."""
+    from codeqa.store.location import locate, save_location
+
+    folder.mkdir(parents=True, exist_ok=True)
+    save_location(locate(settings, folder))
+    return folder
+
+
+# decorators
+
+
+def test_a_decorator_of_an_instance_registers_with_that_instance_alone() -> None:
+    one, other = Hooks(), Hooks()
+
+    @one.before_generation
+    def shout(asked: Asked) -> Asked:
+        return replace(asked, question=asked.question.upper())
+
+    assert one.run_before_generation(ASKED)[0].question == "HOW IS IT PAID?"
+    assert other.run_before_generation(ASKED) == (ASKED, ())
+    assert shout(ASKED).question == "HOW IS IT PAID?"
+
+
+def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
+    hooks, seen = Hooks(), {}
+
+    @hooks.policy_override
+    def decide(question: str, intent: Intent, features: Features) -> None:
+        seen["policy_override"] = (question, intent, features)
+
+    @hooks.after_retrieval
+    def found(retrieved: Retrieved) -> Retrieved:
+        return replace(retrieved, chunks=retrieved.chunks[:1])
+
+    @hooks.before_generation
+    def before(asked: Asked) -> Asked:
+        return replace(asked, strict=True)
+
+    @hooks.after_generation
+    def after(asked: Asked, text: str) -> str:
+        return f"{text} ({asked.question})"
+
+    features = Features(tagged=True)
+    decision, problems = hooks.run_policy_override(DECISION, features, INTENT, "how?")
+    assert (decision, problems) == (DECISION, ())
+    assert seen["policy_override"] == ("how?", INTENT, features)
+    retrieved, _ = hooks.run_after_retrieval(Retrieved("q", (chunk("a.py"), chunk("b.py"))))
+    assert [one.path for one in retrieved.chunks] == ["a.py"]
+    assert hooks.run_before_generation(ASKED)[0].strict
+    assert hooks.run_after_generation("By card.", ASKED)[0] == "By card. (how is it paid?)"
+    assert all(len(hooks.names(name)) == 1 for name in HOOK_NAMES)
+
+
+def test_without_hooks_everything_passes_through_as_it_is() -> None:
+    hooks = Hooks()
+    retrieved = Retrieved("q", (chunk("a.py"),), (Exchange("q", "a"),))
+    assert hooks.run_policy_override(DECISION, Features(), INTENT, "q") == (DECISION, ())
+    assert hooks.run_after_retrieval(retrieved) == (retrieved, ())
+    assert hooks.run_before_generation(ASKED)[0] is ASKED
+    assert hooks.run_after_generation("text", ASKED) == ("text", ())
+
+
+def test_a_decision_names_the_hook_that_changed_it() -> None:
+    hooks = Hooks()
+
+    @hooks.policy_override
+    def search(decision: PolicyDecision) -> PolicyDecision:
+        return replace(decision, inject_rag=True)
+
+    @hooks.policy_override
+    def same(decision: PolicyDecision) -> PolicyDecision:
+        return replace(decision)
+
+    decision, _ = hooks.run_policy_override(DECISION, Features(), INTENT, "q")
+    assert decision.inject_rag
+    assert len(decision.rules) == 1 and re.fullmatch(r"hook .*:search", decision.rules[0])
+
+
+def test_an_argument_that_there_is_not_is_named_at_once() -> None:
+    def unknown(answer: str) -> str:
+        return answer
+
+    def by_keyword(text: str, *, length: int) -> str:
+        return text[:length]
+
+    with pytest.raises(HookError, match="asks for 'answer'; after_generation gives text, asked"):
+        Hooks().after_generation(unknown)
+    with pytest.raises(HookError, match="asks for 'length'"):
+        Hooks().after_generation(by_keyword)
+
+
+def test_what_is_no_plain_function_cannot_be_a_hook() -> None:
+    async def later(text: str) -> str:
+        return text
+
+    def bit_by_bit(text: str) -> Any:
+        yield text
+
+    for function in (later, bit_by_bit):
+        with pytest.raises(HookError, match="plain function"):
+            Hooks().after_generation(function)
+
+
+# order
+
+
+def test_hooks_are_called_in_the_order_that_is_promised(plugins: Plugins) -> None:
+    settings = plugins(
+        b_second=appends(" b"),
+        a_first=appends(" a1")
+        + "\n@Hooks.after_generation\ndef again(text):\n    return text + ' a2'\n",
+        c_last=hook("", "return text + ' last'", "text", "@Hooks.after_generation(trylast=True)"),
+        d_first=hook(
+            "", "return text + ' first'", "text", "@Hooks.after_generation(tryfirst=True)"
+        ),
+    )
+    hooks = load_hooks(settings)
+    assert hooks.run_after_generation("0", ASKED)[0] == "0 first a1 a2 b last"
+    assert hooks.names("after_generation") == (
+        "d_first.py:change", "a_first.py:change", "a_first.py:again", "b_second.py:change",
+        "c_last.py:change",
+    )  # fmt: skip
+
+
+def test_codeqas_own_hooks_come_after_those_of_plugins(plugins: Plugins) -> None:
+    body = "return replace(asked, question='and ' + asked.question)"
+    decorator = "@Hooks.before_generation(trylast=True)"
+    hooks = load_hooks(plugins(mine=hook("", body, decorator=decorator)))
+    assert hooks.names("before_generation") == ("mine.py:change", "codeqa:mask_what_is_told")
+
+
+def test_a_function_marked_for_pluggy_itself_is_a_hook(plugins: Plugins) -> None:
+    text = (
+        "import pluggy\nhookimpl = pluggy.HookimplMarker('codeqa')\n\n"
+        "@hookimpl\ndef after_generation(text):\n    return text + '!'\n"
+    )
+    hooks = load_hooks(plugins(plain=text))
+    assert hooks.run_after_generation("Yes", ASKED) == ("Yes!", ())
+
+
+# hooks that fail
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise ValueError(text)", "ValueError at broken.py:6"),
+        ("return 1 / 0", "ZeroDivisionError at broken.py:6"),
+        ("raise SystemExit(text)", "SystemExit at broken.py:6"),
+        ("return [text]", "it gave back list instead of str or None"),
+        ("return text.nothing", "AttributeError at broken.py:6"),
+        ("return change(text)", "RecursionError at broken.py:6"),
+    ],
+)
+def test_a_hook_that_fails_is_named_and_left_out(
+    plugins: Plugins, body: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = plugins(broken=hook("after_generation", body, "text"), fine=appends(" Fine."))
+    hooks = load_hooks(settings)
+    text, problems = hooks.run_after_generation("A confidential answer.", ASKED)
+    assert text == "A confidential answer. Fine."
+    assert problems == (f"The hook broken.py:change (after_generation) was left out: {why}.",)
+    assert f"broken.py:change (after_generation) was left out: {why}" in caplog.text
+    assert "confidential" not in caplog.text and "confidential" not in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "body", "why"),
+    [
+        ("before_generation", "asked", "return replace(asked, history=None)", "Asked.history"),
+        ("before_generation", "asked", "return replace(asked, history=['q'])", "Asked.history"),
+        ("before_generation", "asked", "return replace(asked, question=None)", "Asked.question"),
+        ("before_generation", "asked", "return replace(asked, block='')", "Asked.block"),
+        ("before_generation", "asked", "return replace(asked, cancelled=1)", "Asked.cancelled"),
+        ("after_retrieval", "retrieved", "return replace(retrieved, chunks=())", ""),
+        ("after_retrieval", "retrieved", "return replace(retrieved, chunks=(1,))", "chunks"),
+        ("after_retrieval", "retrieved", "return retrieved.chunks", "tuple instead of Retrieved"),
+        (
+            "policy_override",
+            "decision",
+            "return replace(decision, intent='chat')",
+            "no such intent",
+        ),
+        ("policy_override", "decision", "return replace(decision, reply='rude')", "no such reply"),
+        ("policy_override", "decision", "return replace(decision, inject_rag='x')", "inject_rag"),
+        ("policy_override", "decision", "return replace(decision, rules=[1])", "rules"),
+        ("policy_override", "decision", "return True", "bool instead of PolicyDecision"),
+    ],
+)
+def test_a_value_of_a_wrong_kind_is_not_used(
+    plugins: Plugins, name: str, argument: str, body: str, why: str
+) -> None:
+    hooks = load_hooks(plugins(wrong=hook(name, body, argument)))
+    retrieved = Retrieved("q", (chunk("a.py"),))
+    given: dict[str, Any] = {
+        "policy_override": (DECISION, Features(), INTENT, "q"),
+        "after_retrieval": (retrieved,),
+        "before_generation": (ASKED,),
+    }
+    value, problems = getattr(hooks, f"run_{name}")(*given[name])
+    if why:
+        assert value == given[name][0]
+        assert len(problems) == 1 and why in problems[0]
+    else:
+        assert value == replace(retrieved, chunks=()) and not problems
+
+
+def test_a_slow_hook_is_left_behind_and_not_called_again_until_it_is_done() -> None:
+    hooks = Hooks(seconds=0.05)
+    go_on, calls = threading.Event(), []
+
+    @hooks.after_generation
+    def slow(text: str) -> str:
+        calls.append(text)
+        go_on.wait(10)
+        return "late"
+
+    @hooks.after_generation
+    def quick(text: str) -> str:
+        return text + "!"
+
+    began = time.monotonic()
+    assert hooks.run_after_generation("one", ASKED)[0] == "one!"
+    assert time.monotonic() - began < 2
+    text, problems = hooks.run_after_generation("two", ASKED)
+    assert text == "two!" and calls == ["one"]
+    assert "still busy" in problems[0] and "slow" in problems[0]
+    go_on.set()
+    deadline = time.monotonic() + 5
+    while hooks.run_after_generation("three", ASKED)[0] != "late!":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_turns_at_the_same_time_each_get_their_own_value() -> None:
+    hooks = Hooks()
+
+    @hooks.after_generation
+    def double(text: str) -> str:
+        time.sleep(0.01)
+        return text * 2
+
+    made: dict[str, str] = {}
+
+    def turn(text: str) -> None:
+        made[text] = hooks.run_after_generation(text, ASKED)[0]
+
+    turns = [threading.Thread(target=turn, args=(str(number),)) for number in range(10)]
+    for one in turns:
+        one.start()
+    for one in turns:
+        one.join(10)
+    assert made == {str(number): str(number) * 2 for number in range(10)}
+
+
+def test_an_error_in_masking_is_not_passed_over() -> None:
+    def breaks(asked: Asked) -> None:
+        raise ValueError
+
+    hooks, module = Hooks(), ModuleType("own")
+    mark = pluggy.HookimplMarker("codeqa")
+    module.before_generation = mark(breaks, specname="before_generation")  # type: ignore[attr-defined]
+    hooks.add(module, "codeqa")
+    with pytest.raises(ValueError):
+        hooks.run_before_generation(ASKED)
+
+
+# CodeQA's own
+
+
+def test_secrets_are_masked_whoever_brought_them(settings: Settings) -> None:
+    hooks = load_hooks(settings)
+    told = Exchange(f"is {SECRET} right?", f"No, {SECRET} is not.")
+    asked = replace(
+        ASKED,
+        question=f"why {SECRET}?",
+        history=(told,),
+        similar=(told,),
+        profile=f"fact: {SECRET}",
+    )
+    masked, problems = hooks.run_before_generation(asked)
+    assert not problems and SECRET not in repr(masked) and "*" * 8 in masked.question
+    retrieved = Retrieved("q", (chunk("a.py", 1, f"KEY = '{SECRET}'\n"), chunk("b.py", 2)))
+    found, _ = hooks.run_after_retrieval(retrieved)
+    assert SECRET not in repr(found) and found.chunks[1] is retrieved.chunks[1]
+
+
+def test_what_is_clean_is_passed_on_unchanged(settings: Settings) -> None:
+    hooks = load_hooks(settings)
+    retrieved = Retrieved("q", (chunk("a.py"), chunk("b.py")), (Exchange("q", "a", "t1"),))
+    assert hooks.run_before_generation(ASKED)[0] is ASKED
+    assert hooks.run_after_retrieval(retrieved)[0] is retrieved
+
+
+def test_the_same_place_and_the_same_answer_are_told_once(settings: Settings) -> None:
+    similar = tuple(Exchange(f"q{n % 10}", "a", f"t{n % 10}") for n in range(20))
+    chunks = (chunk("a.py", 1), chunk("b.py", 1), chunk("a.py", 1), chunk("a.py", 2))
+    found, _ = load_hooks(settings).run_after_retrieval(Retrieved("q", chunks, similar))
+    assert [(c.path, c.start_line) for c in found.chunks] == [("a.py", 1), ("b.py", 1), ("a.py", 2)]
+    assert [one.turn for one in found.similar] == [f"t{n}" for n in range(8)]
+
+
+# where plugins come from
+
+
+MARKS = "from pathlib import Path\nPath({!r}).touch()\n"
+
+
+def test_nothing_is_executed_unless_a_setting_names_it(
+    plugins: Plugins, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins(mine=MARKS.format(str(tmp_path / "executed")) + appends("!"))
+    monkeypatch.chdir(tmp_path)
+    hooks = load_hooks(load_settings(data=data_dir))
+    assert not (tmp_path / "executed").exists()
+    assert hooks.names("after_generation") == () and hooks.skipped == ()
+
+
+def test_a_file_named_env_cannot_name_a_folder_of_plugins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("CODEQA_PLUGINS=/somewhere\nCODEQA_PORT=5009\n")
+    monkeypatch.chdir(tmp_path)
+    assert load_settings().plugins == "" and load_settings().port == 5009
+    monkeypatch.setenv("CODEQA_PLUGINS", "/elsewhere")
+    assert load_settings().plugins == "/elsewhere"
+
+
+def test_only_python_files_directly_in_the_folder_are_executed(
+    plugins: Plugins, tmp_path: Path
+) -> None:
+    settings = plugins(mine=appends("!"))
+    folder = tmp_path / "plugins"
+    (folder / "below").mkdir()
+    mark = MARKS.format(str(tmp_path / "executed"))
+    (folder / "below" / "more.py").write_text(mark)
+    (folder / "notes.txt").write_text(mark)
+    (folder / "folder.py").mkdir()
+    hooks = load_hooks(settings)
+    assert hooks.names("after_generation") == ("mine.py:change",)
+    assert not (tmp_path / "executed").exists() and hooks.skipped == ()
+    assert not (folder / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("def broken(:\n", "SyntaxError at bad.py:1"),
+        ("x = 1\nraise RuntimeError('secret words')\n", "RuntimeError at bad.py:2"),
+        ("import no_such_package\n", "ModuleNotFoundError at bad.py:1"),
+        ("raise SystemExit\n", "SystemExit at bad.py:1"),
+        ("x = 1\n", "it defines no hook"),
+        ("\x00", "at bad.py"),
+        (hook("after_generation", "return text", "text, model"), "change asks for 'model'"),
+        ("import pluggy\n@pluggy.HookimplMarker('codeqa')\ndef generate(): ...\n", "names no hook"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_is_named_and_the_others_are_loaded(
+    plugins: Plugins, text: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = load_hooks(plugins(bad=text, good=appends("!")))
+    assert hooks.run_after_generation("Yes", ASKED) == ("Yes!", ())
+    assert len(hooks.skipped) == 1
+    assert hooks.skipped[0].startswith("The plugin bad.py was left out: ")
+    assert why in hooks.skipped[0] and why in caplog.text and "secret words" not in caplog.text
+
+
+@pytest.mark.parametrize("inside", [".", "plugins", "deep/er"])
+def test_a_folder_in_an_indexed_repository_is_refused(
+    settings: Settings, data_dir: Path, tmp_path: Path, inside: str
+) -> None:
+    repository = indexed_repository(tmp_path / "cloned", settings)
+    folder = repository / inside
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "evil.py").write_text(MARKS.format(str(tmp_path / "executed")))
+    (tmp_path / "link").symlink_to(folder)
+    for named in (folder, tmp_path / "link", Path(f"{tmp_path}/x/../cloned/{inside}")):
+        with pytest.raises(SettingsError, match="lies in the repository") as refused:
+            load_hooks(load_settings(data=data_dir, plugins=str(named)))
+        assert "is ever executed" in refused.value.hint
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_folder_in_the_repository_that_is_being_opened_is_refused(
+    plugins: Plugins, tmp_path: Path
+) -> None:
+    settings = plugins(evil=MARKS.format(str(tmp_path / "executed")))
+    with pytest.raises(SettingsError, match="lies in the repository"):
+        load_hooks(settings, tmp_path)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_folder_beside_what_is_indexed_in_the_same_work_tree_is_refused(
+    settings: Settings, data_dir: Path, tmp_path: Path
+) -> None:
+    tree = tmp_path / "cloned"
+    (tree / "plugins").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    indexed_repository(tree / "src", settings)
+    with pytest.raises(SettingsError, match="lies in the repository"):
+        load_hooks(load_settings(data=data_dir, plugins=str(tree / "plugins")))
+
+
+def test_a_link_into_an_indexed_repository_is_not_executed(
+    plugins: Plugins, settings: Settings, tmp_path: Path
+) -> None:
+    repository = indexed_repository(tmp_path / "cloned", settings)
+    (repository / "evil.py").write_text(MARKS.format(str(tmp_path / "executed")) + appends("!"))
+    named = plugins(mine=appends("?"))
+    (tmp_path / "plugins" / "also.py").symlink_to(repository / "evil.py")
+    hooks = load_hooks(named)
+    assert not (tmp_path / "executed").exists()
+    assert hooks.names("after_generation") == ("mine.py:change",)
+    assert "also.py" in hooks.skipped[0] and "indexed repository" in hooks.skipped[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [("/no/such/folder", "is not a folder"), ("one, two", "more than one folder")],
+)
+def test_a_setting_that_names_no_folder_is_refused(data_dir: Path, given: str, why: str) -> None:
+    with pytest.raises(SettingsError, match=why):
+        load_hooks(load_settings(data=data_dir, plugins=given))
+
+
+def test_two_engines_execute_a_file_each_for_itself(plugins: Plugins) -> None:
+    counts = (
+        "calls = []\n"
+        + hook("after_generation", "calls.append(1)", "text")
+        + "    return str(len(calls))\n"
+    )
+    settings = plugins(counting=counts)
+    one, other = load_hooks(settings), load_hooks(settings)
+    assert [one.run_after_generation("", ASKED)[0] for _ in range(2)] == ["1", "2"]
+    assert other.run_after_generation("", ASKED)[0] == "1"
+
+
+def installed(folder: Path, name: str, text: str) -> None:
+    """A package as an installer leaves it: a module, and the metadata with its entry point."""
+    (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    metadata = folder / f"{name}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[codeqa.hooks]\n{name} = {name}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the import path."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def test_installed_packages_are_asked_once_the_setting_says_so(
+    site: Path, plugins: Plugins, data_dir: Path
+) -> None:
+    installed(site, "hooks_of_a_package_one", appends(" one"))
+    folder = plugins(mine=appends(" mine")).plugins
+    assert load_hooks(load_settings(data=data_dir)).names("after_generation") == ()
+    both = load_settings(data=data_dir, plugins=f"{folder}, entry-points")
+    assert load_hooks(both).run_after_generation("0", ASKED)[0] == "0 one mine"
+    # A module that is imported already is used by a second engine all the same.
+    again = load_settings(data=data_dir, plugins="entry-points")
+    assert load_hooks(again).run_after_generation("0", ASKED)[0] == "0 one"
+
+
+def test_a_package_in_an_indexed_repository_is_not_imported(
+    site: Path, settings: Settings, data_dir: Path, tmp_path: Path
+) -> None:
+    mark = MARKS.format(str(tmp_path / "executed"))
+    installed(site, "hooks_of_a_package_two", mark + appends(" two"))
+    indexed_repository(site, settings)
+    hooks = load_hooks(load_settings(data=data_dir, plugins="entry-points"))
+    assert not (tmp_path / "executed").exists()
+    assert hooks.names("after_generation") == ()
+    assert "indexed repository" in hooks.skipped[0]
+
+
+def test_a_package_that_cannot_be_imported_is_named(site: Path, data_dir: Path) -> None:
+    installed(site, "hooks_of_a_package_three", "import no_such_package\n")
+    hooks = load_hooks(load_settings(data=data_dir, plugins="entry-points"))
+    assert "hooks_of_a_package_three" in hooks.skipped[0]
+    assert "ModuleNotFoundError" in hooks.skipped[0]
+
+
+# the document
+
+
+def example() -> str:
+    """The plugin of docs/hooks.md."""
+    document = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+    found = re.search(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None:
+    hooks = load_hooks(plugins(house_rules=example()))
+    assert hooks.skipped == ()
+    explained = explain_message("where is a payment booked?")
+    decision, problems = hooks.run_policy_override(
+        explained.decision, explained.features, explained.intent, explained.text
+    )
+    assert decision.inject_rag and not decision.suggest_codebase and not problems
+    assert decision.rules[-1] == "hook house_rules.py:search_for_payments"
+    retrieved = Retrieved("q", (chunk("legacy/pay.py"), chunk("pay.py")))
+    found, problems = hooks.run_after_retrieval(retrieved)
+    assert [c.path for c in found.chunks] == ["pay.py"] and not problems
+    asked, problems = hooks.run_before_generation(replace(ASKED, question="a Payment?"))
+    assert asked.strict and not problems
+    text, problems = hooks.run_after_generation("Booked.", asked)
+    assert text.startswith("Booked.\n") and "two people" in text and not problems
+    assert hooks.run_after_generation("Paid.", ASKED) == ("Paid.", ())
+
+
+def test_the_document_names_every_hook_its_arguments_and_codeqas_own(settings: Settings) -> None:
+    document = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+    hooks = load_hooks(settings)
+    for name in HOOK_NAMES:
+        assert f"| `{name}` |" in document
+        for own in hooks.names(name):
+            assert f"| `{name}` | `{own.removeprefix('codeqa:')}` |" in document

@@ -1,0 +1,350 @@
+"""The rules of the policy, one by one and together, and the features that they look at."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.answering.explain import explain_message, policy_rules
+from codeqa.answering.features import Features, extract_features, has_code_signal
+from codeqa.answering.intents import INTENTS, Intent
+from codeqa.answering.policy import (
+    GROUPS,
+    REPLIES,
+    RULES,
+    BehaviorPolicy,
+    PolicyDecision,
+    markdown_table,
+    parse_retrieval,
+)
+from codeqa.errors import UsageError
+
+ROOT = Path(__file__).resolve().parent.parent
+POLICY = BehaviorPolicy()
+
+LATER = Features(conversation_length=4)
+"""A message with earlier turns and nothing else about it."""
+
+
+def resolve(
+    intent: str, features: Features = LATER, retrieval: str = "explicit", **changed: Any
+) -> PolicyDecision:
+    seen = replace(features, **changed)
+    return POLICY.resolve(seen, Intent(intent, 0.9, "heuristics"), retrieval=retrieval)
+
+
+CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
+    # rule, intent as classified, features, retrieval, what is decided
+    ("tagged", "general", {"tagged": True}, "explicit", {"intent": "knowledge_base"}),
+    ("not-to-be-kept", "profile", {"privacy_signal": True, "is_profile_statement": True},
+     "explicit", {"intent": "privacy", "save_profile": False}),
+    ("question-beside-a-fact", "profile",
+     {"is_profile_statement": True, "asks": True, "code_signal": True},
+     "explicit", {"intent": "knowledge_base", "save_profile": True, "suggest_codebase": True}),
+    ("new-topic-in-the-code", "continuation",
+     {"off_topic": True, "code_signal": True, "has_context": True},
+     "explicit", {"intent": "knowledge_base", "use_cached_context": False,
+                  "suggest_codebase": True, "inject_rag": False}),
+    ("new-topic-in-the-code", "continuation",
+     {"off_topic": True, "code_signal": True, "has_context": True},
+     "auto", {"intent": "knowledge_base", "use_cached_context": False, "inject_rag": True,
+              "searched_automatically": True, "suggest_codebase": False}),
+    ("new-topic", "continuation", {"off_topic": True, "has_context": True},
+     "auto", {"intent": "general", "use_cached_context": False, "inject_rag": False,
+              "use_curated_history": False}),
+    ("nothing-to-continue-but-code", "continuation", {"conversation_length": 0,
+                                                      "code_signal": True},
+     "explicit", {"intent": "knowledge_base", "suggest_codebase": True}),
+    ("nothing-to-continue", "continuation", {"conversation_length": 0},
+     "explicit", {"intent": "general", "use_curated_history": False}),
+    ("search-as-tagged", "knowledge_base", {"tagged": True, "has_context": True},
+     "explicit", {"inject_rag": True, "use_cached_context": False,
+                  "searched_automatically": False}),
+    ("continue-from-the-code-at-hand", "continuation", {"has_context": True, "code_signal": True},
+     "auto", {"use_cached_context": True, "inject_rag": False}),
+    ("search-for-a-follow-up", "continuation", {"code_signal": True},
+     "auto", {"inject_rag": True, "searched_automatically": True}),
+    ("follow-up-without-code", "continuation", {"code_signal": True},
+     "explicit", {"inject_rag": False, "suggest_codebase": True}),
+    ("search-automatically", "knowledge_base", {"has_context": True},
+     "auto", {"inject_rag": True, "searched_automatically": True, "use_cached_context": False}),
+    ("never-stale-code", "continuation", {"off_topic": True, "code_signal": True,
+                                          "has_context": True},
+     "explicit", {"use_cached_context": False, "suggest_codebase": True}),
+    ("the-code-at-hand", "knowledge_base", {"has_context": True},
+     "explicit", {"use_cached_context": True, "inject_rag": False, "suggest_codebase": False}),
+    ("no-code-at-hand", "knowledge_base", {},
+     "explicit", {"use_cached_context": False, "suggest_codebase": True}),
+    ("something-else", "continuation", {"off_topic": True, "has_context": True},
+     "explicit", {"intent": "general", "suggest_codebase": True, "reply": ""}),
+    ("conversation-so-far", "continuation", {},
+     "explicit", {"use_curated_history": True, "inject_qa_history": True}),
+    ("conversation-so-far", "knowledge_base", {"tagged": True, "is_followup": True},
+     "explicit", {"use_curated_history": True, "inject_qa_history": True, "inject_rag": True}),
+    ("history", "knowledge_base", {},
+     "auto", {"use_curated_history": True, "inject_qa_history": False}),
+    ("keep-a-fact", "profile", {"is_profile_statement": True},
+     "explicit", {"save_profile": True, "inject_profile": False, "inject_rag": False}),
+    ("keep-a-fact", "general", {"is_profile_statement": True, "is_greeting": True},
+     "explicit", {"save_profile": True}),
+    ("all-that-is-stored", "privacy", {"is_profile_statement": True, "has_context": True},
+     "auto", {"privacy_mode": True, "inject_profile": True, "inject_rag": False,
+              "use_cached_context": False, "save_profile": False}),
+    ("question-about-oneself", "profile", {"is_profile_question": True},
+     "explicit", {"inject_profile": True, "save_profile": False}),
+    ("refers-to-oneself", "knowledge_base", {"references_profile": True,
+                                             "has_profile_data": True},
+     "explicit", {"inject_profile": True}),
+    ("lasting-wishes", "general", {"has_preferences": True}, "explicit", {"inject_profile": True}),
+    ("privacy-is-ours", "privacy", {}, "explicit", {"reply": "privacy"}),
+    ("profile-without-a-model", "profile", {}, "explicit", {"reply": "profile"}),
+    ("general-without-a-model", "general", {"is_greeting": True},
+     "explicit", {"reply": "greeting"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "intent", "changed", "retrieval", "expected"),
+    CASES,
+    ids=[f"{case[0]}-{case[1]}-{case[3]}" for case in CASES],
+)
+def test_a_rule_decides_what_its_row_says(
+    rule: str, intent: str, changed: dict[str, Any], retrieval: str, expected: dict[str, Any]
+) -> None:
+    decision = resolve(intent, retrieval=retrieval, **changed)
+    assert rule in decision.rules
+    assert {name: getattr(decision, name) for name in expected} == expected
+
+
+def test_every_rule_has_a_case_of_its_own() -> None:
+    assert {case[0] for case in CASES} == {rule.name for rule in RULES}
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_rules_stand_in_the_order_of_their_groups() -> None:
+    order = [list(GROUPS).index(rule.group) for rule in RULES]
+    assert order == sorted(order) and {rule.group for rule in RULES} == set(GROUPS)
+    assert POLICY.table() == list(RULES)
+
+
+@pytest.mark.parametrize("retrieval", ["explicit", "auto"])
+def test_general_gets_the_question_alone(retrieval: str) -> None:
+    """S3.03: the system prompt and the message, whatever the conversation holds."""
+    decision = resolve("general", retrieval=retrieval, has_context=True, code_signal=True)
+    assert decision == PolicyDecision(
+        "general", reply="greeting", rules=("general-without-a-model",)
+    )
+
+
+@pytest.mark.parametrize("length", [0, 2])
+def test_a_tagged_greeting_is_searched_for_with_history_and_past_answers(length: int) -> None:
+    decision = resolve("general", tagged=True, is_greeting=True, conversation_length=length)
+    assert (decision.intent, decision.reply) == ("knowledge_base", "")
+    assert decision.inject_rag and decision.use_curated_history
+
+
+def test_a_client_without_conversations_goes_on_from_its_users_context() -> None:
+    decision = resolve("continuation", conversation_length=0, has_context=True)
+    assert decision.intent == "continuation" and decision.use_cached_context
+
+
+def test_whatever_the_features_are_the_promises_hold() -> None:
+    """Every combination of what the rules look at, every intent, both retrieval modes."""
+    looked_at = (
+        "tagged", "privacy_signal", "is_profile_statement", "is_profile_question", "asks",
+        "code_signal", "has_context", "off_topic", "is_followup", "has_preferences",
+    )  # fmt: skip
+    broken = []
+    for values in itertools.product((False, True), repeat=len(looked_at)):
+        for length in (0, 2):
+            seen = Features(**dict(zip(looked_at, values, strict=True)), conversation_length=length)
+            for intent, retrieval in itertools.product(INTENTS, ("explicit", "auto")):
+                made = resolve(intent, seen, retrieval)
+                promises = {
+                    "known": made.intent in INTENTS and made.reply in REPLIES,
+                    "privacy is ours alone": made.intent != "privacy"
+                    or (made.reply == "privacy" and made.privacy_mode and made.inject_profile),
+                    "privacy mode only then": made.privacy_mode == (made.intent == "privacy"),
+                    "only code questions get code": made.intent
+                    in ("knowledge_base", "continuation")
+                    or not (made.inject_rag or made.use_cached_context),
+                    "the tag is suggested for code alone, or where the topic was left": made.intent
+                    in ("knowledge_base", "continuation")
+                    or made.suggest_codebase == (made.intent == "general" and seen.off_topic),
+                    "and only they get the conversation": made.intent
+                    in ("knowledge_base", "continuation")
+                    or not (made.use_curated_history or made.inject_qa_history),
+                    "new code or old": not (made.inject_rag and made.use_cached_context),
+                    "no suggestion beside code": not (
+                        made.suggest_codebase and (made.inject_rag or made.use_cached_context)
+                    ),
+                    "unasked only in auto": made.searched_automatically
+                    == (made.inject_rag and not seen.tagged)
+                    and (retrieval == "auto" or not made.searched_automatically),
+                    "a tag always searches": made.inject_rag or not seen.tagged,
+                    "no stale code": not (
+                        intent == "continuation" and seen.off_topic and made.use_cached_context
+                    ),
+                    "wishes are always told": made.inject_profile or not seen.has_preferences,
+                    "nothing private is kept": not (made.save_profile and seen.privacy_signal),
+                }
+                broken += [(name, intent, retrieval, seen) for name, kept in promises.items()
+                           if not kept]  # fmt: skip
+    assert not broken, broken[:3]
+
+
+def test_the_same_message_is_always_decided_alike_and_at_once() -> None:
+    seen = replace(LATER, has_context=True, code_signal=True, off_topic=True)
+    began = time.perf_counter()
+    decisions = {resolve("continuation", seen) for _ in range(200)}
+    assert len(decisions) == 1
+    assert time.perf_counter() - began < 1.0
+
+
+@pytest.mark.parametrize("given", ["", "explicit", " AUTO "])
+def test_a_retrieval_mode_may_be_left_to_the_setting(given: str) -> None:
+    assert parse_retrieval(given, "auto") == ("explicit" if given == "explicit" else "auto")
+
+
+def test_an_unknown_retrieval_mode_is_refused() -> None:
+    with pytest.raises(UsageError, match="retrieval mode 'always'"):
+        resolve("knowledge_base", retrieval="always")
+
+
+def test_the_document_holds_the_table_that_decides() -> None:
+    document = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+    assert markdown_table() in document, "put the output of policy.markdown_table() there"
+    for group, meaning in GROUPS.items():
+        assert re.search(rf"\| `{group}` \| {meaning} \|", document)
+
+
+def test_no_two_rules_of_the_printed_table_look_alike() -> None:
+    rows = policy_rules()
+    assert len({(row["group"], row["when"]) for row in rows}) == len(rows)
+    assert all(row["when"] and row["then"] for row in rows)
+
+
+# features
+
+
+def features_of(
+    text: str, *, messages: int = 0, intent: str = "knowledge_base", **given: Any
+) -> Features:
+    values: dict[str, Any] = {
+        "tagged": False, "off_topic": False, "profile": {}, "has_context": False, **given
+    }  # fmt: skip
+    return extract_features(text, intent=Intent(intent, 0.9, "model"), messages=messages, **values)
+
+
+@pytest.mark.parametrize(
+    ("text", "greets"),
+    [
+        ("hi", True),
+        ("Hello there!", True),
+        ("hey codeqa, thanks a lot :)", True),
+        ("Good morning", True),
+        ("danke!", True),
+        ("你好", True),
+        ("hi, where is the cache?", False),
+        ("this is hi-res code", False),
+        ("thanks, and how is it closed?", False),
+        ("", False),
+    ],
+)
+def test_a_greeting_is_nothing_but_a_greeting(text: str, greets: bool) -> None:
+    assert features_of(text).is_greeting is greets
+
+
+@pytest.mark.parametrize(
+    ("text", "about_code"),
+    [
+        ("what does parse_config return", True),
+        ("explain `Session`", True),
+        ("what is in src/app.py", True),
+        ("and @Router.add", True),
+        ("where is the cache cleared", True),
+        ("how are jobs queued?", True),
+        ("who calls that", True),
+        ("wo wird das gelesen", True),
+        ("它在哪里", True),
+        ("thanks a lot", False),
+        ("shorter please", False),
+        ("how are you", False),
+        ("tabs or spaces?", False),
+        ("what do you think about rain", False),
+    ],
+)
+def test_code_signals_are_names_of_code_and_questions_for_a_place(
+    text: str, about_code: bool
+) -> None:
+    assert has_code_signal(text) is about_code
+
+
+def test_features_of_the_conversation_and_the_profile_are_passed_on() -> None:
+    profile = {"name": "Ada", "language": "German"}
+    seen = features_of(
+        "what is my name?", messages=6, intent="profile", profile=profile, has_context=True
+    )
+    assert (seen.profile_name, seen.conversation_length) == ("Ada", 6)
+    assert seen.has_profile_data and seen.has_preferences and seen.has_context
+    assert seen.is_profile_question and not seen.is_profile_statement
+
+
+def test_a_wish_that_the_message_itself_states_is_a_lasting_one_already() -> None:
+    seen = features_of("Please always answer in German.", intent="profile")
+    assert seen.is_profile_statement and seen.has_preferences and not seen.has_profile_data
+
+
+def test_a_tagged_follow_up_is_still_seen_as_one() -> None:
+    text = "and who calls it?"
+    assert features_of(text, tagged=True, messages=2).is_followup
+    assert not features_of(text, tagged=True, messages=0).is_followup
+    assert not features_of("where is `Session.get` defined?", tagged=True, messages=2).is_followup
+
+
+def test_a_code_question_that_states_a_fact_is_answered_from_code_and_the_fact_is_kept() -> None:
+    text = "I'm new to Go. How does the worker pool work?"
+    for intent in ("knowledge_base", "profile"):
+        seen = features_of(text, intent=intent)
+        decision = POLICY.resolve(seen, Intent(intent, 0.6, "model"), retrieval="auto")
+        assert decision.intent == "knowledge_base" and decision.inject_rag, intent
+        assert decision.save_profile, intent
+
+
+@pytest.mark.parametrize(
+    "text", ["My name is Lee, but please do not save it.", "I am Kim. Don't remember that."]
+)
+def test_what_is_not_to_be_kept_is_privacy_and_nothing_is_learnt(text: str) -> None:
+    seen = features_of(text, intent="profile")
+    decision = POLICY.resolve(seen, Intent("profile", 0.9, "model"))
+    assert (decision.intent, decision.save_profile) == ("privacy", False)
+
+
+@pytest.mark.parametrize("text", ["(" * 20_000, "hi " * 8_000, "my " * 8_000, "?\n" * 10_000])
+def test_hostile_messages_are_read_in_bounded_time(text: str) -> None:
+    began = time.perf_counter()
+    features_of(text, messages=2)
+    assert time.perf_counter() - began < 3.0
+
+
+# the explanation of one message
+
+
+def test_an_explanation_names_the_rules_in_the_order_in_which_they_decided() -> None:
+    explained = explain_message("@codebase /locate and who calls it?", history=True, context=True)
+    assert explained.text == "and who calls it?"
+    assert explained.intent.source == "tag" and explained.intent.confidence == 1.0
+    names = tuple(rule.name for rule in explained.rules)
+    assert names == explained.decision.rules
+    assert names == ("tagged", "search-as-tagged", "conversation-so-far")
+
+
+def test_an_explanation_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="message is empty"):
+        explain_message("  @codebase ")

@@ -1,0 +1,257 @@
+"""Earlier questions that resemble one, with their answers (S3.18, S3.19, C-23)."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codeqa.answering import prior as prior_module
+from codeqa.answering.generator import Exchange
+from codeqa.answering.prior import QA_K, Prior
+from codeqa.state import Learnt, State, Turn
+
+WIDTH = 8
+ANSWERED = {"generator": "a-model", "finished": True}
+
+
+def at(cosine: float) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """A vector of length 3 with this cosine to `QUESTION`."""
+    vector = np.zeros(WIDTH, np.float32)
+    vector[0], vector[1] = 3 * cosine, 3 * math.sqrt(1 - cosine**2)
+    return vector
+
+
+QUESTION = at(1.0) * 5
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return State(tmp_path / "state")
+
+
+def keep(
+    state: State,
+    turn_id: str,
+    cosine: float,
+    conversation: str = "c",
+    *,
+    question: str = "",
+    answer: str = "an answer",
+    details: dict[str, Any] = ANSWERED,
+    embedding: str = "e",
+    user: str = "u",
+    repository: str = "shop",
+    replaces: str = "",
+) -> None:
+    turn = Turn(turn_id, conversation, question or f"{turn_id}?", answer, "", details, 0.0, user,
+                repository)  # fmt: skip
+    vector = at(cosine).astype("<f2").tobytes()
+    state.save_turn(turn, replaces, learnt=Learnt(embedding, vector))
+
+
+def similar(prior: Prior, same: bool = True, **changed: Any) -> list[str]:
+    return [one.turn for one in exchanges(prior, same, **changed)]
+
+
+def exchanges(prior: Prior, same: bool = True, **changed: Any) -> list[Exchange]:
+    wished = {"user": "u", "repository": "shop", "conversation": "c", "embedding": "e",
+              "threshold": 0.65, **changed}  # fmt: skip
+    return prior.similar(wished.pop("vector", QUESTION), same=same, **wished)
+
+
+def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
+    for number, cosine in enumerate((0.7, 0.99, 0.2, 0.8, 0.9, 0.75)):
+        keep(state, f"t{number}", cosine)
+    assert similar(Prior(state)) == ["t1", "t4", "t3", "t5"] and QA_K == 4
+    assert similar(Prior(state), k=2) == ["t1", "t4"]
+
+
+def test_only_what_is_above_the_threshold_is_similar(state: State) -> None:
+    keep(state, "t1", 0.5)
+    exact = float(np.float32(0.5))
+    prior = Prior(state)
+    assert similar(prior, threshold=0.51) == []
+    assert similar(prior, threshold=0.49) == ["t1"]
+    state.save_turn(
+        Turn("t2", "c", "q?", "a", "", ANSWERED, 0.0, "u", "shop"),
+        learnt=Learnt("e", np.eye(WIDTH, dtype="<f2")[1].tobytes()),
+    )
+    one = np.eye(WIDTH, dtype=np.float32)[1]
+    assert similar(prior, vector=one, threshold=1.0) == [], "not above, but equal"
+    assert exact < 1.0 and similar(prior, vector=one, threshold=0.99) == ["t2"]
+
+
+def test_the_same_conversation_and_all_others_are_told_apart(state: State) -> None:
+    keep(state, "t1", 0.9)
+    keep(state, "t2", 0.9, "d", question="@codebase /explain how so?", answer="so")
+    keep(state, "t3", 0.8, "")
+    prior = Prior(state)
+    assert exchanges(prior) == [Exchange("t1?", "an answer", turn="t1")]
+    assert exchanges(prior, same=False) == [
+        Exchange("how so?", "so", turn="t2", elsewhere=True),
+        Exchange("t3?", "an answer", turn="t3", elsewhere=True),
+    ]
+
+
+def test_without_a_conversation_every_other_turn_is_elsewhere(state: State) -> None:
+    keep(state, "t1", 0.9)
+    keep(state, "t2", 0.8, "")
+    assert similar(Prior(state), conversation="") == []
+    assert similar(Prior(state), same=False, conversation="") == ["t1", "t2"]
+
+
+@pytest.mark.parametrize(
+    "elsewhere", [{"user": "v"}, {"repository": "site"}, {"embedding": "f"}], ids=str
+)
+def test_nothing_crosses_users_repositories_and_embeddings(
+    state: State, elsewhere: dict[str, str]
+) -> None:
+    keep(state, "t1", 0.9, **elsewhere)
+    prior = Prior(state)
+    assert similar(prior) == similar(prior, same=False) == []
+    assert similar(prior, **elsewhere) == ["t1"]
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        {"details": {"generator": "extractive", "finished": True}},
+        {"details": {**ANSWERED, "finished": False}},
+        {"details": {**ANSWERED, "error": {"code": "model"}}},
+        {"details": {**ANSWERED, "reply": "privacy"}},
+        {"answer": ""},
+    ],
+    ids=["quoted", "stopped", "failed", "the app's own", "empty"],
+)
+def test_only_whole_answers_of_a_model_count(state: State, unfit: dict[str, Any]) -> None:
+    for number in range(12):
+        keep(state, f"x{number}", 0.95, **unfit)
+    keep(state, "t1", 0.9)
+    assert similar(Prior(state)) == ["t1"], "behind all that do not count"
+
+
+def test_turns_can_be_left_out(state: State) -> None:
+    keep(state, "t1", 0.9)
+    keep(state, "t2", 0.8)
+    assert similar(Prior(state), skip={"t1", ""}) == ["t2"]
+
+
+def test_of_a_question_asked_twice_the_latest_answer_counts(state: State) -> None:
+    for turn in ("t1", "t2", "t3"):
+        keep(state, turn, 0.9, question="@codebase Who pays?" if turn == "t2" else "who pays?")
+    keep(state, "t4", 0.7)
+    assert similar(Prior(state)) == ["t3", "t4"]
+
+
+def test_an_answer_that_another_took_the_place_of_does_not_come_back(state: State) -> None:
+    for conversation in ("c", "d"):
+        keep(state, f"{conversation}1", 0.9, conversation)
+        keep(state, f"{conversation}2", 0.8, conversation, replaces=f"{conversation}1")
+    prior = Prior(state)
+    assert similar(prior) == ["c2"] and similar(prior, same=False) == ["d2"]
+    state.choose_branch("c", "c1", "u", "shop")
+    assert similar(prior) == ["c1"]
+
+
+def test_what_is_kept_and_deleted_meanwhile_is_noticed(state: State) -> None:
+    prior = Prior(state)
+    assert similar(prior) == []
+    keep(state, "t1", 0.9)
+    assert similar(prior) == ["t1"]
+    keep(state, "t2", 0.95, "d")
+    assert similar(prior, same=False) == ["t2"]
+    State(state.path.parent).delete_conversation("d", "u", "shop")
+    keep(state, "t3", 0.95)
+    assert similar(prior) == ["t3", "t1"] and similar(prior, same=False) == []
+    state.delete_owned("u")
+    assert similar(prior) == []
+    (matrix,) = prior._matrices.values()
+    assert not matrix._rows.any(), "nor does the memory keep them"
+
+
+def test_only_what_is_new_is_read(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(state, "t1", 0.9)
+    prior, read = Prior(state), []
+    past = State.past_questions
+
+    def note(*arguments: Any, **options: Any) -> Any:
+        read.append([one.turn for one in past(*arguments, **options)])
+        return past(*arguments, **options)
+
+    monkeypatch.setattr(State, "past_questions", note)
+    similar(prior)
+    keep(state, "t2", 0.9)
+    similar(prior)
+    similar(prior)
+    assert read == [["t1"], ["t2"], []]
+
+
+def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
+    odd = [np.zeros(WIDTH), np.full(WIDTH, np.inf), np.full(WIDTH, np.nan), np.ones(WIDTH + 1)]
+    for number, vector in enumerate(odd):
+        turn = Turn(f"x{number}", "c", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
+        state.save_turn(turn, learnt=Learnt("e", vector.astype("<f2").tobytes()))
+    keep(state, "t1", 0.9)
+    prior = Prior(state)
+    assert similar(prior) == similar(prior) == ["t1"]
+    assert similar(prior, vector=np.zeros(WIDTH, np.float32)) == []
+    assert similar(prior, vector=np.full(WIDTH, np.nan, np.float32)) == []
+    assert similar(prior, vector=np.ones(WIDTH + 1, np.float32)) == ["x3"], "another width"
+    assert similar(prior) == ["t1"]
+
+
+def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
+    random = np.random.default_rng(7)
+    vectors = random.standard_normal((300, WIDTH)).astype("<f2")
+    for number, vector in enumerate(vectors):
+        turn = Turn(f"t{number}", f"c{number}", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
+        state.save_turn(turn, learnt=Learnt("e", vector.tobytes()))
+    prior = Prior(state)
+    for question in random.standard_normal((5, WIDTH)).astype(np.float32):
+        rows = vectors.astype(np.float64)
+        cosines = rows @ question / np.linalg.norm(rows, axis=1) / np.linalg.norm(question)
+        best = [f"t{number}" for number in np.argsort(-cosines)[:4] if cosines[number] > 0.5]
+        assert similar(prior, same=False, vector=question, threshold=0.5) == best and best
+
+
+def test_as_many_users_as_fit_are_kept_in_memory(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prior_module, "MATRICES", 2)
+    prior = Prior(state)
+    for user in "xyz":
+        keep(state, f"t{user}", 0.9, user=user)
+        assert similar(prior, user=user) == [f"t{user}"]
+    assert [user for user, _, _ in prior._matrices] == ["y", "z"]
+    assert similar(prior, user="x") == ["tx"]
+
+
+def test_many_threads_look_and_keep_at_once(state: State) -> None:
+    prior = Prior(state)
+
+    def work(number: int) -> list[str]:
+        keep(state, f"t{number}", 0.9, f"c{number}")
+        return similar(prior, conversation=f"c{number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(24))) == [[f"t{number}"] for number in range(24)]
+
+
+def test_a_state_that_cannot_be_read_costs_no_answer(
+    state: State, caplog: pytest.LogCaptureFixture
+) -> None:
+    keep(state, "t1", 0.9, question="secret words")
+    prior = Prior(state)
+    with state._database.writing() as connection:
+        connection.execute("ALTER TABLE question RENAME TO lost")
+    assert similar(prior) == []
+    assert "earlier questions could not be read" in caplog.text
+    assert "secret" not in caplog.text
+    with state._database.writing() as connection:
+        connection.execute("ALTER TABLE lost RENAME TO question")
+    assert similar(prior) == ["t1"]

@@ -1,0 +1,522 @@
+"""Deleting for good: no file of the data folder and no Redis key holds afterwards what was said."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from flask.testing import FlaskClient
+from indexed import indexed
+from redis_server import RedisServer, free_port, redis_server, server_binaries
+
+from codeqa.answering.intents.classifier import cache_key
+from codeqa.answering.memory import context_key
+from codeqa.answering.privacy.bytesearch import BLOCK_BYTES, Needles, Searched, search_files
+from codeqa.answering.privacy.forgetting import Erased, Privacy
+from codeqa.cache import RedisCache, open_cache
+from codeqa.engine import open_privacy
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.llm import Models
+from codeqa.settings import Settings, load_settings
+from codeqa.state import Learnt, State, Turn
+from codeqa.web.app import create_app
+
+needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
+
+REPOSITORY = "shop-0a1b2c3d"
+QUESTION = "Où est calculé le “prix” of the violet umbrella?"
+ANSWER = "The umbrella's price is worked out by quokka_total.\n\nIt is never the naïve sum."
+TITLE = "Quarrelsome umbrellas"
+REASON = "it forgot the marmalade surcharge"
+NAME = "Wilhelmina Quettelschnuck"
+SAID = ("violet umbrella", "quokka_total", "naïve sum", "marmalade surcharge", "Quarrelsome")
+"""Pieces of what was said, as a person would look for them."""
+
+
+@pytest.fixture
+def state(data_dir: Path) -> State:
+    return State(data_dir)
+
+
+@pytest.fixture
+def privacy(settings: Settings, state: State) -> Privacy:
+    return Privacy(settings, state, state, Models(settings))
+
+
+def tell(
+    state: State, conversation: str, user: str = "local", *, texts: str = "", facts: bool = False
+) -> str:
+    """One turn as it is kept; `texts` makes those of another one different. Its id."""
+    turn = Turn(
+        id=f"{conversation}-{user}-turn-of-32-characters",
+        conversation=conversation,
+        question=f"{QUESTION}{texts}",
+        answer=f"{ANSWER}{texts}",
+        context=f"[CONTEXT]\n\n=== CHUNK 1 ===\n{texts}",
+        details={"messages": [{"role": "user", "parts": [f"{QUESTION}{texts}"]}]},
+        user=user,
+        repository=REPOSITORY,
+    )
+    learnt = Learnt("table", b"\x01\x3c" * 64, b"\x02\x3c" * 64, {"name": NAME} if facts else {})
+    assert state.save_turn(turn, learnt=learnt)
+    state.rename_conversation(conversation, f"{TITLE}{texts}", user, REPOSITORY)
+    state.save_feedback(turn.id, user, -1, f"{REASON}{texts[:100]}")
+    return turn.id
+
+
+def grep(folder: Path, *texts: str) -> dict[str, list[str]]:
+    """Files below `folder` that hold a text, as UTF-8 or as JSON; independent of the product."""
+    found: dict[str, list[str]] = {}
+    for path in (Path(base, name) for base, _, names in os.walk(folder) for name in names):
+        content = path.read_bytes()
+        for text in texts:
+            if text.encode() in content or json.dumps(text)[1:-1].encode() in content:
+                found.setdefault(text, []).append(path.name)
+    return found
+
+
+def assert_gone(erased: Erased) -> None:
+    assert (erased.found, erased.kept, erased.problems) == ((), (), ())
+    assert erased.searched_files >= 1 and erased.searched_texts >= 3
+
+
+# The three deletions
+
+
+def test_a_deleted_conversation_is_in_no_byte_of_the_data_folder(
+    privacy: Privacy, state: State, data_dir: Path
+) -> None:
+    turn = tell(state, "conversation-of-umbrellas")
+    other = tell(state, "conversation-of-parasols", texts=" (kept)")
+    state.set(context_key("local", "conversation-of-umbrellas"), "{quokka_total}", 60)
+    state.set(context_key("local", "conversation-of-parasols"), "{parasol_total}", 60)
+    (data_dir / "repos" / REPOSITORY).mkdir(parents=True)
+    (data_dir / "repos" / REPOSITORY / "table.lance").write_bytes(b"def quokka_total(): ...")
+    assert set(grep(data_dir, turn, *SAID)) == {turn, *SAID}
+
+    state.delete_conversation("conversation-of-parasols", "local", REPOSITORY)
+    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas", REPOSITORY)
+    assert erased.counts == {
+        "conversations": 1, "turns": 1, "thumbs": 1, "vectors": 1, "facts": 0, "cached": 1,
+    }  # fmt: skip
+    assert_gone(erased)
+    left = grep(data_dir, turn, "conversation-of-umbrellas", *SAID)
+    assert left == {"quokka_total": ["table.lance"]}, "code of the repository, which stays"
+    assert state.get(context_key("local", "conversation-of-parasols")) == "{parasol_total}"
+    assert not grep(data_dir, other)
+
+
+def test_other_conversations_stay_whole_and_shared_words_are_told(
+    privacy: Privacy, state: State
+) -> None:
+    tell(state, "conversation-of-umbrellas")
+    kept = tell(state, "conversation-of-parasols", texts=" (kept)")
+    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    assert erased.found == ()
+    assert len(erased.kept) == 1 and "1 conversation of yours" in erased.kept[0]
+    turn = state.turn(kept)
+    assert turn is not None and turn.answer == f"{ANSWER} (kept)"
+    assert state.thumbs("conversation-of-parasols", "local", REPOSITORY)
+
+
+def test_a_deleted_profile_is_in_no_byte_and_conversations_stay(
+    privacy: Privacy, state: State, data_dir: Path
+) -> None:
+    tell(state, "conversation-of-umbrellas")
+    state.save_fact("name", NAME)
+    state.save_fact("editor", "vi")
+    assert set(grep(data_dir, NAME)) == {NAME}
+    erased = privacy.forget("profile", "local")
+    assert erased.counts["facts"] == 2 and sum(erased.counts.values()) == 2
+    assert_gone(erased)
+    assert grep(data_dir, NAME, "localeditorvi") == {}
+    assert len(state.turns("conversation-of-umbrellas", "local", REPOSITORY)) == 1
+
+
+def test_where_a_fact_was_said_it_is_told_to_stay(privacy: Privacy, state: State) -> None:
+    tell(state, "conversation-of-names", texts=f" My name is {NAME}.", facts=True)
+    erased = privacy.forget("profile", "local")
+    assert erased.counts["facts"] == 1 and erased.found == ()
+    assert len(erased.kept) == 1 and "1 conversation of yours that you keep" in erased.kept[0]
+    assert NAME not in str(erased.as_data())
+
+
+def test_everything_of_a_user_goes_and_nothing_of_another(
+    privacy: Privacy, state: State, data_dir: Path
+) -> None:
+    mine = [tell(state, f"conversation-{n}", "token-aaaaaaaa", facts=True) for n in range(3)]
+    yours = tell(state, "conversation-0", "token-bbbbbbbb", texts=" of Bela", facts=True)
+    for user in ("token-aaaaaaaa", "token-bbbbbbbb"):
+        state.set(context_key(user, "conversation-0"), f"context of {user}", 60)
+        state.set(context_key(user, ""), f"lone context of {user}", 60)
+    erased = privacy.forget("everything", "token-aaaaaaaa")
+    assert erased.counts == {
+        "conversations": 3, "turns": 3, "thumbs": 3, "vectors": 3, "facts": 1, "cached": 2,
+    }  # fmt: skip
+    assert erased.found == () and erased.problems == ()
+    assert grep(data_dir, *mine, "token-aaaaaaaa") == {}
+    assert grep(data_dir, yours)
+    assert privacy.stored("token-aaaaaaaa").turns == 0
+    assert privacy.stored("token-bbbbbbbb").turns == 1
+    assert privacy.stored("token-bbbbbbbb").profile == {"name": NAME}
+    assert state.get(context_key("token-bbbbbbbb", "conversation-0"))
+    privacy.forget("everything", "token-bbbbbbbb")
+    assert grep(data_dir, yours, NAME, *SAID) == {}
+
+
+def test_a_deletion_does_not_tell_what_another_user_wrote(privacy: Privacy, state: State) -> None:
+    tell(state, "conversation-alone", "anna")
+    alone = privacy.forget("conversation", "anna", "conversation-alone")
+    tell(state, "conversation-alone", "anna")
+    tell(state, "conversation-other", "bela")
+    beside = privacy.forget("conversation", "anna", "conversation-alone")
+    assert (alone.found, alone.kept, alone.problems) == (beside.found, beside.kept, beside.problems)
+    assert (alone.found, alone.kept) == ((), ())
+
+
+def test_long_texts_over_many_pages_are_gone_as_well(
+    privacy: Privacy, state: State, data_dir: Path
+) -> None:
+    long = "".join(f"\nline {number} of the marsupial saga" for number in range(3000))
+    tell(state, "conversation-of-sagas", texts=long)
+    for number in range(20):
+        tell(state, f"conversation-{number}", texts=f" about {number}")
+    assert_bytes = [f"line {number} of the marsupial" for number in (0, 1500, 2999)]
+    assert len(grep(data_dir, *assert_bytes)) == 3
+    privacy.forget("conversation", "local", "conversation-of-sagas")
+    assert grep(data_dir, *assert_bytes) == {}
+
+
+def test_facts_are_forgotten_one_by_one(privacy: Privacy, state: State, data_dir: Path) -> None:
+    state.save_fact("name", NAME)
+    state.save_fact("experience-go", "new to Go")
+    state.save_fact("experience-c", "knows C")
+    assert privacy.forget_facts("local", ("name",)) == 1
+    assert grep(data_dir, NAME) == {}
+    assert privacy.forget_facts("local", ("experience",)) == 2
+    assert privacy.forget_facts("local", ("experience",)) == 0
+    assert state.profile() == {}
+
+
+def test_what_is_not_there_is_said(privacy: Privacy) -> None:
+    with pytest.raises(NotFoundError):
+        privacy.forget("conversation", "local", "nowhere")
+    for scope, conversation in (("all", ""), ("conversation", "")):
+        with pytest.raises(UsageError):
+            privacy.forget(scope, "local", conversation)
+    assert sum(privacy.forget("everything", "local").counts.values()) == 0
+
+
+def test_an_intent_that_was_cached_lately_goes_with_its_question(
+    privacy: Privacy, state: State
+) -> None:
+    key = cache_key("local", QUESTION, True)
+    tell(state, "conversation-of-umbrellas")
+    state.set(key, '["general", 0.9]', 60)
+    privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    assert state.get(key) is None
+
+
+# What would be left is found
+
+
+def test_the_search_finds_what_a_copy_of_the_file_still_holds(
+    privacy: Privacy, state: State, data_dir: Path
+) -> None:
+    tell(state, "conversation-of-umbrellas")
+    (data_dir / "backup.sqlite").write_bytes(b"x" * 3 + (data_dir / "state.sqlite").read_bytes())
+    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    assert len(erased.found) == 1 and "backup.sqlite" in erased.found[0]
+    assert "umbrella" not in str(erased.as_data())
+
+
+def test_ids_are_found_also_among_the_index_tables(
+    privacy: Privacy, state: State, data_dir: Path
+) -> None:
+    turn = tell(state, "conversation-of-umbrellas")
+    table = data_dir / "repos" / REPOSITORY / "tables" / "methods.lance"
+    table.parent.mkdir(parents=True)
+    table.write_bytes(os.urandom(BLOCK_BYTES - 10) + turn.encode() + os.urandom(1000))
+    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    assert len(erased.found) == 1 and "methods.lance" in erased.found[0]
+
+
+def test_a_reader_that_holds_the_log_open_is_told_and_not_denied(
+    privacy: Privacy, state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.state.database.BUSY_SECONDS", 0.2)
+    tell(state, "conversation-of-umbrellas")
+    reader = sqlite3.connect(state.path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM turn").fetchone()
+    try:
+        erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    finally:
+        reader.close()
+    assert erased.counts["turns"] == 1
+    assert erased.problems and erased.found
+    assert sum(privacy.forget("everything", "local").counts.values()) == 0
+
+
+@pytest.mark.parametrize("place", [0, 5, BLOCK_BYTES - 20, BLOCK_BYTES - 1, 2 * BLOCK_BYTES + 3])
+def test_a_needle_is_found_wherever_it_lies(tmp_path: Path, place: int) -> None:
+    needles = [f"needle number {number:06}".encode() for number in range(5000)]
+    content = bytearray(os.urandom(2 * BLOCK_BYTES + 100))
+    content[place : place + len(needles[4321])] = needles[4321]
+    path = tmp_path / "hay"
+    path.write_bytes(content)
+    searched = Searched()
+    search_files([path], Needles(needles), searched, time.monotonic() + 60)
+    assert searched.found == {needles[4321]: [path]}
+    assert searched.size == len(content) and not searched.unread
+
+
+def test_a_search_that_takes_too_long_says_what_it_did_not_read(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_bytes(b"12345678" * BLOCK_BYTES)
+    searched = Searched()
+    search_files([*paths, tmp_path / "gone"], Needles([b"87654321"]), searched, time.monotonic())
+    assert searched.unread[:2] == paths
+    assert not searched.found or searched.files <= 1
+
+
+# Redis
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    with redis_server(tmp_path / "redis") as running:
+        yield running
+
+
+def keys(server: RedisServer) -> list[str]:
+    return sorted(server.command("KEYS", "*").split("\r\n")[2::2])
+
+
+@needs_server
+def test_the_keys_of_a_user_are_gone_from_redis_and_no_others(
+    server: RedisServer, data_dir: Path
+) -> None:
+    settings = load_settings(data=data_dir, redis_url=server.url)
+    state = State(data_dir)
+    cache = open_cache(settings, state)
+    privacy = Privacy(settings, state, cache, Models(settings))
+    tell(state, "one"), tell(state, "two")
+    mine = [context_key("local", name) for name in ("one", "two", "a*b[c]?", "")]
+    theirs = [context_key("local2", "one"), context_key("token-1", "one"), "another:program"]
+    for key in (*mine, *theirs):
+        cache.set(key, "code", 60)
+    state.set(mine[0], "from before Redis was set", 60)
+    assert privacy.stored("local").cached == 5
+    assert privacy.stored("local").redis == server.url.removeprefix("redis://")
+    assert privacy.forget("conversation", "local", "one").counts["cached"] == 2
+    assert keys(server) == sorted([*mine[1:], *theirs])
+    assert privacy.forget("everything", "local").counts["cached"] == 3
+    assert keys(server) == sorted(theirs)
+
+
+@needs_server
+def test_a_redis_server_that_is_down_is_told_and_emptied_when_it_is_back(
+    server: RedisServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.cache.PAUSE_SECONDS", 0.05)
+    settings = load_settings(data=data_dir, redis_url=server.url)
+    state = State(data_dir)
+    cache = RedisCache(server.url)
+    privacy = Privacy(settings, state, cache, Models(settings))
+    cache.set(context_key("local", "one"), "code", 60)
+    server.freeze()
+    monkeypatch.setattr("codeqa.cache.SWEEP_SECONDS", 0.3)
+    erased = privacy.forget("everything", "local")
+    assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
+    assert privacy.stored("local").cached is None
+    server.thaw()
+    time.sleep(0.1)
+    assert cache.get("any") is None
+    assert keys(server) == []
+
+
+# HTTP
+
+
+@pytest.fixture
+def shared(data_dir: Path) -> FlaskClient:
+    settings = load_settings(data=data_dir, token="anna,bela", host="0.0.0.0")
+    return create_app(settings).test_client()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_each_user_sees_and_deletes_only_what_is_theirs(
+    shared: FlaskClient, state: State, data_dir: Path
+) -> None:
+    anna, bela = (
+        shared.get("/api/privacy", headers=bearer(token)).json["user"]  # type: ignore[index]
+        for token in ("anna", "bela")
+    )
+    mine = tell(state, "conversation-one", anna, facts=True)
+    yours = tell(state, "conversation-one", bela, texts=" of Bela", facts=True)
+    found = shared.get("/api/privacy", headers=bearer("anna")).json
+    assert found["turns"] == 1 and found["profile"] == {"name": NAME} and found["shared"]
+    refused = shared.delete("/api/privacy/conversation?id=nowhere", headers=bearer("anna"))
+    assert refused.status_code == 404
+    done = shared.delete("/api/privacy/everything", headers=bearer("anna"))
+    assert done.status_code == 200 and done.json["found"] == []
+    assert done.json["counts"]["turns"] == 1
+    assert grep(data_dir, mine) == {} and grep(data_dir, yours)
+    after = shared.get("/api/privacy", headers=bearer("bela")).json
+    assert after["turns"] == 1 and after["profile"] == {"name": NAME}
+
+
+def test_one_conversation_or_the_profile_is_deleted_over_http(
+    settings: Settings, state: State, data_dir: Path
+) -> None:
+    client = create_app(settings).test_client()
+    turn = tell(state, "conversation-one", facts=True)
+    assert client.delete("/api/privacy/conversation").status_code == 400
+    assert client.delete("/api/privacy/nothing").status_code in (404, 405)
+    assert client.delete("/api/privacy/profile").json["counts"]["facts"] == 1
+    address = f"/api/privacy/conversation?id=conversation-one&repo={REPOSITORY}"
+    assert client.delete(address).json["counts"]["turns"] == 1
+    assert grep(data_dir, turn, NAME, *SAID) == {}
+
+
+@pytest.mark.parametrize("method", ["get", "delete"])
+def test_another_site_cannot_ask_for_it(settings: Settings, method: str) -> None:
+    client = create_app(settings).test_client()
+    path = "/api/privacy" if method == "get" else "/api/privacy/everything"
+    answer = getattr(client, method)(path, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 403
+
+
+# By message
+
+
+def ask(client: FlaskClient, text: str) -> str:
+    body = {"question": text, "conversation": "conversation-of-messages"}
+    lines = client.post("/chat/stream", json=body).get_data(as_text=True).splitlines()
+    assert not [line for line in lines if line.startswith("3:")], lines
+    return "".join(json.loads(line[2:]) for line in lines if line.startswith("0:"))
+
+
+@pytest.fixture
+def client(data_dir: Path, tmp_path: Path) -> Iterator[FlaskClient]:
+    """A page about an indexed repository with a model chosen that nobody serves."""
+    tables = indexed(tmp_path, {"shop.py": "def total(): ...\n"})
+    settings = load_settings(
+        data=data_dir, model="ollama/none", model_url=f"http://127.0.0.1:{free_port()}/v1"
+    )
+    app = create_app(settings, tables.location.root)
+    yield app.test_client()
+    app.extensions["codeqa"].close()
+
+
+def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_is_asked(
+    client: FlaskClient, state: State, data_dir: Path
+) -> None:
+    for number in range(2):
+        tell(state, f"conversation-{number}", texts=f" number {number}")
+    state.save_fact("name", NAME)
+    assert NAME in ask(client, "what do you know about me?")
+    assert "Nothing has been deleted yet" in ask(client, "delete my profile")
+    assert state.profile()
+    assert "1 line of the profile" in ask(client, "delete my profile for good")
+    assert state.profile() == {}
+    assert "Nothing has been deleted yet" in ask(client, "delete this conversation")
+    assert "is deleted: 1 conversation, 4 questions" in ask(
+        client, "delete this conversation for good"
+    )
+    assert grep(data_dir, "conversation-of-messages", NAME, "what do you know about me") == {}
+    assert set(grep(data_dir, *SAID)) == set(SAID)
+    told = ask(client, "delete everything for good")
+    assert "2 conversations, 2 questions" in told and "none is left." in told
+    assert grep(data_dir, "conversation-of-messages", "for good", *SAID) == {}
+    assert state.owned().turns == 0
+
+
+def test_a_single_fact_is_forgotten_by_message(client: FlaskClient, state: State) -> None:
+    state.save_fact("name", NAME)
+    assert ask(client, "please forget my name").startswith("I have forgotten your name.")
+    assert state.profile() == {}
+
+
+# The command
+
+
+def run(run_python: Run, *arguments: str) -> tuple[int, str]:
+    done = run_python("-m", "codeqa", "privacy", *arguments)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_command_shows_and_deletes(run_python: Run, state: State, data_dir: Path) -> None:
+    turn = tell(state, "conversation-one", facts=True)
+    status, told = run(run_python, "show")
+    assert status == 0
+    for piece in ("1 conversation", NAME, str(data_dir), "nothing leaves this machine"):
+        assert piece in told
+    assert "*" not in told
+    status, told = run(run_python, "delete", "everything")
+    assert status == 2 and "Add --yes" in told
+    assert grep(data_dir, turn)
+    status, told = run(run_python, "delete", "everything", "--yes")
+    assert status == 0 and "1 question" in told and "none is left" in told
+    assert grep(data_dir, turn, NAME, *SAID) == {}
+
+
+def test_the_command_gives_a_copy_as_json(run_python: Run, state: State) -> None:
+    tell(state, "conversation-one", facts=True)
+    status, told = run(run_python, "show", "--json")
+    assert status == 0 and json.loads(told)["profile"] == {"name": NAME}
+    status, told = run(run_python, "delete", "conversation", "nowhere", "--yes")
+    assert status != 0 and "no such conversation" in told
+
+
+# What is counted, and who receives it
+
+
+def receivers(settings: Settings) -> Sequence[tuple[str, str, bool]]:
+    found = open_privacy(settings).stored("local").receivers
+    return [(one.part, one.host, one.local) for one in found]
+
+
+def test_every_host_that_receives_something_is_named(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert receivers(load_settings(data=data_dir)) == []
+    exported = load_settings(data=data_dir, openai_api_key="sk-none", cohere_api_key="none")
+    assert receivers(exported) == [], "an exported key alone sends nothing"
+    chosen = load_settings(
+        data=data_dir,
+        model="openai/gpt-4o",
+        openai_api_key="sk-none",
+        embedding="jina/jina-embeddings-v3",
+        reranker="cohere/rerank-v3.5",
+        cohere_api_key="none",
+    )
+    assert receivers(chosen) == [
+        ("model", "api.openai.com", False),
+        ("embedding", "api.jina.ai", False),
+        ("reranker", "api.cohere.ai", False),
+    ]
+    local = load_settings(data=data_dir, model="ollama/qwen3")
+    assert [(part, here) for part, _, here in receivers(local)] == [("model", True)]
+
+
+def test_an_address_that_was_typed_once_is_found(privacy: Privacy, state: State) -> None:
+    asked = "do you have my email address?"
+    nothing = privacy.stored("local", asked).asked
+    assert nothing is not None and (nothing.facts, nothing.questions) == (0, 0)
+    tell(state, "one", texts=" Write to wilhelmina@example.org")
+    found = privacy.stored("local", asked).asked
+    assert found is not None and (found.facts, found.questions) == (0, 1)
+    assert privacy.stored("other", asked).asked == nothing
+    assert privacy.stored("local", "how long do you keep my chats?").asked is None

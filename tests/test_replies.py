@@ -1,0 +1,253 @@
+"""What the app answers by itself: short, true, and nothing deleted before it is confirmed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from codeqa.answering.personal.profile import detect_facts
+from codeqa.answering.privacy.deletions import (
+    CONFIRMATIONS,
+    confirmed_scope,
+    erased_text,
+    wished_scope,
+)
+from codeqa.answering.privacy.forgetting import Erased
+from codeqa.answering.privacy.stored import MASKED, Mentioned, Receiver, StoredData
+from codeqa.answering.replies import Replies
+
+STORED = StoredData(
+    user="local",
+    shared=False,
+    conversations=3,
+    repositories=1,
+    turns=1_200,
+    thumbs=2,
+    vectors=12,
+    profile={"name": "Ada", "format-1": "code first"},
+    cached=1,
+    folder="/home/ada/data",
+    state_bytes=123_456,
+    redis="",
+    recent=2,
+    receivers=(),
+    plugins=False,
+    keys_file="",
+    here=4,
+)
+MODEL = Receiver("model", "openai/gpt-4o", "api.openai.com", False)
+
+
+@pytest.fixture
+def replies() -> Replies:
+    return Replies("shop")
+
+
+def general(replies: Replies, text: str, **more: str) -> str:
+    return replies.reply("greeting", text, profile=more)
+
+
+@pytest.mark.parametrize("text", ["hi", "Good morning!", "Hallo", "こんにちは", "bonjour"])
+def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try(
+    replies: Replies, text: str
+) -> None:
+    told = general(replies, text, name="Ada")
+    assert told.startswith("Hello, Ada. ") and "`shop`" in told
+    assert told.count("- `@codebase ") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "beginning"),
+    [
+        ("thx, that helped a lot", "You are welcome."),
+        ("Danke!", "You are welcome."),
+        ("bye", "Goodbye."),
+        ("ok cool", "Good."),
+        ("what can you do?", "I answer questions about the code of `shop`"),
+        ("Bonjour, que peux-tu faire ?", "I answer questions about the code of `shop`"),
+    ],
+)
+def test_small_talk_is_answered_briefly(replies: Replies, text: str, beginning: str) -> None:
+    told = general(replies, text)
+    assert told.startswith(beginning) and len(told) < 600
+
+
+def test_general_knowledge_is_said_to_take_a_model_and_how_to_choose_one(replies: Replies) -> None:
+    told = general(replies, "who invented the linked list?")
+    for piece in ("takes a language model", "codeqa models use", "`@codebase`"):
+        assert piece in told
+
+
+def profile(replies: Replies, text: str, **known: str) -> str:
+    return replies.reply("profile", text, profile=known, learnt=detect_facts(text)).strip()
+
+
+def test_a_fact_is_confirmed_with_the_way_to_remove_it(replies: Replies) -> None:
+    assert profile(replies, "My name is Ada.") == (
+        "I will remember that your name is Ada. "
+        "`forget my name` removes it, `delete my profile` all of it."
+    )
+    assert "That replaces what you said before." in profile(
+        replies, "actually my name isn't Sam, it's Samira", name="Sam"
+    )
+    assert "It takes a language model" in profile(replies, "always answer in German please")
+
+
+def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up(replies: Replies) -> None:
+    assert profile(replies, "What's my name?", name="Ada") == "Your name is Ada."
+    assert profile(replies, "What's my name?") == "You have not told me your name."
+    assert profile(replies, "who am i") == "You have not told me anything about yourself."
+    known = {"experience-rust": "new to Rust", "code language": "Go"}
+    for text, told in (
+        ("do you remember which languages I know?", "You gave your experience as “new to Rust”."),
+        ("Which language do I prefer?", "Your preferred programming language is Go."),
+        ("which team am I on?", "You have not told me your team."),
+    ):
+        assert replies.reply("profile", text, profile=known).strip() == told
+
+
+def test_a_name_cannot_write_markup(replies: Replies) -> None:
+    told = replies.reply("greeting", "hi", profile={"name": "*<b>x</b>* [a](b)"})
+    assert "\\*\\<b>" in told and "\\[a\\]" in told
+
+
+def test_a_removed_fact_is_named_but_not_repeated(replies: Replies) -> None:
+    assert replies.forgotten(("name",), 1).startswith("I have forgotten your name. ")
+    assert replies.forgotten(("name",), 0).startswith("There was nothing to forget")
+
+
+# What is stored
+
+
+def privacy(replies: Replies, text: str, **changes: object) -> str:
+    stored = replace(STORED, **changes)  # type: ignore[arg-type]
+    return replies.reply("privacy", text, profile=stored.profile, stored=stored)
+
+
+def test_the_account_holds_every_figure_place_and_way_out(replies: Replies) -> None:
+    told = privacy(replies, "what do you know about me?")
+    for piece in (
+        "3 conversations about 1 repository", "1,200 questions", "2 thumbs", "name: Ada",
+        "format: code first", "24 hours", "`/home/ada/data`", "123 kB", "2 repositories",
+        "nothing leaves this machine", "telemetry", "delete my profile", "codeqa privacy",
+    ):  # fmt: skip
+        assert piece in told, piece
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "first"),
+    [
+        ("is my code sent to openai", {}, "No: as it is set now, nothing"),
+        ("is my code sent to openai", {"receivers": (MODEL,)}, "Yes: questions and the code"),
+        ("how long do you keep my chats?", {}, "Conversations are kept until you delete them"),
+        ("do you set cookies", {}, "No, there are no cookies."),
+        ("do you set cookies", {"shared": True}, "One cookie keeps you signed in"),
+        ("do you track me", {}, "No: nothing is tracked"),
+        ("can other users see this?", {}, "Everybody who uses CodeQA on this machine can"),
+        ("can other users see this?", {"shared": True}, "No: every token is a user of its own"),
+        (
+            "do you have my email address",
+            {"asked": Mentioned("an e-mail address", 0, 0)},
+            "No: I found no trace of an e-mail address",
+        ),
+        (
+            "do you have my email address",
+            {"asked": Mentioned("an e-mail address", 1, 2)},
+            "Yes: what looks like an e-mail address is in 1 line of your profile and 2 questions",
+        ),
+        ("did you keep my password", {"asked": Mentioned(MASKED, 0, 1)}, "Asterisks stand for"),
+        ("My name is Lee, but please do not save it.", {}, "I have not added anything"),
+        ("I don't want you to remember anything about me.", {}, "I have not added anything"),
+    ],
+)
+def test_what_was_asked_is_answered_first(
+    replies: Replies, text: str, changes: dict[str, object], first: str
+) -> None:
+    assert privacy(replies, text, **changes).startswith(first)
+
+
+def test_every_receiver_is_named_with_what_it_gets(replies: Replies) -> None:
+    rerank = Receiver("reranker", "cohere/x", "api.cohere.ai", False)
+    embedding = Receiver("embedding", "jina/x", "api.jina.ai", False)
+    told = privacy(replies, "privacy?", receivers=(MODEL, embedding, rerank), redis="box:6379/0")
+    for piece in ("api.openai.com", "api.jina.ai", "api.cohere.ai", "`box:6379/0`", "your profile"):
+        assert piece in told
+    assert "nothing leaves this machine" not in told
+    assert "a Redis server that is silent" in privacy(replies, "privacy?", cached=None)
+
+
+def test_an_account_that_cannot_be_read_is_said(replies: Replies) -> None:
+    told = replies.reply("privacy", "what is stored?", profile={})
+    assert "cannot be read" in told and "codeqa privacy show" in told
+
+
+# Deleting
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ("wipe my profile", "profile"),
+        ("delete everything you know about me", "everything"),
+        ("forget everything i told you", "everything"),
+        ("Supprime toutes mes données", "everything"),
+        ("lösche alle meine Daten", "everything"),
+        ("borra todo", "everything"),
+        ("delete this conversation", "conversation"),
+        ("remove the last message, it had a password in it", "conversation"),
+        ("delete my profile", "profile"),
+        ("can you delete my profile please", "profile"),
+        ("how do I delete my profile?", ""),
+        ("what would happen if I delete everything?", ""),
+        ("how long do you keep my chats?", ""),
+    ],
+)
+def test_a_wish_to_delete_is_understood(text: str, scope: str) -> None:
+    assert wished_scope(text) == scope
+
+
+@pytest.mark.parametrize("scope", CONFIRMATIONS)
+def test_a_deletion_is_asked_back_with_what_would_go(replies: Replies, scope: str) -> None:
+    told = privacy(replies, CONFIRMATIONS[scope].removesuffix(" for good"))
+    assert "Nothing has been deleted yet" in told
+    assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
+    piece = {"conversation": "4 questions", "profile": "2 lines", "everything": "1,200 questions"}
+    assert piece[scope] in told
+    empty = {"turns": 0, "profile": {}, "cached": 0, "here": 0}
+    assert "nothing to delete" in privacy(replies, f"delete my {scope} everything"[:60], **empty)
+
+
+def test_keys_of_models_are_said_to_stay(replies: Replies) -> None:
+    told = privacy(replies, "delete everything", keys_file="/home/ada/data/models.json")
+    assert "keys of models (in `/home/ada/data/models.json`)" in told
+
+
+@pytest.mark.parametrize("scope", CONFIRMATIONS)
+def test_only_the_exact_sentence_confirms(scope: str) -> None:
+    sentence = CONFIRMATIONS[scope]
+    assert confirmed_scope(sentence) == scope
+    assert confirmed_scope(f" `{sentence.capitalize()}`. \n") == scope
+    for other in (
+        sentence.removesuffix(" for good"),
+        f"please {sentence}",
+        f"{sentence} maybe",
+        f"what happens after {sentence}?",
+        f"do not {sentence}",
+        f"{sentence}?",
+        "",
+    ):
+        assert confirmed_scope(other) == ""
+
+
+def test_the_result_tells_counts_and_what_the_search_came_to() -> None:
+    counts = {"conversations": 1, "turns": 2, "thumbs": 0, "vectors": 2, "facts": 1, "cached": 1}
+    done = erased_text(Erased("everything", counts, 12, 4_000_000, 30))
+    for piece in ("1 conversation, 2 questions, 2 vectors", "12 files", "4 MB", "none is left"):
+        assert piece in done
+    assert "thumb" not in done
+    left = Erased("profile", counts, 12, 4_000, 30, ("1 piece is in x.log.",), ("a", "b"), ("c",))
+    told = erased_text(left)
+    assert "not all of it is gone" in told and "none is left" not in told
+    for one in ("x.log", "- a", "- b", "- c"):
+        assert one in told

@@ -1,0 +1,200 @@
+"""A conversation as a file: Markdown that nothing can be hidden in, JSON that is read in again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from browser.fakes import FakeEngine
+from browser.payloads import PAYLOADS
+from flask.testing import FlaskClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from openai_server import openai_server, stream
+
+from codeqa.render import code_in_markdown, inert_markdown, plain_in_markdown
+from codeqa.settings import Settings, load_settings
+from codeqa.web.app import create_app
+from codeqa.web.export import attachment
+from codeqa.web.schemas import ExportedConversation
+
+pytest_plugins = ("cli_shop",)
+
+QUESTION = "@codebase how is an article put into the basket?"
+ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[FlaskClient]:
+    engine: Any = FakeEngine()
+    with create_app(settings, engine=engine).test_client() as client:
+        yield client
+
+
+@pytest.fixture
+def shop_client(shop: Path, data_dir: Path) -> Iterator[FlaskClient]:
+    """A client over the real engine."""
+    shutil.copytree(shop.parent / "data", data_dir)
+    app = create_app(load_settings(data=data_dir), shop)
+    yield app.test_client()
+    app.extensions["codeqa"].close()
+
+
+def ask(client: FlaskClient, question: str, conversation: str = "c", **more: Any) -> None:
+    body = {"question": question, "conversation": conversation, **more}
+    assert client.post("/chat/stream", json=body).get_data().endswith(b'"stop"}\n')
+
+
+def exported(client: FlaskClient, kind: str = "markdown", conversation: str = "c") -> Any:
+    response = client.get(f"/api/conversations/{conversation}/export?format={kind}")
+    assert response.status_code == 200, response.text
+    return response
+
+
+def alive(text: str) -> list[str]:
+    """What a reader of Markdown with HTML would load, run or take for markup."""
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    found = []
+    for token in parser.parse(text):
+        for part in (token, *(token.children or ())):
+            if part.type in ("html_block", "html_inline", "image"):
+                found.append(part.content)
+            href = str(part.attrs.get("href", "")).strip().lower()
+            if ":" in href and not href.startswith(("http:", "https:", "mailto:")):
+                found.append(href)
+    return found
+
+
+def test_markdown_holds_questions_answers_and_what_they_rest_on(
+    shop_client: FlaskClient, shop: Path
+) -> None:
+    with openai_server(lambda *_: stream(ANSWER)) as server:
+        body = {"provider": "custom", "model": "m", "address": server.base_url}
+        shop_client.post("/api/models", json=body)
+        ask(shop_client, QUESTION)
+        ask(shop_client, "and what does it cost?")
+    response = exported(shop_client)
+    assert response.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    text = response.text
+    assert text.startswith("# how is an article put into the basket?\n\nmy shop · 20")
+    assert "## 1. Question\n\n> @codebase how is an article put into the basket?" in text
+    assert "## 1. Answer\n\nIt is appended [store/basket.py:7-9]" in text
+    assert "- `store/basket.py:7-9`\n" in text
+    assert "- `store/basket.py:900-901` (could not be verified)" in text
+    assert "**Code that was used:**\n\n- `store/basket.py:" in text
+    assert "custom/m at 127.0.0.1" in text and " UTC" in text
+    assert "## 2. Question\n\n> and what does it cost?" in text
+    assert alive(text) == []
+
+
+def test_without_a_model_it_says_so(shop_client: FlaskClient) -> None:
+    ask(shop_client, QUESTION)
+    assert "without a language model" in exported(shop_client).text
+
+
+def test_json_holds_everything_and_can_be_read_in_again(shop_client: FlaskClient) -> None:
+    ask(shop_client, QUESTION)
+    ask(shop_client, "and what does it cost?")
+    response = exported(shop_client, "json")
+    assert response.headers["Content-Type"] == "application/json"
+    read = ExportedConversation.model_validate_json(response.get_data(), strict=True)
+    assert json.loads(read.model_dump_json()) == response.json
+    opened = shop_client.get("/api/conversations/c").json["turns"]
+    assert [turn["id"] for turn in response.json["turns"]] == [turn["id"] for turn in opened]
+    for turn, kept in zip(response.json["turns"], opened, strict=True):
+        context = shop_client.get(f"/api/context/{turn['id']}").json
+        assert turn == {**kept, "context": context}
+    assert response.json["turns"][0]["context"]["chunks"]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_nothing_in_a_conversation_is_alive_in_its_export(
+    client: FlaskClient, payload: str
+) -> None:
+    ask(client, f"say:{payload}")
+    client.post("/api/conversations/c", json={"title": f"T {payload}"[:200]})
+    ask(client, f"what is {payload}?")
+    assert alive(exported(client).text) == []
+    response = exported(client, "json")
+    assert response.json["turns"][0]["answer"].startswith(payload.replace("\\ud800", "?")[:5])
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@given(st.text(alphabet="<>a!-[]()`~\"'&:/ \n#*_|\\=?bsx", max_size=120))
+@settings(max_examples=300, deadline=None)
+def test_no_text_is_alive_once_it_was_made_inert(text: str) -> None:
+    assert alive(inert_markdown(text)) == []
+    assert alive(f"# {plain_in_markdown(text)}") == []
+    assert alive(f"- {code_in_markdown(text)}") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`<b>` and ``a ` <i>``", "```html\n<b>x</b> & ![y](z)\n```", "    <b>code</b>", "a & b",
+     "> - [store/basket.py:7-9] *x* https://e.org [y](https://e.org)", "| `<a>` |\n|---|\n| b |"],
+)  # fmt: skip
+def test_code_and_plain_markdown_stay_as_they_are(text: str) -> None:
+    assert inert_markdown(text) == text
+
+
+def test_an_open_fence_ends_with_its_answer(client: FlaskClient) -> None:
+    ask(client, "say:```python\nx = 1")
+    ask(client, "say:~~~~\n```\ny = 2")
+    text = exported(client).text
+    assert text.count("## ") == len([line for line in text.split("\n") if line.startswith("## ")])
+    headings = [token.content for token in MarkdownIt().parse(text) if token.type == "inline"]
+    assert {"1. Answer", "2. Question", "2. Answer"} <= set(headings)
+
+
+@pytest.mark.parametrize(
+    ("title", "plain", "name"),
+    [
+        ("How does it work?", "How-does-it-work.md", "How-does-it-work.md"),
+        ("../../etc/passwd", "etc-passwd.md", "etc-passwd.md"),
+        ('a"; filename="b.exe', "a-filename-b-exe.md", "a-filename-b-exe.md"),
+        ("Größe\r\nX: y", "Große-X-y.md".replace("ß", ""), "Größe-X-y.md"),
+        ("日本", "conversation.md", "日本.md"),
+        ("...", "conversation.md", "conversation.md"),
+        ("x" * 300, "x" * 60 + ".md", "x" * 60 + ".md"),
+    ],
+)
+def test_the_file_is_named_after_the_title_in_signs_that_any_disk_takes(
+    title: str, plain: str, name: str
+) -> None:
+    header = attachment(title, "md")
+    first, _, rest = header.removeprefix('attachment; filename="').partition('"; ')
+    assert first == plain and header.isascii() and "\n" not in header
+    assert unquote(rest.removeprefix("filename*=UTF-8''")) == name
+
+
+def test_an_export_is_offered_as_a_file(client: FlaskClient) -> None:
+    ask(client, "what is a session?")
+    for kind, ending in (("markdown", "md"), ("json", "json")):
+        header = exported(client, kind).headers["Content-Disposition"]
+        assert header.startswith(f'attachment; filename="what-is-a-session.{ending}"')
+
+
+@pytest.mark.parametrize(
+    ("address", "status"), [("unknown/export", 404), ("c/export?format=pdf", 400)]
+)
+def test_what_cannot_be_exported_is_explained(
+    client: FlaskClient, address: str, status: int
+) -> None:
+    ask(client, "one")
+    refused = client.get(f"/api/conversations/{address}")
+    assert refused.status_code == status and refused.json["error"]["hint"]
+
+
+@pytest.mark.parametrize("identifier", ["a/export", "x/branch"])
+def test_an_id_that_would_be_taken_for_another_address_is_refused(
+    client: FlaskClient, identifier: str
+) -> None:
+    refused = client.post("/chat", json={"question": "x", "conversation": identifier})
+    assert refused.status_code == 400 and "/export" in refused.json["error"]["message"]

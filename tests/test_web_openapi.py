@@ -1,0 +1,263 @@
+"""The description at /openapi.json, and whether the server does what it says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis.errors import Unsatisfiable
+from pydantic import SecretStr
+from schemathesis import GenerationMode
+from serving import serving
+
+from codeqa.engine import MODES
+from codeqa.settings import Settings, load_settings
+from codeqa.web import openapi, schemas
+from codeqa.web.app import create_app
+
+pytest_plugins = ("cli_shop",)
+
+NOT_ASKED = {
+    "GET /api/models/local": "looks for servers on other ports",
+    "POST /api/models": "changes where questions go",
+    "POST /api/models/forget": "changes keys",
+    "POST /api/models/list": "asks another machine",
+    "POST /api/models/test": "asks another machine",
+}
+"""What is left to tests/test_web_models.py, with what it would do."""
+TAKES_ANYTHING = ("POST /login",)
+MAY_REFUSE = {
+    "POST /api/conversations/{conversation}": "a title that cannot be shown",
+    "GET /api/lines": "an end before the start",
+    "POST /api/repos": "a path that is no folder",
+}
+"""Where a request may be refused (400) that fits its schema: why no schema can say it."""
+QUESTION = "@codebase how is an article put into the basket?"
+FEW, MANY = 2, 25
+
+
+@pytest.fixture
+def shop_settings(shop: Path, data_dir: Path) -> Settings:
+    shutil.copytree(shop.parent / "data", data_dir)
+    return load_settings(data=data_dir, threads=8)
+
+
+@dataclass
+class Server:
+    port: int
+    turn: str = ""
+    counts: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """Operation and status → how often."""
+
+    def send(self, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.url(path), data, headers)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.load(response)
+
+    def url(self, path: str = "") -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+
+@pytest.fixture
+def server(shop: Path, shop_settings: Settings) -> Iterator[Server]:
+    """The page's own server over a real index, with a conversation in it."""
+    with serving(shop_settings, shop) as port:
+        server = Server(port)
+        body = {"question": QUESTION, "conversation": "kept"}
+        server.turn = server.send("/chat", body)["turn"]
+        yield server
+
+
+def strict(document: dict[str, Any]) -> dict[str, Any]:
+    """`document` in which no response may hold a field that is not described."""
+    document = json.loads(json.dumps(document))
+    found = document["components"]["schemas"]
+    seen: set[str] = set()
+
+    def visit(value: Any) -> None:
+        if isinstance(value, list):
+            for one in value:
+                visit(one)
+        elif isinstance(value, dict):
+            name = str(value.get("$ref", "")).rpartition("/schemas/")[2]
+            if name in found and name not in seen:
+                seen.add(name)
+                visit(found[name])
+            for one in value.values():
+                visit(one)
+
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            visit(operation["responses"])
+    visit(document["components"]["responses"])
+    for name in seen:
+        if "properties" in found[name]:
+            found[name]["additionalProperties"] = False
+    return document  # type: ignore[no-any-return]
+
+
+def aimed(case: Any, server: Server, number: int) -> None:
+    """Have every other request be about something that there is."""
+    if number % 2:
+        return
+    known = {"conversation": "kept", "turn": server.turn, "filename": "js/chat.js",
+             "model": "codeqa"}  # fmt: skip
+    for name in case.path_parameters:
+        case.path_parameters[name] = known[name]
+    for name, value in (("repo", ""), ("path", "store/basket.py")):
+        if name in (case.query or {}):
+            case.query[name] = value
+    if isinstance(case.body, dict):
+        case.body |= {name: value for name, value in (("repo", ""), ("turn", server.turn))
+                      if name in case.body}  # fmt: skip
+        if case.path.startswith("/v1/"):
+            case.body["model"] = "codeqa"
+
+
+def try_out(server: Server, count: int, *, otherwise: bool = True) -> list[str]:
+    """Ask everything `count` times as described and as often `otherwise`; what was wrong."""
+    document = strict(server.send("/openapi.json"))
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.update(base_url=server.url())
+    problems: list[str] = []
+    operations = [result.ok() for result in schema.get_all_operations()]
+    # What the others are about has to be there until they are done.
+    for operation in sorted(operations, key=lambda one: one.method.upper() == "DELETE"):
+        name = f"{operation.method.upper()} {operation.path}"
+        if name in NOT_ASKED:
+            continue
+        takes = bool(operation.body or operation.query) and name not in TAKES_ANYTHING
+        modes = [GenerationMode.POSITIVE]
+        if takes and otherwise:
+            modes.append(GenerationMode.NEGATIVE)
+        for mode in modes:
+            try:
+                ask(server, operation, name, mode, count)
+            except Unsatisfiable:  # whatever is sent fits
+                assert mode is GenerationMode.NEGATIVE
+            except (Exception, BaseExceptionGroup) as error:
+                parts = [str(one) for one in getattr(error, "exceptions", [])]
+                problems.append(f"{name}, {mode.value}: {error} {' '.join(parts)}")
+    return problems
+
+
+def ask(server: Server, operation: Any, name: str, mode: GenerationMode, count: int) -> None:
+    from schemathesis.checks import CHECKS
+
+    left_out = [CHECKS.get_one("positive_data_acceptance")] if name in MAY_REFUSE else []
+    numbers = itertools.count()
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @hypothesis_settings(
+        max_examples=count, deadline=None, derandomize=True, database=None,
+        suppress_health_check=list(HealthCheck), phases=[Phase.generate],
+    )  # fmt: skip
+    def each(case: Any) -> None:
+        if mode is GenerationMode.POSITIVE:
+            aimed(case, server, next(numbers))
+        response = case.call(allow_redirects=False)
+        server.counts[name, response.status_code] += 1
+        case.validate_response(response, excluded_checks=left_out)
+
+    each()
+
+
+def test_every_address_of_the_server_is_described(settings: Settings) -> None:
+    app = create_app(settings)
+    missing = [
+        f"{method} {rule}"
+        for rule in app.url_map.iter_rules()
+        for method in openapi.methods_of(rule)
+        if rule.endpoint != "static"
+        and openapi.description_of(app.view_functions[rule.endpoint], method) is None
+    ]
+    assert missing == []
+    paths = openapi.describe(app)["paths"]
+    assert len(paths) >= 30 and "/static/{filename}" in paths
+    for methods in paths.values():
+        for operation in methods.values():
+            assert operation["summary"] and operation["tags"] and operation["responses"]
+    identifiers = [one["operationId"] for methods in paths.values() for one in methods.values()]
+    assert len(set(identifiers)) == len(identifiers)
+
+
+def test_the_description_is_valid_and_names_the_shapes_of_failures(settings: Settings) -> None:
+    client = create_app(settings).test_client()
+    document = client.get("/openapi.json").json
+    schemathesis.openapi.from_dict(document).validate()
+    assert document["openapi"].startswith("3.1.")
+    shapes = document["components"]["schemas"]
+    assert set(shapes["FailureDetails"]["required"]) == {"code", "message", "hint"}
+    assert set(shapes["ApiFailureDetails"]["required"]) == {"message", "type", "param", "code"}
+    failed = document["paths"]["/chat"]["post"]["responses"]["400"]
+    assert failed == {"$ref": "#/components/responses/Failure400"}
+    failed = document["paths"]["/v1/chat/completions"]["post"]["responses"]["400"]
+    assert failed == {"$ref": "#/components/responses/ApiFailure400"}
+
+
+@pytest.mark.parametrize(("token", "needed"), [("", False), ("one,two", True)])
+def test_the_description_says_whether_a_token_is_needed(
+    data_dir: Path, token: str, needed: bool
+) -> None:
+    settings = load_settings(data=data_dir, token=SecretStr(token))
+    document = openapi.describe(create_app(settings))
+    assert ({} in document["security"]) is not needed
+    assert {"token": []} in document["security"]
+    assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_the_description_lists_the_modes_that_there_are() -> None:
+    described = schemas.QuestionBody.model_json_schema()["properties"]["mode"]["anyOf"][0]["enum"]
+    assert described == ["", *MODES]
+
+
+def test_the_server_does_what_its_description_says(server: Server) -> None:
+    assert try_out(server, FEW, otherwise=False) == []
+    assert {200, 400, 404} <= {status for _, status in server.counts}
+
+
+@pytest.mark.slow
+def test_the_server_does_what_its_description_says_for_many_requests(server: Server) -> None:
+    assert try_out(server, MANY) == []
+    answered = {name for name, status in server.counts if status < 400}
+    assert len(answered) > 25, server.counts
+
+
+def without_files(document: dict[str, Any]) -> None:
+    shape = document["components"]["schemas"]["Status"]
+    del shape["properties"]["files"]
+    shape["required"].remove("files")
+
+
+def without_not_found(document: dict[str, Any]) -> None:
+    del document["paths"]["/api/status"]["get"]["responses"]["404"]
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "said"), [(without_files, "files"), (without_not_found, "404")]
+)
+def test_what_the_description_leaves_out_is_found(
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    leave_out: Callable[[dict[str, Any]], None],
+    said: str,
+) -> None:
+    document = server.send("/openapi.json")
+    leave_out(document)
+    document["paths"] = {"/api/status": document["paths"]["/api/status"]}
+    monkeypatch.setattr(Server, "send", lambda *_: document)
+    (problem, *_) = try_out(server, FEW)
+    assert "/api/status" in problem and said in problem
