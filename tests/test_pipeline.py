@@ -500,6 +500,30 @@ def test_a_question_may_follow_an_earlier_turn(
     assert [turn.parent for turn in engine.chat.turns(talk)] == ["", first]
 
 
+def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(
+    engine: Engine, listener: Listener, talk: str
+) -> None:
+    ask(engine, ASK, conversation=talk)
+    follow_up = told(ask(engine, "and why is that?", conversation=talk), "done")["turn"]
+    ask(engine, "@codebase what does count_teapots return?", conversation=talk)
+    ask(engine, "and how does it do that?", conversation=talk, replaces=follow_up)
+    assert listener.last.block.chunks[0].path == "shop/session.py"
+    ask(engine, "and what does it return?", conversation=talk)
+    assert listener.last.block.chunks[0].path == "shop/session.py", "so do those after it"
+
+
+@pytest.mark.parametrize("model", [True, False], ids=["model", "quoting"])
+def test_what_a_follow_up_carries_is_told_as_it_is_counted_later(
+    engine: Engine, talk: str, model: bool, places: tuple[Path, Path]
+) -> None:
+    asked = engine if model else open_engine(load_settings(data=places[0]), places[1])
+    for question in (ASK, "and why is that?", "thank you!", "What do you store about me?"):
+        done = told(ask(asked, question, conversation=talk), "done")
+        assert done["carries"] == asked.chat.carries(talk), question
+    if not model:
+        asked.close()
+
+
 # Hooks.
 
 

@@ -114,6 +114,20 @@ def test_json_holds_everything_and_can_be_read_in_again(shop_client: FlaskClient
     assert response.json["turns"][0]["context"]["chunks"]
 
 
+def test_json_holds_every_version_and_what_followed_it(shop_client: FlaskClient) -> None:
+    ask(shop_client, QUESTION)
+    ask(shop_client, "and what does it cost?")
+    first, second = exported(shop_client, "json").json["turns"]
+    ask(shop_client, "@codebase who charges the card?", replaces=first["id"])
+    values = exported(shop_client, "json").json
+    (used,) = values["turns"]
+    assert [turn["id"] for turn in values["others"]] == [first["id"], second["id"]]
+    assert used["siblings"] == values["others"][0]["siblings"] == [first["id"], used["id"]]
+    assert [turn["parent"] for turn in values["others"]] == ["", first["id"]]
+    assert ExportedConversation.model_validate(values).others[0].context.chunks
+    assert "how is an article" not in exported(shop_client).text.partition("## ")[2]
+
+
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_nothing_in_a_conversation_is_alive_in_its_export(
     client: FlaskClient, payload: str

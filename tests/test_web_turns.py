@@ -137,7 +137,7 @@ def test_a_conversation_survives_a_restart_with_its_context(make_client: Client)
         assert "add_article" in contents(server.requests[-1])
         assert again.delete("/api/conversations/kept").status_code == 200
         _, done = ask(again, "and what does it cost?", "kept")
-        assert done["intent"] == "general"
+        assert done["intent"] != "continuation"
         assert "add_article" not in contents(server.requests[-1])
 
 
@@ -174,7 +174,7 @@ def test_two_users_never_see_each_others_code_questions_or_answers(make_client: 
         choose(client, server.base_url, **anna)
         _, mine = ask(client, QUESTION, "same", **anna)
         _, yours = ask(client, "and what does it cost?", "same", **bela)
-        assert yours["intent"] == "general"
+        assert yours["intent"] != "continuation"
         assert "add_article" not in contents(server.requests[-1])
         assert "article" not in contents(server.requests[-1]).split("and what does it cost?")[1]
         assert mine["turn"] != yours["turn"]

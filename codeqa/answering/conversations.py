@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from codeqa.answering.generator import Asked, Exchange, Sent
+from codeqa.answering.generator import NO_CONTEXT, Asked, Exchange, Sent
 from codeqa.answering.history import HISTORY_MESSAGES, RECENCY_WINDOW, Loaded
 from codeqa.answering.memory import Memory
 from codeqa.answering.messages import as_sent, build_messages, count_tokens
@@ -96,6 +96,12 @@ class Conversations:
         self.flush()
         return self._state.branches(well_formed(conversation), user, self._repository)
 
+    def other_turns(self, conversation: str, user: str = USER) -> list[TurnView]:
+        """Turns of a conversation that are not on the branch in use, oldest first."""
+        self.flush()
+        found = self._state.other_turns(well_formed(conversation), user, self._repository)
+        return [view_of(turn) for turn in found]
+
     def choose_branch(self, conversation: str, turn_id: str, user: str = USER) -> None:
         """Go on from `turn_id` and what followed it; a follow-up has the context it had there.
 
@@ -180,12 +186,13 @@ class Conversations:
         """
         self.flush()
         block = self._memory.recall(user, well_formed(conversation))
-        turns = self._turns(conversation, user, RECENCY_WINDOW // 2)
-        return self.weight(block, exchanges_of(turns))
+        history = exchanges_of(self._turns(conversation, user, LOOKED_BACK))
+        return self.weight(block, history)
 
     def weight(self, block: ContextBlock, history: tuple[Exchange, ...]) -> int:
         """Tokens of a follow-up without words of its own."""
-        follow_up = Asked("", DEFAULT, block, searched=False, history=history)
+        latest = history[-(RECENCY_WINDOW // 2) :]
+        follow_up = Asked("", DEFAULT, block, searched=False, history=latest)
         try:
             messages = build_messages(follow_up, self._settings.config_dir)
         except SettingsError:
@@ -209,7 +216,7 @@ class Conversations:
                 profile=profile.result(),
                 messages=2 * len(turns),
                 topic=topic,
-                context=self.recall(draft),
+                context=self._context_of(draft, turns),
                 names=names_of(last) if last else (),
                 parent=last.id if last else "",
             )
@@ -232,9 +239,13 @@ class Conversations:
             log.warning("a profile could not be read: %s", error)
             return {}
 
-    def recall(self, draft: Draft) -> ContextBlock:
-        """What was found for an earlier question of the conversation (S1.37)."""
-        return self._memory.recall(draft.user, draft.conversation)
+    def _context_of(self, draft: Draft, before: Sequence[Turn]) -> ContextBlock:
+        """What was found for an earlier question (S1.37): as it is cached, or as the branch had
+        it where the conversation is taken up at an earlier point."""
+        if not draft.branches:
+            return self._memory.recall(draft.user, draft.conversation)
+        found = (block_of(turn) for turn in reversed(before) if turn.context)
+        return next(found, NO_CONTEXT)
 
     def remember(self, draft: Draft, block: ContextBlock) -> None:
         """Make `block` the context of the conversation."""
@@ -311,10 +322,15 @@ def exchanges_of(turns: Sequence[Turn]) -> tuple[Exchange, ...]:
     for turn in turns:
         if not turn.answer or turn.details.get("reply") == "privacy":
             continue
-        quoted = turn.details.get("generator") == Extractive.name
         _, question = read_mode(strip_tag(turn.question))
-        exchanges.append(Exchange(question, QUOTED if quoted else turn.answer, turn.id))
+        answer = told_answer(turn.answer, str(turn.details.get("generator", "")))
+        exchanges.append(Exchange(question, answer, turn.id))
     return tuple(exchanges)
+
+
+def told_answer(answer: str, generator: str) -> str:
+    """`answer` as a model may see it: what quotes files is not told."""
+    return QUOTED if generator == Extractive.name else answer
 
 
 def names_of(turn: Turn) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from codeqa.answering.citations import Span, verify_all
-from codeqa.answering.conversations import Conversations
+from codeqa.answering.conversations import Conversations, told_answer
 from codeqa.answering.features import Features, extract_features
 from codeqa.answering.generator import Asked, Exchange, Generator, closed_after
 from codeqa.answering.history import Loaded, prune, touches
@@ -134,7 +134,7 @@ class Pipeline:
             lambda: self._before(draft, loaded, history, looked, features, decision, wishes),
         )
         writer = self._strict(draft, asked, writer)
-        yield from self._answer(draft, asked, writer, wishes.stop)
+        yield from self._answer(draft, loaded, asked, writer, wishes.stop)
 
     # 2 to 6: what the message is, and what is to be done about it.
 
@@ -314,7 +314,7 @@ class Pipeline:
     # 10 to 12: the answer, and what is kept of it.
 
     def _answer(
-        self, draft: Draft, asked: Asked, writer: Generator, stop: Cancelled
+        self, draft: Draft, loaded: Loaded, asked: Asked, writer: Generator, stop: Cancelled
     ) -> Iterator[Event]:
         """Generate, piece by piece; the turn is kept however this ends."""
         started = time.perf_counter()
@@ -346,7 +346,7 @@ class Pipeline:
         elif not draft.finished:
             yield Event("stopped", {"turn": draft.id})
         else:
-            yield Event("done", self._done(draft, asked))
+            yield Event("done", self._done(draft, loaded, asked))
 
     def _after(self, draft: Draft, asked: Asked) -> list[Event]:
         started = time.perf_counter()
@@ -365,15 +365,16 @@ class Pipeline:
                 draft.suggestions = suggest(draft.text, draft.block.chunks, answer)
         return [draft.steps.note("after_generation", started)]
 
-    def _done(self, draft: Draft, asked: Asked) -> dict[str, Any]:
+    def _done(self, draft: Draft, loaded: Loaded, asked: Asked) -> dict[str, Any]:
         """Data of the `done` event."""
-        exchange = Exchange(draft.text, draft.text_of_answer)
-        block = draft.block if draft.keep else asked.block
+        exchange = Exchange(draft.text, told_answer(draft.text_of_answer, draft.generator))
+        history = loaded.history if draft.reply == "privacy" else (*loaded.history, exchange)
+        block = draft.block if asked.searched else loaded.context
         return {
             **draft.told(),
             "query_tags": ["codebase"] if draft.tagged else [],
             "turn": draft.id if draft.keep else "",
-            "carries": self._conversations.weight(block, (*asked.history, exchange)),
+            "carries": self._conversations.weight(block, history),
             "revised": draft.revised,
             "profile": dict(draft.facts),
         }

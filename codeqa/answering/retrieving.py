@@ -84,6 +84,8 @@ class Retrieving:
             )
         elif decision.use_cached_context:
             looked = Looked(loaded.context)
+            if draft.branches and draft.keep:
+                self.conversations.remember(draft, loaded.context)
         else:
             return Looked()
         if wishes.repacks:

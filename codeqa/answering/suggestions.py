@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from codeqa.answering.citations import find_citations
@@ -90,7 +90,8 @@ def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, .
     `question` asks is not asked again.
     """
     shown = [chunk for chunk in _by_use(chunks, answer) if role_of(chunk.path) == "source"]
-    named = list({one.name: one for chunk in shown if (one := _named(chunk))}.values())
+    asked = set(_WORD.findall(question))
+    named = list({one.name: one for chunk in shown if (one := _named(chunk, asked))}.values())
     named.sort(key=lambda one: one.name not in _mentioned(answer))
     found: list[str] = []
     for text in _questions(question, named, shown):
@@ -106,7 +107,7 @@ def _questions(question: str, named: Sequence[_Named], shown: Sequence[Chunk]) -
     asked = {word.lower() for word in _WORD.findall(question)}
     main = named[0] if named else None
     if main and not (_USES.search(question) and main.name.lower() in asked):
-        yield f"Where is `{main.name}` used?"
+        yield f"Where is `{_as_asked(main.name, question)}` used?"
     others = [one for one in named[1:] if one.name.lower() not in asked]
     if others:
         yield f"What does `{others[0].name}` do?"
@@ -119,7 +120,7 @@ def _questions(question: str, named: Sequence[_Named], shown: Sequence[Chunk]) -
     if error:
         yield f"When is `{error}` raised?"
     if main and not _TESTS.search(question):
-        yield f"Are there tests for `{main.name}`?"
+        yield f"Are there tests for `{_as_asked(main.name, question)}`?"
     for other in others:
         yield f"Where is `{other.name}` used?"
         yield f"What does `{other.name}` do?"
@@ -142,8 +143,15 @@ def _by_use(chunks: Sequence[Chunk], answer: str) -> list[Chunk]:
     return sorted(chunks, key=place)
 
 
-def _named(chunk: Chunk) -> _Named | None:
-    """What `chunk` defines first; None for text, a call site and what is nobody's name."""
+def _as_asked(name: str, question: str) -> str:
+    """`name` with the owners that `question` gives it: there may be others of that name."""
+    found = re.search(rf"(?<![\w.])(?:[^\W\d]\w{{0,99}}(?:\.|::|#)){{0,5}}{name}(?!\w)", question)
+    return found[0] if found else name
+
+
+def _named(chunk: Chunk, asked: Collection[str]) -> _Named | None:
+    """What `chunk` defines first; None for text, a call site, and a name that says little unless
+    it is `asked` about."""
     if chunk.why.startswith("uses "):
         return None
     text = chunk.content[:SCANNED]
@@ -157,7 +165,7 @@ def _named(chunk: Chunk) -> _Named | None:
         heads = (_METHOD.match(line[:LINE]) for line in text.split("\n")[:HEAD_LINES])
         names = (head[1] for head in heads if head and head[1] not in _NO_NAMES)
         named = next((_Named(name, False) for name in names), None)
-    return named if named and _fits(named.name) else None
+    return named if named and (named.name in asked or _fits(named.name)) else None
 
 
 def _bases(chunk: Chunk) -> set[str]:

@@ -101,6 +101,11 @@ class Draft:
     def tagged(self) -> bool:
         return has_tag(self.question)
 
+    @property
+    def branches(self) -> bool:
+        """Whether it takes up the conversation at another point than its latest turn."""
+        return bool(self.replaces or self.parent)
+
     def take(self, piece: Piece) -> str:
         """Note `piece`; its text for the reader, '' when it has none."""
         if isinstance(piece, Sent):

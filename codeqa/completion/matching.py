@@ -41,10 +41,13 @@ def parts(text: str) -> list[str]:
 
 
 def apart(name: str, typed: str) -> int:
-    """How far `name` is from what was typed, sign by sign: 0 to UNLIKE, less is nearer."""
+    """How far `name` is from what was typed, sign by sign: 0 to UNLIKE, less is nearer.
+
+    Capitals count where some were typed.
+    """
     low, small = name.lower(), typed.lower()
     if low.startswith(small):
-        return 0 if name.startswith(typed) else 1
+        return 0 if typed == small or name.startswith(typed) else 1
     return 2 if small in low else UNLIKE
 
 

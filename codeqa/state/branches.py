@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from codeqa.errors import NotFoundError
 from codeqa.state.database import Database
-from codeqa.state.records import Group
-from codeqa.state.rows import OF_GROUP
+from codeqa.state.records import Group, Turn
+from codeqa.state.rows import OF_GROUP, TURN, turn_of
 
 PATH = (
     f"WITH RECURSIVE path (id, parent) AS ("
@@ -44,6 +44,16 @@ class BranchTable:
             siblings.setdefault(parent, []).append(turn)
         path = _walk(leaf, parents)
         return {turn: tuple(siblings[parents[turn]]) for turn in reversed(path)}
+
+    def other_turns(self, conversation: str, user: str, repository: str) -> list[Turn]:
+        """Turns of a conversation that are not on its active branch, oldest first."""
+        group = (user, repository, conversation)
+        with self._database.reading() as connection:
+            active = active_turns(connection, group)
+            rows = connection.execute(
+                f"SELECT {TURN} FROM turn WHERE {OF_GROUP} ORDER BY created, rowid", group
+            )
+            return [turn_of(row) for row in rows if row[0] not in active]
 
     def choose_branch(self, conversation: str, turn_id: str, user: str, repository: str) -> None:
         """Make the branch with the turn active, up to the latest of the turns that follow it.

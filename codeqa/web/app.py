@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING
 from flask import Flask
 
 from codeqa.settings import Settings, load_settings
-from codeqa.web import api, chat, conversations, errors, feedback, models, pages, security
+from codeqa.web import (
+    api,
+    chat,
+    completion,
+    completions,
+    conversations,
+    errors,
+    feedback,
+    models,
+    openapi,
+    pages,
+    privacy,
+    security,
+)
 from codeqa.web.assets import assets_root
 from codeqa.web.workspace import Workspace
 
@@ -43,6 +56,18 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     errors.register(app)
     security.register(app, settings)
-    for part in (pages, chat, conversations, feedback, models, api):
+    parts = (
+        pages,
+        chat,
+        conversations,
+        feedback,
+        models,
+        api,
+        completion,
+        completions,
+        openapi,
+        privacy,
+    )
+    for part in parts:
         app.register_blueprint(part.blueprint)
     return app

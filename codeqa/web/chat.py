@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -14,22 +16,43 @@ from codeqa.errors import error_from
 from codeqa.render import Cite
 from codeqa.types import Event
 from codeqa.web import protocol
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.openapi import ENGINE, described
 from codeqa.web.requests import Question, json_body, read_question, workspace
+from codeqa.web.schemas import BatchAnswer, OldAnswer, QuestionBody
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
 
+log = logging.getLogger(__name__)
+
 blueprint = Blueprint("chat", __name__)
 
 
+def _never() -> bool:
+    return False
+
+
 @blueprint.post("/chat/stream")
+@described(
+    "Questions",
+    "text/plain",
+    body=QuestionBody,
+    errors=ENGINE,
+    headers={"x-vercel-ai-data-stream": "`v1`: the form of the lines."},
+)
 def stream() -> Response:
-    """The answer as a data stream; it ends early when its reader goes away."""
+    """The answer as a data stream; it ends early when its reader goes away.
+
+    Lines of the Vercel AI SDK: `8:` annotations, `0:` text, `3:` a failure, `e:` and `d:` the
+    end. With `render` also stages with times, finished blocks as safe HTML, and what else the
+    page shows.
+    """
     asked = read_question(json_body())
     engine = workspace().engine(asked.repo)
     left = threading.Event()
-    events = _events(engine, asked, asked.conversation, left.is_set)
+    events = ask_engine(engine, asked, left.is_set)
     cite = citer(engine) if asked.render else None
 
     def body() -> Iterator[bytes]:
@@ -41,28 +64,43 @@ def stream() -> Response:
     return Response(body(), headers=protocol.HEADERS)
 
 
+@blueprint.post("/chat")
+@described("Questions", BatchAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
+def batch() -> Response:
+    """The answer in one piece, with what it came from."""
+    asked = read_question(json_body())
+    text, done = whole(ask_engine(workspace().engine(asked.repo), asked))
+    names = ("turn", "intent", "confidence", "retrieval_info", "citations")
+    values = {name: done.get(name) for name in names}
+    return jsonify({"response": text, **values, "notice": done.get("notice", "")})
+
+
 @blueprint.post("/")
+@described("Questions", OldAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
 def ask() -> Response:
-    """The answer in one piece: `{query, rerank}` gives `{response}`."""
+    """The answer in one piece: `{query, rerank}` gives `{response}`.
+
+    Without `conversation` the questions of one session are one conversation.
+    """
     asked = read_question(json_body())
     session.setdefault("conversation", uuid.uuid4().hex)
     engine = workspace().engine(asked.repo)
-    conversation = asked.conversation or str(session["conversation"])
-    pieces: list[str] = []
-    for event in _events(engine, asked, conversation, _never):
-        if event.kind == "token":
-            pieces.append(str(event.data["text"]))
-        elif event.kind == "error":
-            raise error_from(event.data)
-    return jsonify({"response": "".join(pieces)})
+    if not asked.conversation:
+        asked = replace(asked, conversation=str(session["conversation"]))
+    text, _ = whole(ask_engine(engine, asked))
+    return jsonify({"response": text})
 
 
-def _events(
-    engine: Engine, asked: Question, conversation: str, left: Callable[[], bool]
+def ask_engine(
+    engine: Engine,
+    asked: Question,
+    left: Callable[[], bool] = _never,
+    **more: Any,
 ) -> Iterator[Event]:
     """The events of an answer for the user of this request.
 
-    They stop when the reader left, or when the server ends.
+    They stop when the reader left, or when the server ends. `more` are further arguments of
+    the chat's `ask`.
     """
     closing = workspace().closing
     # waitress knows that a client left before anything is written to it.
@@ -71,13 +109,35 @@ def _events(
         asked.text,
         rerank=asked.rerank,
         hyde=asked.hyde,
-        conversation=conversation,
+        conversation=asked.conversation,
         user=member_of_request().user,
         mode=asked.mode,
         replaces=asked.replaces,
         use_model=asked.use_model,
         cancelled=lambda: left() or closing.is_set() or bool(gone()),
+        retrieval=asked.retrieval,
+        strict=asked.strict,
+        after=asked.after,
+        pin=asked.pin,
+        exclude=asked.exclude,
+        **more,
     )
+
+
+def whole(events: Iterator[Event]) -> tuple[str, Mapping[str, Any]]:
+    """All of an answer's text, and the data of its `done`.
+
+    Raises what an `error` event tells of, and RequestRefusedError (503) when the server ends.
+    """
+    pieces: list[str] = []
+    for event in events:
+        if event.kind == "token":
+            pieces.append(str(event.data["text"]))
+        elif event.kind == "error":
+            raise error_from(event.data)
+        elif event.kind == "done":
+            return str(event.data.get("revised") or "".join(pieces)), event.data
+    raise RequestRefusedError(503)
 
 
 def citer(engine: Engine) -> Cite:
@@ -102,7 +162,3 @@ def file_address(engine: Engine, path: str, start: int, end: int) -> str:
     """Address of the page with `path` open at those lines."""
     query: dict[str, Any] = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
     return f"/?{urlencode(query, safe='/')}"
-
-
-def _never() -> bool:
-    return False

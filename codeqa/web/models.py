@@ -13,23 +13,29 @@ from flask import Blueprint, Response, jsonify
 
 from codeqa.errors import CodeQAError, SettingsError, UsageError
 from codeqa.hosts import is_loopback
+from codeqa.web import schemas
 from codeqa.web.errors import RequestRefusedError
+from codeqa.web.openapi import described
 from codeqa.web.requests import ID_CHARACTERS, json_body, text_field, workspace
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
     from codeqa.engine import Choice, Models, Provider
 
+TAG = "Language model"
+
 blueprint = Blueprint("models", __name__, url_prefix="/api/models")
 
 
 @blueprint.get("")
+@described(TAG, schemas.ModelsValues)
 def overview() -> Response:
     """The model in use and every provider; nothing is asked of any."""
     return _overview(_models())
 
 
 @blueprint.get("/local")
+@described(TAG, schemas.LocalServers)
 def local_servers() -> Response:
     """Servers of models that run on this machine."""
     _require_owner()
@@ -46,6 +52,7 @@ def local_servers() -> Response:
 
 
 @blueprint.post("/list")
+@described(TAG, schemas.ModelNames, body=schemas.ChoiceBody, errors=(502,))
 def list_models() -> Response:
     """The models that a provider offers."""
     _require_owner()
@@ -54,6 +61,7 @@ def list_models() -> Response:
 
 
 @blueprint.post("/test")
+@described(TAG, schemas.TestedValues, body=schemas.ChoiceBody, errors=(502,))
 def test() -> Response:
     """Ask a model for a word, to see that address, key and name are right."""
     _require_owner()
@@ -65,6 +73,7 @@ def test() -> Response:
 
 
 @blueprint.post("")
+@described(TAG, schemas.ModelsValues, body=schemas.ChoiceBody, errors=(507,))
 def choose() -> Response:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
     _require_owner()
@@ -78,6 +87,7 @@ def choose() -> Response:
 
 
 @blueprint.post("/forget")
+@described(TAG, schemas.ModelsValues, body=schemas.ChoiceBody, errors=(507,))
 def forget_key() -> Response:
     """Delete the key that is kept for a provider or an address."""
     _require_owner()

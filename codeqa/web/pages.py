@@ -17,13 +17,21 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa import __version__
 from codeqa.errors import CodeQAError
+from codeqa.web import schemas
+from codeqa.web.openapi import described
 from codeqa.web.requests import argument, workspace
 from codeqa.web.users import Gate
+
+TAG = "Pages"
+PAGE = "text/html"
+SENT_ON = ""
+"""A redirection holds nothing of its own."""
 
 blueprint = Blueprint("pages", __name__)
 
 
 @blueprint.get("/")
+@described(TAG, {200: PAGE, 302: SENT_ON}, query=schemas.RepoQuery)
 def conversation() -> BaseResponse | str:
     """The page in which questions are asked; without a repository, the picker."""
     space = workspace()
@@ -42,6 +50,7 @@ def conversation() -> BaseResponse | str:
 
 
 @blueprint.get("/repositories")
+@described(TAG, PAGE)
 def repositories() -> str:
     """The list of indexed repositories, and a field to index another one."""
     return picker()
@@ -53,6 +62,14 @@ def picker(problem: str = "") -> str:
 
 
 @blueprint.route("/login", methods=["GET", "POST"])
+@described(TAG, {200: PAGE, 302: SENT_ON}, method="GET")
+@described(
+    TAG,
+    {302: SENT_ON, 401: PAGE, 429: PAGE},
+    method="POST",
+    body=schemas.TokenForm,
+    form=True,
+)
 def login() -> BaseResponse:
     """Asks for a token, and remembers in the session that it was given."""
     gate = cast(Gate, current_app.extensions["codeqa_gate"])

@@ -2,7 +2,7 @@
 
 A line is a code, a colon and compact JSON: `0` text, `8` a list of annotations, `3` an
 error, `e` and `d` the end. A client that asks for rendering also receives the time of
-each stage, finished blocks as HTML and what the page shows below an answer.
+each stage and step, finished blocks as HTML and what the page shows below an answer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ HEADERS = {
 FINAL_FIELDS = ("intent", "confidence", "retrieval_info", "query_tags")
 PAGE_FIELDS = (
     "turn", "citations", "coverage", "mode", "model", "host", "generator", "reranker", "hyde",
-    "stages", "notice", "tokens", "carries",
+    "stages", "notice", "tokens", "carries", "source", "rules", "steps", "suggestions",
+    "suggest_codebase", "searched_automatically", "profile", "hook_problems", "revised",
 )  # fmt: skip
+WHY_CLASSIFIED = ("source", "reason", "searched_automatically", "rules")
 
 LONG_BLOCK = 1_000
 """Characters from which on an unfinished block is no longer parsed at each of its lines."""
@@ -117,7 +119,7 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
                 if renderer:
                     yield from (line("8", [block]) for block in renderer.finish())
                 ended = "error" if event.kind == "error" else "stop"
-            yield from _annotation(event, extra)
+            yield from _annotation(event, extra, cite)
             if event.kind == "error":
                 break
     except CodeQAError as error:
@@ -137,25 +139,49 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
     yield line("d", finish)
 
 
-def _annotation(event: Event, extra: Mapping[str, Any]) -> Iterator[str]:
+def _annotation(event: Event, extra: Mapping[str, Any], cite: Cite | None) -> Iterator[str]:
+    """The line of an event; `extra` is empty for the public protocol."""
     data = event.data
     if event.kind == "classified":
         fields = {"intent": data.get("intent"), "confidence": data.get("confidence")}
+        if extra:
+            fields |= {name: data[name] for name in WHY_CLASSIFIED if name in data}
         yield line("8", [{"stage": "classified", **fields, **extra}])
-    elif event.kind in ("drafting", "drafted") and extra:
-        yield line("8", [{"stage": event.kind, **data, **extra}])
     elif event.kind == "retrieved":
         counts = {name: data.get(name, 0) for name in ("num_docs", "similar_queries")}
         yield line("8", [{"stage": "retrieved", "retrieval_info": counts, **extra}])
     elif event.kind == "generating":
         yield line("8", [{"stage": "generating", **extra}])
     elif event.kind == "done":
-        names = (*FINAL_FIELDS, *PAGE_FIELDS) if extra else FINAL_FIELDS
-        yield line("8", [{**{name: data.get(name) for name in names}, **extra}])
-    elif event.kind == "stopped" and extra:
-        yield line("8", [{"stopped": True, "turn": data.get("turn", ""), **extra}])
+        yield line("8", [{**_final(data, cite if extra else None), **extra}])
     elif event.kind == "error":
         yield from _error(data, bool(extra))
+    elif extra:
+        yield from _page_annotation(event, extra)
+
+
+def _page_annotation(event: Event, extra: Mapping[str, Any]) -> Iterator[str]:
+    """What only the page is told."""
+    data = event.data
+    if event.kind in ("drafting", "drafted", "rewritten"):
+        yield line("8", [{"stage": event.kind, **data, **extra}])
+    elif event.kind == "step":
+        # `milliseconds` of a line is its moment, so that of the step has another name.
+        took = round(float(data.get("milliseconds", 0)), 1)
+        yield line("8", [{"stage": "step", "name": data.get("name"), "took": took, **extra}])
+    elif event.kind == "stopped":
+        yield line("8", [{"stopped": True, "turn": data.get("turn", ""), **extra}])
+
+
+def _final(data: Mapping[str, Any], cite: Cite | None) -> dict[str, Any]:
+    """The last annotation; an answer that a hook changed comes rendered anew."""
+    values = {name: data.get(name) for name in FINAL_FIELDS}
+    if cite is None:
+        return values
+    values |= {name: data[name] for name in PAGE_FIELDS if name in data}
+    if revised := data.get("revised"):
+        values["revised_html"] = render_markdown(str(revised), cite)
+    return values
 
 
 def _error(data: Mapping[str, Any], for_page: bool) -> Iterator[str]:

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from flask import current_app, request
+from pydantic import BaseModel, ValidationError
 
 from codeqa.errors import UsageError
-from codeqa.types import HYDE_MODES
-from codeqa.web.errors import RequestRefusedError
+from codeqa.web.errors import FieldError, RequestRefusedError
+from codeqa.web.schemas import (
+    ID_CHARACTERS,
+    NAME_CHARACTERS,
+    QUESTION_CHARACTERS,
+    QuestionBody,
+    is_true,
+)
 from codeqa.web.workspace import Workspace
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
 
-QUESTION_CHARACTERS = 20_000
-NAME_CHARACTERS = 4_096
-"""Longest path, address, key or other name."""
-ID_CHARACTERS = 200
+__all__ = [
+    "ID_CHARACTERS", "NAME_CHARACTERS", "QUESTION_CHARACTERS", "Question", "argument",
+    "engine_of_request", "is_true", "json_body", "read_body", "read_query", "read_question",
+    "text_field", "workspace",
+]  # fmt: skip
+
+RESERVED = ("/export", "/branch")
+"""Ends of addresses below a conversation's, which its id must therefore not have."""
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,14 @@ class Question:
     use_model: bool = True
     hyde: str = ""
     """How many drafts are searched by; '' leaves it to the setting."""
+    retrieval: str = ""
+    """Whether it may be searched for without `@codebase`; '' leaves it to the setting."""
+    strict: bool = False
+    after: str = ""
+    """Id of the turn that it follows; '' for the last one of the branch in use."""
+    pin: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    """Chunks, as `path:12-34`, that the context must and must not hold."""
 
 
 def workspace() -> Workspace:
@@ -69,49 +90,74 @@ def json_body() -> Mapping[str, Any]:
     return body
 
 
+def read_body(kind: type[Body]) -> Body:
+    """The body as a `kind`. Raises UsageError that names the first field that is wrong."""
+    return _checked(kind, json_body())
+
+
+def read_query(kind: type[Body]) -> Body:
+    """The values behind the `?` of the address as a `kind`. Raises UsageError."""
+    return _checked(kind, request.args.to_dict())
+
+
 def read_question(body: Mapping[str, Any]) -> Question:
     """The question of a body: `question`, `query` or the last user's entry of `messages`."""
-    given = body.get("question", body.get("query"))
-    if given is None and "messages" in body:
-        given = _last_message(body["messages"])
-    if not isinstance(given, str) or not given.strip():
+    checked = _checked(QuestionBody, body)
+    given = checked.question if checked.question is not None else checked.query
+    if given is None and checked.messages is not None:
+        given = _last_message(checked.messages)
+    conversation = checked.conversation or ""
+    if conversation.endswith(RESERVED):
+        raise UsageError(
+            f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
+        )
+    return Question(
+        text=checked_question(given),
+        rerank=checked.rerank,
+        conversation=conversation,
+        render=checked.render,
+        repo=checked.repo or "",
+        mode=checked.mode or "",
+        replaces=checked.replaces or "",
+        use_model=not checked.without_model,
+        hyde=checked.hyde or "",
+        retrieval=checked.retrieval or "",
+        strict=checked.strict,
+        after=checked.after or "",
+        pin=tuple(checked.pin or ()),
+        exclude=tuple(checked.exclude or ()),
+    )
+
+
+def checked_question(given: str | None) -> str:
+    """`given`, which must hold words and not too many. Raises UsageError."""
+    if given is None or not given.strip():
         raise UsageError("There is no question.", "Send it as text in `question`.")
     if len(given) > QUESTION_CHARACTERS:
         raise UsageError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
-    return Question(
-        text=given,
-        rerank=is_true(body.get("rerank")),
-        conversation=_text(body, "conversation", False, ID_CHARACTERS),
-        render=is_true(body.get("render")),
-        repo=_text(body, "repo", False, ID_CHARACTERS),
-        mode=_mode(body),
-        replaces=_text(body, "replaces", False, ID_CHARACTERS),
-        use_model=not is_true(body.get("without_model")),
-        hyde=_hyde(body),
-    )
+    return given
 
 
-def _mode(body: Mapping[str, Any]) -> str:
-    from codeqa.engine import MODES
-
-    mode = _text(body, "mode", False, ID_CHARACTERS)
-    if mode and mode not in MODES:
-        raise UsageError("There is no such mode.", f"Choose one: {', '.join(MODES)}.")
-    return mode
+def _checked(kind: type[Body], values: Mapping[str, Any]) -> Body:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise _explained(error) from None
 
 
-def _hyde(body: Mapping[str, Any]) -> str:
-    hyde = _text(body, "hyde", False, ID_CHARACTERS)
-    if hyde and hyde not in HYDE_MODES:
-        raise UsageError("There is no such number of drafts.", f"Choose {', '.join(HYDE_MODES)}.")
-    return hyde
-
-
-def is_true(value: Any) -> bool:
-    """Whether a client that sends texts or numbers for truth values means yes (S1.20)."""
-    return value is True or value in ("true", "True", "1") or (value == 1 and value is not False)
+def _explained(error: ValidationError) -> FieldError:
+    """What is wrong first; what was sent is not told again, it may be anything."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    name = ".".join(map(str, first["loc"]))
+    kind, words = first["type"], str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if kind == "missing":
+        return FieldError(name, f"`{name}` is missing.", f"Send it: {name}.")
+    if kind == "literal_error":
+        expected = str(first.get("ctx", {}).get("expected", ""))
+        return FieldError(name, f"`{name}` has a value that is not known.", f"Choose {expected}.")
+    return FieldError(name, f"`{name}` cannot be used.", f"{words}.")
 
 
 def text_field(

@@ -26,6 +26,8 @@ BODY_BYTES = 1_000_000
 SECRET_BYTES = 32
 OPEN_PATHS = ("/health", "/login", "/static/")
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+GUARDED_PATHS = ("/api/", "/v1/")
+"""Where even reading must come from our own page or from no page at all."""
 
 EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
 
@@ -108,7 +110,7 @@ def register(app: Flask, settings: Settings) -> None:
         _check_host(settings, gate)
         if not gate.closed and request.remote_addr and not is_loopback(request.remote_addr):
             raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
-        if request.method not in SAFE_METHODS or request.path.startswith("/api/"):
+        if request.method not in SAFE_METHODS or request.path.startswith(GUARDED_PATHS):
             _check_origin()
         if gate.closed:
             return _check_token(gate)

@@ -12,7 +12,7 @@ from codeqa.settings import Settings, with_home
 from codeqa.types import IndexStatus
 
 if TYPE_CHECKING:
-    from codeqa.engine import Choice, Engine
+    from codeqa.engine import Choice, Engine, Privacy
 
 STATUS_SECONDS = 0.5
 """Age up to which a status is handed out again: several pages ask once a second each."""
@@ -93,6 +93,23 @@ class Workspace:
         """Whether `engine()` has something to give."""
         with self._lock:
             return bool(self._current or self._start or self._last_used())
+
+    def privacy(self) -> Privacy:
+        """What is stored of each user, once all that was answered is kept."""
+        from codeqa.engine import open_privacy
+
+        with self._lock:
+            engines, current = list(self._engines.values()), self._engines.get(self._current)
+        for engine in engines:
+            engine.chat.flush()
+        return open_privacy(self.settings, models=current.models if current else None)
+
+    def abandon(self, user: str, conversation: str = "") -> None:
+        """Keep nothing of what is being answered for `user`, in one conversation or in any."""
+        with self._lock:
+            engines = list(self._engines.values())
+        for engine in engines:
+            engine.chat.abandon(user, conversation)
 
     def status(self, engine: Engine) -> IndexStatus:
         """The status of the index, at most STATUS_SECONDS old."""

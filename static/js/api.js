@@ -10,6 +10,8 @@ export class ServerError extends Error {
 
 const AWAY = new ServerError("The server cannot be reached.", "Is it still running? Start it again, then retry.", "away");
 
+const BROKEN = new ServerError("The answer broke off.", "The connection to the server was lost; what had come stays here. Ask again.", "away");
+
 /** GETs, or POSTs `body`, or does what `method` says; returns the JSON of the reply. */
 export async function request(address, options = {}) {
   const response = await send(address, options);
@@ -25,7 +27,7 @@ export async function* ask(body, signal) {
     else if (line[0] === "8") yield* value;
     else if (line[0] === "d") return;
   }
-  throw new ServerError("The answer broke off.", "The connection to the server was lost. Retry.", "away");
+  throw BROKEN;
 }
 
 /** `query({ repo: "x" })` → `?repo=x`. */
@@ -57,7 +59,7 @@ async function* lines(stream) {
   try {
     for (;;) {
       const { done, value } = await reader.read().catch((error) => {
-        throw error.name === "AbortError" ? error : AWAY;
+        throw error.name === "AbortError" ? error : BROKEN;
       });
       rest += decoder.decode(value, { stream: !done });
       const parts = rest.split("\n");

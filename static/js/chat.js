@@ -2,11 +2,14 @@
 
 import { pushAddress, replaceAddress, shown } from "./address.js";
 import { Composer } from "./composer.js";
+import { Connection } from "./connection.js";
+import { setUpControls } from "./controls.js";
 import { Conversation, newId } from "./conversation.js";
 import { Conversations } from "./conversations.js";
 import { announce, byId } from "./dom.js";
 import { showEstimate } from "./estimate.js";
 import { showExamples } from "./examples.js";
+import { Find } from "./find.js";
 import { failureCard } from "./foot.js";
 import { Models } from "./models.js";
 import { Panel } from "./panel.js";
@@ -14,7 +17,11 @@ import { Scroll } from "./scroll.js";
 import { contextOfStep } from "./sheet.js";
 import { closeSidebar, setUpSidebar } from "./sidebar.js";
 import { Status } from "./status.js";
+import { setUpStored } from "./stored.js";
+import { setUpSymbols } from "./symbols.js";
 import { setUpTheme } from "./theme.js";
+import { tell } from "./toast.js";
+import { Tree } from "./tree.js";
 
 const { repo, name } = document.body.dataset;
 const thread = byId("thread");
@@ -26,17 +33,19 @@ let wanted = 0; // counts openings: a slow one does not overtake a later one
 const hooks = {
   changed: onChange,
   context: (turn, opener) => panel.openContext(turn, { opener }),
-  edit: (turn) => {
-    editing = turn;
-    composer.fill(turn.asked, turn.last && !view.running);
-    announce(composer.replacing ? "Edit the question; sending it replaces the answer" : "Edit the question");
-  },
+  edit,
+  ask: (text) => send({ text, codebase: composer.codebase, ...composer.manner }),
+  failed,
   model: () => models.name,
-  hyde: () => composer.hyde,
+  manner: () => ({ ...composer.manner, automatic: composer.automatic }),
   chooseModel: () => models.choose(),
 };
 
-const panel = new Panel(repo);
+const panel = new Panel(repo, (id, places) => {
+  const turn = view?.turnOf(id);
+  if (turn && !view.running) view.askWith(turn, places);
+  else announce("That answer is not in view any more, or another one is being written");
+});
 const scroll = new Scroll(byId("scroller"), thread, byId("jump"));
 const list = new Conversations(repo, {
   open: (id) => open(id),
@@ -51,7 +60,18 @@ const list = new Conversations(repo, {
     showTitle();
   },
   show: (turn) => { closeSidebar(); scroll.show(turn.node); },
-  failed: (error) => announce(`${error.message} ${error.hint ?? ""}`),
+  failed,
+});
+new Find(repo, {
+  open: (id, turn) => { open(id, { turn }); },
+  failed,
+});
+const connection = new Connection({
+  back: () => { for (const part of [list, models, status]) part.refresh(); },
+  broken: () => {
+    const last = view?.turns.at(-1);
+    return last && !view.running && last.outcome.failure?.code === "away" ? () => view.again(last) : null;
+  },
 });
 const composer = new Composer({
   ask: send,
@@ -59,6 +79,7 @@ const composer = new Composer({
   switched: onSwitch,
   changed: estimate,
   chooseModel: () => models.choose(),
+  open: (path, line, end, opener) => panel.openFile(path, line, end, { opener }),
 });
 const models = new Models(() => {
   composer.model = models.name;
@@ -66,20 +87,33 @@ const models = new Models(() => {
 });
 
 function send(asked) {
-  if (!view) return; // the conversation of the address is still being read
-  const instead = composer.replacing && editing.last && view.turns.includes(editing) ? editing : null;
+  if (!view || view.running) return; // or the conversation of the address is still being read
+  const instead = composer.replacing && view.turns.includes(editing) ? editing : null;
   composer.clear();
+  connection.settle();
   if (shown("c") !== view.id) pushAddress({ c: view.id });
   view.ask(asked, instead);
 }
 
+function edit(turn) {
+  editing = turn;
+  composer.fill(turn.asked, true);
+  announce("Edit the question; the new answer will stand beside the one there is");
+}
+
+function failed(error) {
+  if (error.code === "away") connection.lost();
+  else tell([error.message, error.hint].filter(Boolean).join(" "));
+}
+
 /** A question was asked, or an answer has ended, here or in a conversation out of view. */
-function onChange(conversation, { asked, answered }) {
+function onChange(conversation, { asked, answered, switched }) {
   const { id, running } = conversation;
   if (running) writing.set(id, conversation);
   else writing.delete(id);
   list.setRunning(conversation);
   if (answered) list.refresh();
+  if (answered?.outcome.failure?.code === "away") connection.lost();
   if (conversation !== view) return;
   composer.busy = running;
   composer.follow(view);
@@ -88,11 +122,13 @@ function onChange(conversation, { asked, answered }) {
   showTitle();
   estimate();
   if (asked) scroll.show(asked.node);
-  if (answered) scroll.rest();
+  if (answered || switched) scroll.rest();
 }
 
 function newConversation() {
-  return new Conversation(repo, newId(), hooks);
+  const conversation = new Conversation(repo, newId(), hooks);
+  conversation.codebase = !composer.automatic;
+  return conversation;
 }
 
 /** Shows a conversation that is at hand. */
@@ -116,20 +152,22 @@ function show(conversation) {
 }
 
 /** Opens the conversation `id` from the list, the address or the browser's history. */
-async function open(id, { push = true } = {}) {
+async function open(id, { push = true, turn = "" } = {}) {
   closeSidebar();
   if (push && shown("c") !== id) pushAddress({ c: id, file: "", lines: "" });
   if (push) panel.close();
-  if (view?.id === id) return;
-  if (writing.has(id)) {
-    show(writing.get(id));
+  if (view?.id === id || writing.has(id)) {
+    if (view?.id !== id) show(writing.get(id));
+    await reveal(turn);
     return;
   }
   const opening = ++wanted;
   if (!view) byId("welcome").hidden = true;
   try {
     const conversation = await Conversation.open(repo, id, hooks);
-    if (opening === wanted) show(conversation);
+    if (opening !== wanted) return;
+    show(conversation);
+    await reveal(turn);
   } catch (error) {
     if (opening !== wanted) return;
     show(newConversation());
@@ -139,6 +177,12 @@ async function open(id, { push = true } = {}) {
   }
 }
 
+/** Scrolls to the turn `id`, on whichever branch it is. */
+async function reveal(id) {
+  const turn = id ? await view.reveal(id) : null;
+  if (turn) scroll.show(turn.node);
+}
+
 function startOver() {
   closeSidebar();
   if (shown("c")) pushAddress({ c: "", file: "", lines: "" });
@@ -146,6 +190,16 @@ function startOver() {
   show(newConversation());
   composer.clear();
   composer.focus();
+}
+
+/** Something was deleted for good, beside the list. */
+function deleted(scope) {
+  if (scope === "profile") return;
+  for (const conversation of writing.values()) conversation.stop();
+  pushAddress({ c: "", file: "", lines: "" });
+  panel.close();
+  show(newConversation());
+  list.refresh();
 }
 
 function showTitle() {
@@ -175,36 +229,21 @@ function openFromAddress() {
   else panel.close();
 }
 
-// Citations open the panel; with a modifier key a new tab as usual.
-thread.addEventListener("click", (event) => {
-  const link = event.target.closest("[data-path]");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault();
-  panel.openFile(link.dataset.path, Number(link.dataset.start), Number(link.dataset.end), { opener: link });
-});
-byId("show-skipped").addEventListener("click", (event) => {
+/** Shows a file that was chosen by its name; line 0 is the file as a whole. */
+function openPlace(path, line, end, opener = null) {
   closeSidebar();
-  panel.openSkipped(event.currentTarget);
-});
-for (const id of ["new-conversation", "new-conversation-top"]) byId(id).addEventListener("click", startOver);
+  panel.openFile(path, line, end, { opener });
+}
 
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || byId("models").open) return;
-  const typing = event.target.closest?.("input, textarea");
-  if (event.key === "Escape") {
-    if (closeSidebar()) return;
-    if (view?.running) view.stop();
-    else panel.close();
-  } else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    event.preventDefault();
-    byId("question").focus();
-  }
-});
+const symbols = setUpSymbols(repo, openPlace);
+setUpControls({ thread, panel, startOver, edit, view: () => view, symbols: () => symbols.show() });
 addEventListener("popstate", openFromAddress);
 
 setUpTheme();
 setUpSidebar();
-new Status(repo, ({ hyde }) => { composer.hydeSetting = hyde; });
-showExamples(repo, (text) => send({ text, codebase: true, rerank: composer.rerank, hyde: composer.hyde }));
+new Tree(repo, (path, opener) => openPlace(path, 0, 0, opener));
+setUpStored(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
+const status = new Status(repo, { told: (values) => { composer.settings = values; }, lost: () => connection.lost() });
+showExamples(repo, (text) => send({ text, codebase: true, ...composer.manner }));
 openFromAddress();
 composer.focus();

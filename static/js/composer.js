@@ -2,47 +2,56 @@
 
 import { byId } from "./dom.js";
 import { keepDraft, readDraft } from "./draft.js";
-import { HydeChoice } from "./hyde.js";
+import { Manner } from "./manner.js";
+import { MentionChips } from "./mention_chips.js";
+import { MentionMenu } from "./mention_menu.js";
 import { ModeMenu, missingFrom } from "./modes.js";
-import { recall, remember } from "./switches.js";
 
 export class Composer {
   #form = byId("composer");
   #field = byId("question");
   #codebase = byId("codebase");
-  #rerank = byId("rerank");
-  #hyde;
+  #manner;
   #send = byId("send");
   #bar = byId("editing");
   #problem = byId("composer-problem");
   #modes = new ModeMenu(this.#field, byId("modes"));
+  #mentions;
+  #chips;
   #placeholder = this.#field.placeholder;
   #before = null; // the switches, while an earlier question is in the field
   #busy = false;
   #hooks;
 
   /**
-   * `hooks`: `ask({ text, codebase, rerank, hyde })`, `stop()`, `switched()`, `changed()` text or
-   * switch, `chooseModel()`.
+   * `hooks`: `ask({ text, codebase, rerank, hyde, retrieval, strict })`, `stop()`, `switched()`,
+   * `changed()` text or switch, `chooseModel()`, `open(path, line, end, opener)` shows a file.
    */
   constructor(hooks) {
     this.#hooks = hooks;
-    this.#hyde = new HydeChoice(byId("hyde"), {
-      changed: () => this.#remember(),
+    const { repo } = document.body.dataset;
+    this.#chips = new MentionChips(repo, this.#field, byId("mention-chips"), {
+      typing: () => this.#mentions.typing,
+      searched: () => this.codebase,
+      open: hooks.open,
+    });
+    this.#mentions = new MentionMenu(repo, this.#field, byId("mentions"), {
+      tag: () => { if (!this.codebase) this.#codebase.click(); },
+      taken: (place, written) => this.#chips.learn(written, place),
+    });
+    this.#manner = new Manner({
+      // What belongs to the question that is edited is not kept for another day.
+      keeps: () => !this.editing,
+      changed: () => { this.#describe(); hooks.changed(); },
       chooseModel: hooks.chooseModel,
     });
-    this.#hyde.value = recall("hyde");
-    press(this.#rerank, Boolean(recall("rerank")));
-    for (const chip of [this.#codebase, this.#rerank]) {
-      chip.addEventListener("click", () => {
-        press(chip, !pressed(chip));
-        this.#remember();
-        this.#describe();
-        hooks.switched();
-        hooks.changed();
-        this.focus();
-      });
-    }
+    this.#codebase.addEventListener("click", () => {
+      press(this.#codebase, !pressed(this.#codebase));
+      this.#describe();
+      hooks.switched();
+      hooks.changed();
+      this.focus();
+    });
     this.#field.addEventListener("input", () => this.#fit());
     this.#field.addEventListener("keydown", (event) => {
       if (event.defaultPrevented) return; // the list of modes took it
@@ -86,23 +95,25 @@ export class Composer {
     return pressed(this.#codebase);
   }
 
-  get rerank() {
-    return pressed(this.#rerank);
+  /** How to answer: `{ rerank, hyde, retrieval, strict }`. */
+  get manner() {
+    return this.#manner.value;
   }
 
-  /** Whether and how often drafts are searched for; "" leaves it to the server's setting. */
-  get hyde() {
-    return this.#hyde.value;
+  /** Whether the server itself decides which questions are searched for. */
+  get automatic() {
+    return this.#manner.automatic;
   }
 
   /** Name of the model in use, "" for none. */
   set model(name) {
-    this.#hyde.model = name;
+    this.#manner.model = name;
   }
 
-  /** What the server does where nothing was chosen here. */
-  set hydeSetting(value) {
-    this.#hyde.setting = value;
+  /** What the server does where nothing was chosen here: `{ hyde, retrieval }`. */
+  set settings(values) {
+    this.#manner.settings = values;
+    this.#describe();
   }
 
   set busy(value) {
@@ -123,10 +134,10 @@ export class Composer {
   }
 
   /** Puts a question there, to be changed and sent again; `replacing` says that it is replaced. */
-  fill({ text, codebase, rerank, hyde }, replacing) {
-    this.#before ??= { codebase: this.codebase, rerank: this.rerank, hyde: this.hyde };
+  fill({ text, codebase, ...manner }, replacing) {
+    this.#before ??= { codebase: this.codebase, ...this.manner };
     this.#bar.hidden = !replacing;
-    this.#switch({ codebase, rerank, hyde: hyde || this.#before.hyde });
+    this.#switch({ ...this.#before, ...manner, codebase, hyde: manner.hyde || this.#before.hyde });
     this.#field.value = text;
     this.#fit();
     this.#field.focus();
@@ -139,6 +150,7 @@ export class Composer {
     this.#bar.hidden = true;
     this.#field.value = "";
     this.#modes.close();
+    this.#mentions.close();
     this.#fit();
   }
 
@@ -148,10 +160,10 @@ export class Composer {
   }
 
   #ask() {
-    const { text, codebase, rerank, hyde } = this;
+    const { text, codebase, manner } = this;
     const missing = missingFrom(text);
     if (missing) this.#complain(missing);
-    else this.#hooks.ask({ text, codebase, rerank, hyde });
+    else this.#hooks.ask({ text, codebase, ...manner });
   }
 
   #complain(words) {
@@ -160,27 +172,22 @@ export class Composer {
     if (words) this.#field.focus();
   }
 
-  #switch({ codebase, rerank, hyde }) {
+  #switch({ codebase, ...manner }) {
     press(this.#codebase, codebase);
-    press(this.#rerank, rerank);
-    this.#hyde.value = hyde;
+    this.#manner.value = manner;
     this.#describe();
-  }
-
-  /** Keeps the switches for another day, unless they belong to the question that is edited. */
-  #remember() {
-    if (this.editing) return;
-    remember("rerank", this.rerank ? "on" : "");
-    remember("hyde", this.hyde);
   }
 
   /** Says what happens to the next question. */
   #describe() {
     const follows = !this.codebase && this.#form.classList.contains("grounded");
+    const decided = "Off: the code is searched where the question needs it; switch it on to search in any case";
     this.#field.placeholder = follows ? "Follow up on what was found" : this.#placeholder;
     if (this.codebase) this.#codebase.title = "On: the code is searched for this question";
+    else if (this.automatic) this.#codebase.title = decided;
     else if (follows) this.#codebase.title = "Off: follow-ups go on from what was found; switch it on to search the code again";
     else this.#codebase.title = "Off: the code is not searched for this question";
+    this.#chips.refresh();
   }
 
   #fit() {
@@ -188,6 +195,7 @@ export class Composer {
     this.#field.style.height = `${this.#field.scrollHeight}px`;
     this.#send.disabled = !this.#busy && !this.text;
     if (this.#problem.textContent) this.#complain("");
+    this.#chips.refresh();
     keepDraft(this.#field.value);
     this.#hooks.changed();
   }

@@ -1,18 +1,23 @@
 // What an answer was made from: its chunks, how they were found, and the messages exactly as
 // they were sent.
 
-import { copyButton, count, element, plural } from "./dom.js";
+import { copyButton, element, plural } from "./dom.js";
 import { withoutProvider } from "./foot.js";
 import { foundOf, legendOf, placedBy } from "./found.js";
 
+const CHARACTERS_PER_TOKEN = 4; // of code and plain English, about
 const EARLIER = { user: "Earlier question", assistant: "Earlier answer" };
 
-/** Contents of the panel; `chunk` buttons carry `data-path`, `data-start` and `data-end`. */
-export function contextOf(sent) {
+/**
+ * Contents of the panel; buttons that open a file carry `data-path`, `data-start` and `data-end`,
+ * `picks` are the switches of each piece.
+ */
+export function contextOf(sent, picks) {
   const node = element("div", { class: "context" });
-  node.append(...[chunksOf(sent), foundOf(sent), legendOf([...sent.chunks, ...sent.dropped, ...(sent.hits ?? [])])].filter(Boolean));
+  node.append(...[chunksOf(sent, picks), foundOf(sent, picks), legendOf([...sent.chunks, ...sent.dropped, ...(sent.hits ?? [])])].filter(Boolean));
   if (sent.messages?.length) node.append(messagesOf(sent));
   else node.append(...packedOf(sent));
+  node.append(picks.node);
   return node;
 }
 
@@ -23,26 +28,31 @@ export function summaryOf({ model, host, tokens }) {
   return `Sent to ${withoutProvider(model)} at ${host}${tokens?.prompt ? ` · ${about}${plural(tokens.prompt, "token")}` : ""}`;
 }
 
-function chunksOf({ text, chunks, dropped, hits = [] }) {
+function chunksOf({ text, chunks, dropped, hits = [] }, picks) {
   const list = element("ol", { class: "chunks" });
   const rankOf = ({ path, start_line: start }) => hits.findIndex((hit) => hit.path === path && hit.start_line === start) + 1;
-  chunks.forEach((chunk, index) => list.append(chunkOf(chunk, String(index + 1), "", rankOf(chunk))));
-  dropped.forEach((chunk) => list.append(chunkOf(chunk, "–", "left out: over the budget", rankOf(chunk))));
-  const summary = chunks.length ? `${plural(chunks.length, "chunk")}, ${plural(text.length, "character")}` : "Nothing was packed for this answer.";
+  chunks.forEach((chunk, index) => list.append(chunkOf(chunk, String(index + 1), "", rankOf(chunk), picks)));
+  dropped.forEach((chunk) => list.append(chunkOf(chunk, "–", "left out: over the budget", rankOf(chunk), picks)));
+  const summary = chunks.length ? `${plural(chunks.length, "chunk")}, ${sizeOf(text.length)}` : "Nothing was packed for this answer.";
   return element("section", { "aria-label": "Chunks" }, head("Code", summary), list);
 }
 
-function chunkOf(chunk, number, left, rank) {
+function chunkOf(chunk, number, left, rank, picks) {
   const { path, start_line: start, end_line: end, characters, why } = chunk;
   const reason = [left, why].filter(Boolean).join("; ");
   return element("li", {}, element("button", {
-    type: "button", class: left ? "dropped" : null, "data-path": path, "data-start": start, "data-end": end,
+    type: "button", class: left ? "open dropped" : "open", "data-path": path, "data-start": start, "data-end": end,
   },
   element("span", { class: "number" }, number),
   element("span", { class: "where" }, `${path}:${start}-${end}`),
-  element("span", { class: "size" }, `${count(characters)} characters`),
+  element("span", { class: "size", title: plural(characters, "character") }, sizeOf(characters)),
   reason ? element("span", { class: "why" }, reason) : null,
-  placedBy(chunk, rank)));
+  placedBy(chunk, rank)), picks.switchesOf(chunk, { sent: !left }));
+}
+
+/** `≈ 310 tokens`: what the server counts on is an estimate for every model, too. */
+function sizeOf(characters) {
+  return `≈ ${plural(Math.ceil(characters / CHARACTERS_PER_TOKEN), "token")}`;
 }
 
 function messagesOf({ messages }) {

@@ -3,6 +3,7 @@
 import { addressWith } from "./address.js";
 import { query, request } from "./api.js";
 import { age, ago, announce, byId, element, icon } from "./dom.js";
+import { exportsOf } from "./export.js";
 import { openMenu } from "./menu.js";
 import { offer } from "./toast.js";
 
@@ -86,6 +87,7 @@ export class Conversations {
       current ? outlineOf(this.#current.turns, this.#hooks.show) : null);
     more.addEventListener("click", () => openMenu(more, [
       { symbol: "edit", label: "Rename", action: () => this.#rename(id, title, open) },
+      ...exportsOf(this.#repo, id),
       { symbol: "trash", label: "Delete", action: () => this.#delete(id, title), danger: true },
     ]));
     return row;

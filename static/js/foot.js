@@ -1,15 +1,17 @@
 // What stands below an answer: what it was made with, notices, failures and buttons.
 
-import { count, element, icon } from "./dom.js";
+import { count, duration, element, icon } from "./dom.js";
 import { draftsIn } from "./hyde.js";
 
-/** A line on model, tokens, drafts, reranker and coverage; null when there is nothing to tell. */
-export function factsOf({ model, host, tokens, stages, reranker, coverage, mode, failure, stopped }, text) {
+/** A line on model, tokens, time, drafts, reranker and coverage; null when there is nothing to tell. */
+export function factsOf({ model, host, tokens, stages, steps, milliseconds, reranker, coverage, mode, failure, stopped }, text) {
   const facts = [];
   const answered = !failure && !(stopped && !text.trim());
   if (model) facts.push(fact(answered ? "Answered by" : "Asked", `${withoutProvider(model)}${host ? ` · ${host}` : ""}`));
   if (mode && mode !== "explain") facts.push(fact("Mode", mode));
   if (model && tokens?.prompt) facts.push(fact("Tokens", tokensOf(tokens)));
+  const took = milliseconds ?? (steps ?? []).reduce((sum, step) => sum + step.milliseconds, 0);
+  if (answered && took) facts.push(fact("Took", duration(took)));
   if (draftsIn(stages)) facts.push(fact("HyDE", draftsIn(stages)));
   if (reranker) facts.push(fact("Reranked by", reranker));
   if (coverage && !text.includes(coverage)) facts.push(fact("Searched", coverage));

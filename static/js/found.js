@@ -20,12 +20,12 @@ const CHANNELS = {
 };
 
 /** The section of the panel; null for an answer that nothing was searched for. */
-export function foundOf({ stages = [], hits = [] }) {
+export function foundOf({ stages = [], hits = [] }, picks) {
   if (!stages.length && !hits.length) return null;
   const section = element("section", { class: "found", "aria-label": "How it was found" },
     element("header", { class: "context-head" }, element("h3", {}, "How it was found"), stages.length ? element("p", {}, timeOf(stages)) : null));
   if (stages.length) section.append(element("ol", { class: "search-stages" }, ...stages.map(stageOf)));
-  if (hits.length) section.append(hitsOf(hits));
+  if (hits.length) section.append(hitsOf(hits, picks));
   return section;
 }
 
@@ -72,24 +72,24 @@ function stageOf({ name, milliseconds, outcome = "", text = "", model = "", host
     asked ? element("p", {}, `Written by ${asked}, and searched for beside the question:`) : null, draft));
 }
 
-function hitsOf(hits) {
+function hitsOf(hits, picks) {
   const list = element("ol", { class: "hits" });
-  hits.forEach((hit, index) => list.append(hitOf(hit, index + 1)));
+  hits.forEach((hit, index) => list.append(hitOf(hit, index + 1, picks)));
   const sent = hits.filter((hit) => hit.sent).length;
   return element("details", { class: "fold all-hits" },
     element("summary", {}, "All hits, best first", element("span", { class: "size" }, `${plural(hits.length, "hit")}, ${sent} in the context`)),
     list);
 }
 
-function hitOf(hit, rank) {
+function hitOf(hit, rank, picks) {
   const { path, start_line: start, end_line: end, name, kind, why, sent } = hit;
-  return element("li", {}, element("button", { type: "button", "data-path": path, "data-start": start, "data-end": end },
+  return element("li", {}, element("button", { type: "button", class: "open", "data-path": path, "data-start": start, "data-end": end },
     element("span", { class: "number" }, String(rank)),
     element("span", { class: "where" }, `${path}:${start}-${end}`),
     element("span", { class: "size" }, sent ? element("span", { class: "sent" }, "in the context") : null),
     name ? element("span", { class: "why" }, element("code", {}, name), kind ? ` ${kind}` : "") : null,
     why?.length ? element("span", { class: "why" }, why.join("; ")) : null,
-    placedBy(hit)));
+    placedBy(hit)), sent ? null : picks.switchesOf(hit, { sent: false }));
 }
 
 /** Best places first, those of drafts last: they stand beside the question's own. */

@@ -4,6 +4,7 @@
 import { query, request } from "./api.js";
 import { contextOf, summaryOf } from "./context.js";
 import { announce, byId, copyText, element, splitPath } from "./dom.js";
+import { Picks } from "./picks.js";
 import { enter, isSheet, leave, left } from "./sheet.js";
 import { groupsOf } from "./skipped.js";
 import { markLines, sourceOf } from "./source.js";
@@ -18,8 +19,12 @@ export class Panel {
   #turn = ""; // the answer whose context is in view, or one step back
   #asked = 0;
 
-  constructor(repo) {
+  #askWith;
+
+  /** `askWith(turn, { pin, exclude })` asks the question of `turn` again with other code. */
+  constructor(repo, askWith) {
     this.#repo = repo;
+    this.#askWith = askWith;
     byId("panel-close").addEventListener("click", () => this.close());
     byId("panel-back").addEventListener("click", () => this.openContext(this.#turn, { opener: this.#opener }));
     byId("panel-copy").addEventListener("click", async () => {
@@ -77,7 +82,11 @@ export class Panel {
     const sent = await this.#read(asked, `/api/context/${encodeURIComponent(turn)}${query({ repo: this.#repo })}`);
     if (!sent) return;
     this.#title("Context", summaryOf(sent));
-    this.#body.replaceChildren(contextOf(sent));
+    const picks = new Picks((places) => {
+      this.close();
+      this.#askWith(turn, places);
+    });
+    this.#body.replaceChildren(contextOf(sent, picks));
     this.#body.scrollTo(0, 0);
     announce(`Context. ${summaryOf(sent)}`);
   }

@@ -9,6 +9,7 @@ export class Scroll {
   #jump;
   #following = false;
   #input = 0;
+  #set = -1; // where the end was when the view was put there, -1 while it moves there
 
   constructor(scroller, thread, jump) {
     this.#scroller = scroller;
@@ -18,7 +19,10 @@ export class Scroll {
       scroller.addEventListener(kind, gesture, { passive: true });
     }
     scroller.addEventListener("scroll", () => {
-      if (performance.now() - this.#input < INPUT_MILLISECONDS) this.#following = this.#distance() < AT_END;
+      // Nothing but a reader moves up from where the end was: by the scrollbar, by a search in the
+      // page, with keys that another part of the page got.
+      const up = this.#set >= 0 && scroller.scrollTop < this.#set - AT_END && this.#distance() >= AT_END;
+      if (up || performance.now() - this.#input < INPUT_MILLISECONDS) this.#following = this.#distance() < AT_END;
       this.#showJump();
     }, { passive: true });
     jump.addEventListener("click", () => {
@@ -53,7 +57,9 @@ export class Scroll {
   }
 
   #toEnd(behavior) {
-    this.#scroller.scrollTo({ top: this.#scroller.scrollHeight, behavior: calm() ? "auto" : behavior });
+    const smooth = behavior === "smooth" && !calm();
+    this.#scroller.scrollTo({ top: this.#scroller.scrollHeight, behavior: smooth ? behavior : "auto" });
+    this.#set = smooth ? -1 : this.#scroller.scrollTop;
   }
 
   #distance() {

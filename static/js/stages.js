@@ -1,6 +1,7 @@
 // The line above an answer that says what is being done, and how long it took.
 
 import { announce, duration, element, icon, plural } from "./dom.js";
+import { Steps } from "./steps.js";
 
 const NOTICED = 50; // milliseconds from which on a finished stage says how long it took
 const DRAFTS = {
@@ -10,7 +11,11 @@ const DRAFTS = {
 const PATIENCE = 3000; // milliseconds after which the seconds of a stage are counted in view
 
 export class Stages {
-  node = element("ol", { class: "stages" });
+  #list = element("ol", { class: "stages" });
+  #auto = element("span", { class: "auto", hidden: true, title: "@codebase was not asked for; the question needs the code" }, icon("search"), "searched automatically");
+  #steps = new Steps();
+  #head = element("div", { class: "stages-head" }, this.#list, this.#auto, this.#steps.button);
+  node = element("div", { class: "stages-box" }, this.#head, this.#steps.body);
   #stage = null;
   #past = "";
   #since = 0; // milliseconds from the question to this stage, by the server's clock
@@ -26,9 +31,19 @@ export class Stages {
   /** Takes a stage as the server announces it. */
   take(event) {
     const { stage, milliseconds } = event;
+    if (stage === "step") {
+      this.#steps.add(event.name, event.took ?? milliseconds);
+      return; // its milliseconds are its own, not those since the question
+    }
+    if (stage === "rewritten") {
+      this.#steps.rewritten(event);
+      return;
+    }
     if (stage === "drafted" && event.outcome.startsWith("skipped")) return; // the panel says why
     if (stage === "classified") {
       this.#settle("check", milliseconds);
+      this.#steps.understood(event);
+      this.#automatic(event);
       // What the search finds is told afterwards, and only if it finds something.
       if (event.intent === "knowledge_base") this.#run("Searching the code", "Found nothing");
       else if (event.intent === "continuation") this.#run("Taking up the conversation", "Went on from what was found before");
@@ -58,9 +73,29 @@ export class Stages {
     if (this.#stage) this.#stage.querySelector(".doing").textContent = "Writing";
   }
 
-  /** All is done, in `milliseconds` from the question. */
-  complete(milliseconds) {
+  /** All is done, in `milliseconds` from the question; `done` is what the server says at the end. */
+  complete(milliseconds, done = {}) {
     this.#settle("check", milliseconds);
+    this.told(done);
+  }
+
+  /** What is known of an answer as a whole. */
+  told(done) {
+    this.#steps.understood(done);
+    this.#steps.complete(done.steps);
+    if (done.rewritten) this.#steps.rewritten({ question: done.rewritten });
+    this.#automatic(done);
+  }
+
+  /** An answer of an earlier day: `line` stands where its stages stood. */
+  past(line, kept) {
+    this.complete();
+    this.#list.replaceWith(line);
+    this.told(kept);
+  }
+
+  #automatic({ searched_automatically: automatic }) {
+    if (automatic) this.#auto.hidden = false;
   }
 
   fail() {
@@ -89,7 +124,7 @@ export class Stages {
     const time = element("span", { class: "time" });
     this.#past = past;
     this.#stage = element("li", {}, element("span", { class: "dot" }), element("span", { class: "doing" }, words), time);
-    this.node.append(this.#stage);
+    this.#list.append(this.#stage);
     const began = performance.now();
     this.#clock = setInterval(() => {
       const passed = performance.now() - began;

@@ -17,14 +17,18 @@ const LABELS = {
 
 export class Status {
   #repo;
-  #told;
+  #hooks;
   #timer = 0;
 
-  /** `told(status)` is called with what the server says. */
-  constructor(repo, told) {
+  /** `hooks`: `told(status)` gets what the server says, `lost()` is called when it says nothing. */
+  constructor(repo, hooks) {
     this.#repo = repo;
-    this.#told = told;
+    this.#hooks = hooks;
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#ask(); });
+    this.#ask();
+  }
+
+  refresh() {
     this.#ask();
   }
 
@@ -33,8 +37,9 @@ export class Status {
     let status;
     try {
       status = await request(`/api/status?${new URLSearchParams({ repo: this.#repo })}`);
-      this.#told(status);
+      this.#hooks.told(status);
     } catch (error) {
+      if (error.code === "away") this.#hooks.lost();
       status = { state: error.code === "away" ? "unreachable" : "failed", error: `${error.message} ${error.hint}` };
     }
     show(status);

@@ -3,8 +3,10 @@
 import { byId, element } from "./dom.js";
 
 const SECONDS = 8;
+const BRIEF = 3; // seconds for what needs no answer
 
 let ending = null; // ends the message in view
+let telling = 0; // ends one that needs no answer
 
 /**
  * Says `text` with the button `label`; `undo` runs when it is pressed, else `settle` once the
@@ -12,6 +14,7 @@ let ending = null; // ends the message in view
  */
 export function offer(text, { label, undo, settle }) {
   ending?.(settle);
+  clearTimeout(telling);
   const toast = byId("toast");
   let timer = 0;
   const button = element("button", { type: "button", class: "link", onclick: () => end(undo) }, label);
@@ -39,4 +42,14 @@ export function offer(text, { label, undo, settle }) {
   ending = () => end(settle);
   wait();
   return button;
+}
+
+/** Says `text` for a moment; a message that can still be taken back goes before. */
+export function tell(text) {
+  if (ending) return;
+  const toast = byId("toast");
+  toast.replaceChildren(element("span", {}, text));
+  toast.hidden = false;
+  clearTimeout(telling);
+  telling = setTimeout(() => { if (!ending) toast.hidden = true; }, BRIEF * 1000);
 }

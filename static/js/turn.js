@@ -1,9 +1,15 @@
 // One question and its answer, from the first stage to the buttons below it.
 
+import { Branches } from "./branches.js";
 import { keepNumbersTogether, markCitations } from "./citations.js";
+import { frameCode, lookUpCode } from "./code_blocks.js";
 import { announce, copyButton, element, icon, moment, plural, setHtml } from "./dom.js";
 import { actionButton, factsOf, failureCard, noticeOf } from "./foot.js";
+import { hintsOf } from "./hints.js";
+import { hush, speak } from "./speak.js";
+import { showIncluded } from "./mention_outcome.js";
 import { Stages } from "./stages.js";
+import { suggestionsOf } from "./suggestions.js";
 import { showTail } from "./tail.js";
 import { Thumbs } from "./thumbs.js";
 
@@ -19,24 +25,28 @@ export class Turn {
   #answer = element("div", { class: "answer" });
   #tail = element("div", { class: "tail" });
   #foot = element("div", { class: "foot" });
-  #again = null;
   #outcome = null;
-  #last = true;
+  #siblings = [];
+  #past = false; // as the server kept it, not written here
+  #branches;
+  #painting = 0; // the frame in which the text so far will be shown
 
   /**
-   * `asked` is `{ text, codebase, rerank, hyde, withoutModel, model }`; `hooks` are what its
-   * buttons do: `again(turn, changes)`, `context(turn, opener)`, `edit(turn)`, `chooseModel()`,
-   * `rate(turn, value, reason)`.
+   * `asked` is `{ text, codebase, rerank, hyde, retrieval, strict, withoutModel, model, pin,
+   * exclude }`; `hooks` are what its buttons do: `again(turn, changes)`, `context(turn, opener)`,
+   * `edit(turn)`, `ask(text)`, `branch(turn, id, step)`, `chooseModel()`, `rate(turn, value, reason)`.
    */
   constructor(asked, hooks) {
     this.asked = asked;
     this.#hooks = hooks;
     this.#stages = new Stages(asked.model);
+    this.#branches = new Branches((id, step) => hooks.branch(this, id, step));
     const bubble = element("div", {}, asked.codebase ? element("span", { class: "tag" }, "@codebase") : null, asked.text);
     const edit = element("button", { type: "button", class: "icon-button edit", "aria-label": "Edit the question", title: "Edit the question", onclick: () => hooks.edit(this) }, icon("edit"));
     this.node = element("article", { class: "turn writing", "aria-busy": "true" },
       element("h2", { class: "visually-hidden" }, "Question"),
       element("div", { class: "question" }, edit, bubble),
+      this.#branches.node,
       element("h3", { class: "visually-hidden" }, "Answer"),
       this.#stages.node, this.#answer, this.#foot);
     this.#answer.append(this.#tail);
@@ -47,25 +57,31 @@ export class Turn {
     // Where nothing could be drafted, nothing is known of what was wanted.
     const hyde = kept.tagged && kept.model ? kept.hyde : "";
     const turn = new Turn({ text: kept.question, codebase: kept.tagged, rerank: Boolean(kept.reranker), hyde, model: "" }, hooks);
-    turn.#stages.complete();
-    turn.#stages.node.replaceWith(element("p", { class: "earlier" }, `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`));
+    turn.#past = true;
+    turn.node.id = `turn-${kept.id}`;
+    turn.#stages.past(element("p", { class: "earlier" }, `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`), kept);
     turn.#text = kept.answer;
     turn.#settled = kept.answer.length;
     turn.#addHtml(kept.html);
     turn.#outcome = { ...kept, turn: kept.id, failure: kept.error, stopped: !kept.finished && !kept.error };
     turn.#close();
+    turn.siblings = kept.siblings ?? [];
     return turn;
   }
 
-  /** Only the last answer of a conversation is replaced by another one. */
-  set last(value) {
-    this.#last = value;
-    this.node.classList.toggle("last", value);
-    if (this.#again) this.#again.lastElementChild.textContent = value ? "Regenerate" : "Ask again";
+  /** Ids of all versions of it, itself among them once it is kept. */
+  set siblings(ids) {
+    this.#siblings = ids;
+    this.#branches.show(ids, this.id);
   }
 
-  get last() {
-    return this.#last;
+  get siblings() {
+    return this.#siblings;
+  }
+
+  /** Puts the focus on the switch between versions, as if `step` had been pressed here. */
+  focusBranches(step) {
+    this.#branches.focus(step);
   }
 
   get text() {
@@ -79,8 +95,8 @@ export class Turn {
 
   /** Whether the code was searched for it and something was found. */
   get foundCode() {
-    const { query_tags: tags, retrieval_info: retrieved } = this.outcome;
-    return Boolean(tags?.includes("codebase") && retrieved?.num_docs);
+    const { query_tags: tags, retrieval_info: retrieved, searched_automatically: automatic } = this.outcome;
+    return Boolean((automatic || tags?.includes("codebase")) && retrieved?.num_docs);
   }
 
   /** Takes one event of the stream. */
@@ -88,11 +104,12 @@ export class Turn {
     if (event.stage) {
       this.#stages.take(event); // may carry a text of its own: a draft is no answer
     } else if (event.text !== undefined) {
-      if (!this.#text) this.#stages.write();
+      if (!this.#text) this.#begin();
       this.#text += event.text;
-      this.#showTail();
+      this.#paint();
     } else if (event.block) {
-      this.#addHtml(event.block.html);
+      const block = this.#addHtml(event.block.html);
+      if (this.node.isConnected) speak(block);
       this.#settled += event.block.length;
       this.#showTail();
     } else if (event.error) {
@@ -116,8 +133,9 @@ export class Turn {
       this.#stages.stop();
       announce("Stopped");
     } else {
-      this.#stages.complete(outcome.milliseconds);
+      this.#stages.complete(outcome.milliseconds, outcome);
     }
+    this.#showTail();
     const { outside, unverified } = this.#close();
     if (!outcome.failure && !outcome.stopped) {
       const cited = plural((outcome.citations ?? []).length, "citation");
@@ -133,13 +151,17 @@ export class Turn {
     this.node.classList.remove("writing");
     this.node.removeAttribute("aria-busy");
     const marked = markCitations(this.#answer, outcome.citations ?? []);
-    if (outcome.stopped && !this.node.contains(this.#stages.node)) {
+    lookUpCode(this.#answer);
+    showIncluded(this.node, { id: this.id, text: this.asked.text });
+    if (outcome.stopped && this.#past) {
       this.#foot.append(element("p", { class: "cut" }, icon("stop"), "Stopped before it was complete"));
     }
     if (outcome.notice) this.#foot.append(noticeOf(outcome.notice));
     if (outcome.failure) {
       this.#foot.append(failureCard(outcome.failure, ...this.#waysOut()));
     }
+    const search = this.asked.codebase ? null : () => this.#hooks.again(this, { codebase: true });
+    this.#foot.append(...hintsOf(outcome, this.asked, search));
     const facts = factsOf(outcome, this.#text);
     if (facts) this.#foot.append(facts);
     if (this.#text || this.id || outcome.stopped) {
@@ -147,7 +169,15 @@ export class Turn {
       this.#foot.append(actions);
       if (this.#text.trim() && !outcome.failure) this.#foot.append(this.#thumbs(actions));
     }
+    const suggestions = suggestionsOf(outcome.suggestions, (text) => this.#hooks.ask(text));
+    if (suggestions) this.#foot.append(suggestions);
     return marked;
+  }
+
+  /** The first words have come. */
+  #begin() {
+    hush();
+    this.#stages.write();
   }
 
   #waysOut() {
@@ -164,12 +194,11 @@ export class Turn {
     const context = actionButton("layers", "Context", () => this.#hooks.context(this, context), "Exactly what the answer was made from, and what was sent");
     actions.append(context);
     if (!failure) {
-      this.#again = actionButton("retry", "", () => this.#hooks.again(this), "Ask the same question once more");
-      this.#again.classList.add("again");
-      this.last = this.#last;
-      actions.append(this.#again);
+      const again = actionButton("retry", "Regenerate", () => this.#hooks.again(this), "Ask the same question once more; this answer stays beside the new one");
+      again.classList.add("again");
+      actions.append(again);
     }
-    if (!this.asked.codebase) {
+    if (!this.asked.codebase && !this.outcome.suggest_codebase) {
       const search = actionButton("search", "Search the code", () => this.#hooks.again(this, { codebase: true }), "Ask again with @codebase");
       search.classList.add("again");
       actions.append(search);
@@ -190,17 +219,17 @@ export class Turn {
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
     keepNumbersTogether(block);
     this.#tail.before(block);
+    return block;
+  }
+
+  /** Shows the text so far with the next frame: many pieces may come within one. */
+  #paint() {
+    this.#painting ||= requestAnimationFrame(() => this.#showTail());
   }
 
   #showTail() {
+    cancelAnimationFrame(this.#painting);
+    this.#painting = 0;
     showTail(this.#tail, this.#text.slice(this.#settled));
   }
-}
-
-function frameCode(block) {
-  const pre = block.querySelector("pre");
-  pre.tabIndex = 0; // so that long lines can be scrolled from the keyboard
-  block.prepend(element("div", { class: "code-head" },
-    element("span", {}, block.dataset.language || "text"),
-    copyButton("copy", "Copy", () => pre.textContent.replace(/\n$/, ""))));
 }

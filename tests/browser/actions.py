@@ -90,3 +90,13 @@ def use_model(page: Page, title: str = "OpenAI") -> None:
     """Have questions answered by the model that the dialog proposes for a provider."""
     choose_provider(page, title).get_by_role("button", name="Use this model").click()
     expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def set_manner(page: Page, *labels: str) -> None:
+    """Choose in what opens beside the question, by the labels there, then close it."""
+    page.locator("#effort").click()
+    for label in labels:
+        named = page.locator("#manner label").filter(has_text=re.compile(f"^{label}"))
+        named.first.click()
+    page.keyboard.press("Escape")
+    expect(page.locator("#manner")).to_be_hidden()

@@ -6,7 +6,7 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,9 @@ from typing import Any
 from browser.fake_models import FakeModels
 
 from codeqa.answering.trace import Trace
+from codeqa.completion import Completions, Place
+from codeqa.completion.paths import Paths
+from codeqa.completion.written import as_mention
 from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
@@ -88,6 +91,15 @@ Where it is used:
 |:-----|------:|
 | salt | [src/store/sessions.py:22] |
 """
+LONG_ANSWERS = {
+    "prose": "\n\n".join(
+        f"Line {n} says `name_{n}` and cites [src/store/sessions.py:25-33]." for n in range(2500)
+    ),
+    "code": "```python\n"
+    + "\n".join(f"value_{n} = compute({n}, 'text')  # line {n}" for n in range(5000))
+    + "\n```\n",
+}
+"""Answers of 5,000 lines: of paragraphs, and of a single block of code."""
 DRAFT = "def open_session(self, app, request):\n    <b>return</b> Session.load(request.cookies)\n"
 BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
 
@@ -106,6 +118,8 @@ class FakeChat:
         self._models = models
         self._kept: dict[tuple[str, str], list[SimpleNamespace]] = {}
         self._titles: dict[tuple[str, str], str] = {}
+        self._leaf: dict[tuple[str, str], str] = {}
+        """The turn at which the branch in use ends."""
         self.rated: dict[str, tuple[int, str]] = {}
         self.refuse_thumbs = False
         self._numbers = itertools.count(1)
@@ -121,19 +135,36 @@ class FakeChat:
         replaces: str = "",
         use_model: bool = True,
         hyde: str = "",
+        retrieval: str = "",
+        strict: bool = False,
+        after: str = "",
+        pin: Sequence[str] = (),
+        exclude: Sequence[str] = (),
         cancelled: Callable[[], bool] | None = None,
     ) -> Iterator[Event]:
         self.asked.append(
             {"question": question, "rerank": rerank, "conversation": conversation, "user": user,
-             "mode": mode, "replaces": replaces, "use_model": use_model, "hyde": hyde}
+             "mode": mode, "replaces": replaces, "use_model": use_model, "hyde": hyde,
+             "retrieval": retrieval, "strict": strict, "after": after,
+             "pin": list(pin), "exclude": list(exclude)}
         )  # fmt: skip
         tagged = "@codebase" in question
         text = question.replace("@codebase", "").lstrip()
         choice = self._models.current() if use_model else None
-        earlier = self._kept.get((user, conversation), []) if conversation else []
+        earlier = self._path(user, conversation) if conversation else []
         intent = "continuation" if any(turn.tagged for turn in earlier) else "general"
         intent = intent if conversation and not tagged else "knowledge_base"
+        automatic = retrieval == "auto" and not tagged and "needed" in question
         turn = self._turn(text, tagged, rerank, mode, choice)
+        if automatic:
+            intent = "knowledge_base"
+        turn.intent = intent
+        turn.reasons = {
+            "source": "tag" if tagged else "heuristics", "reason": "it names <b>code</b>",
+            "rules": ["the-code-is-asked-for"], "searched_automatically": automatic,
+            "suggest_codebase": "hello" in question and not tagged,
+        }  # fmt: skip
+        self._place(user, conversation, turn, replaces, after)
         turn.hyde = (hyde or "two") if choice and intent == "knowledge_base" else "off"
         turn.stages = stages_of(turn, question)
         done: dict[str, Any] = {}
@@ -146,7 +177,7 @@ class FakeChat:
         finally:
             turn.finished = "turn" in done and "message" not in done
             if "turn" in done or not done:
-                self._keep(user, conversation, turn, replaces)
+                self._keep(user, conversation, turn)
 
     def _turn(
         self, text: str, tagged: bool, rerank: bool, mode: str, choice: Any
@@ -163,7 +194,8 @@ class FakeChat:
             tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text}
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
-            created=time.time(), hyde="off", stages=[],
+            created=time.time(), hyde="off", stages=[], parent="", steps=[], suggestions=[],
+            intent="", confidence=0.92, reasons={}, rewritten="", hook_problems=[],
         )  # fmt: skip
 
     def _answer(
@@ -176,7 +208,12 @@ class FakeChat:
     ) -> Iterator[Event]:
         found = intent == "knowledge_base" and "nothing" not in question
         about = {"intent": intent, "confidence": 0.92}
-        yield Event("classified", about)
+        yield from self._steps(turn, "embed", "load", "classify")
+        yield Event("classified", {**about, **turn.reasons})
+        yield from self._steps(turn, "topic", "features", "policy", "prune")
+        if "rewritten:" in question:
+            turn.rewritten = question.partition("rewritten:")[2]
+            yield Event("rewritten", {"question": turn.rewritten, "by": "model"})
         if "crash" in question:
             raise RuntimeError("secret detail of the crash")
         if "fail" in question and "modelfail" not in question:
@@ -187,6 +224,7 @@ class FakeChat:
         info = {"num_docs": 4 if found else 0, "similar_queries": 2 if found else 0}
         if found:
             yield Event("retrieved", info)
+        yield from self._steps(turn, "retrieve", "before_generation")
         yield Event("generating")
         while "silent" in question:
             if cancelled():
@@ -208,8 +246,15 @@ class FakeChat:
                 _citation("src/store/long.py", 1200, 1210, verified=False),
                 _citation("src/store/sessions.py", 8, 20, verified=False, exists=False),
             ]
+        if "suggest:" in question:
+            turn.suggestions = question.partition("suggest:")[2].split("|")
+        yield from self._steps(turn, "generate", "after_generation", "persist")
         told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage",
-                "hyde", "stages")  # fmt: skip
+                "hyde", "stages", "steps", "suggestions", "hook_problems")  # fmt: skip
+        learnt = (
+            dict([question.partition("learn:")[2].split("=", 1)]) if "learn:" in question else {}
+        )
+        turn.hook_problems = [question.partition("plugged:")[2]] if "plugged:" in question else []
         yield Event(
             "done",
             {
@@ -219,6 +264,9 @@ class FakeChat:
                 "turn": turn.id,
                 "citations": turn.citations,
                 "carries": 3_500,
+                "profile": learnt,
+                **({"revised": question.partition("revise:")[2]} if "revise:" in question else {}),
+                **turn.reasons,
                 **{name: getattr(turn, name) for name in told},
             },
         )
@@ -236,6 +284,8 @@ class FakeChat:
 
     def _tokens(self, question: str, choice: Any, cancelled: Callable[[], bool]) -> Iterator[Event]:
         answer = question.split("say:", 1)[1] if "say:" in question else ANSWER
+        if "long:" in question:
+            answer = LONG_ANSWERS[question.partition("long:")[2]]
         if "modelfail" in question and choice:
             answer = "It began well, "
         if "slow" in question:
@@ -248,11 +298,74 @@ class FakeChat:
                 time.sleep(0.01)
             yield Event("token", {"text": answer[start : start + 24]})
 
-    def _keep(self, user: str, conversation: str, turn: SimpleNamespace, replaces: str) -> None:
+    def _steps(self, turn: SimpleNamespace, *names: str) -> Iterator[Event]:
+        for name in names:
+            step = {"name": name, "milliseconds": 812.4 if name == "generate" else 3.21}
+            turn.steps.append(step)
+            yield Event("step", step)
+
+    def _place(
+        self, user: str, conversation: str, turn: SimpleNamespace, replaces: str, after: str
+    ) -> None:
+        """Put a turn beside the one that it replaces, else behind the one that it follows."""
+        known = {one.id: one for one in self._kept.get((user, conversation), [])}
+        beside = known.get(replaces)
+        leaf = self._leaf.get((user, conversation), "")
+        turn.parent = beside.parent if beside else after or leaf
+
+    def _keep(self, user: str, conversation: str, turn: SimpleNamespace) -> None:
         key = (user, conversation)
-        kept = [one for one in self._kept.get(key, []) if one.id != replaces]
-        self._kept[key] = [*kept, turn]
+        self._kept.setdefault(key, []).append(turn)
+        self._leaf[key] = turn.id
         self._titles.setdefault(key, " ".join(turn.question.split())[:80])
+
+    def _path(self, user: str, conversation: str) -> list[SimpleNamespace]:
+        """The turns of the branch in use, the first one first."""
+        known = {one.id: one for one in self._kept.get((user, conversation), [])}
+        path: list[SimpleNamespace] = []
+        at = self._leaf.get((user, conversation), "")
+        while at in known:
+            path.append(known[at])
+            at = known[at].parent
+        return path[::-1]
+
+    def branches(self, conversation: str, user: str = "local") -> dict[str, tuple[str, ...]]:
+        kept = self._kept.get((user, conversation), [])
+        return {
+            turn.id: tuple(one.id for one in kept if one.parent == turn.parent)
+            for turn in self._path(user, conversation)
+        }
+
+    def other_turns(self, conversation: str, user: str = "local") -> list[SimpleNamespace]:
+        used = {turn.id for turn in self._path(user, conversation)}
+        return [one for one in self._kept.get((user, conversation), []) if one.id not in used]
+
+    def choose_branch(self, conversation: str, turn: str, user: str = "local") -> None:
+        self.conversation(conversation, user)
+        kept = self._kept[user, conversation]
+        if turn not in {one.id for one in kept}:
+            raise NotFoundError("There is no such answer.", "Choose another one.")
+        while after := [one.id for one in kept if one.parent == turn]:
+            turn = after[-1]
+        self._leaf[user, conversation] = turn
+
+    def find(self, text: str, user: str = "local") -> list[SimpleNamespace]:
+        """The newest turn of each conversation that holds `text`, or its title."""
+        found = []
+        for one in self.conversations(user):
+            turns = self._kept[user, one.id]
+            held = [(t, words) for t in turns for words in (t.question, t.answer)
+                    if text.lower() in words.lower()]  # fmt: skip
+            if held:
+                turn, words = held[-1]
+                at = words.lower().index(text.lower())
+                snippet = " ".join(words[max(0, at - 40) : at + 80].split())
+                found.append(SimpleNamespace(conversation=one, turn_id=turn.id, snippet=snippet))
+            elif text.lower() in one.title.lower():
+                found.append(SimpleNamespace(conversation=one, turn_id="", snippet=""))
+        return found
+
+    def flush(self) -> None: ...
 
     def conversations(self, user: str = "local") -> list[SimpleNamespace]:
         found = [
@@ -270,7 +383,7 @@ class FakeChat:
 
     def turns(self, conversation: str, user: str = "local") -> list[SimpleNamespace]:
         self.conversation(conversation, user)
-        return self._kept[user, conversation]
+        return self._path(user, conversation)
 
     def rename(self, conversation: str, title: str, user: str = "local") -> None:
         self.conversation(conversation, user)
@@ -411,6 +524,24 @@ class FakeFiles:
         return FILES[path][1].count("\n") if path in FILES else None
 
 
+class FakeCompletion:
+    """Knows the files alone; what a question mentions is nothing."""
+
+    def __init__(self) -> None:
+        self._paths = Paths(dict.fromkeys(FILES, "source"))
+
+    def complete(self, typed: str, *, kinds: Any, limit: int) -> Completions:
+        found = self._paths.best(typed, limit, folders=False)
+        places = [Place("file", as_mention(p), p.rpartition("/")[2], p, p) for _, p in found]
+        return Completions(tuple(places))
+
+    def tree(self, folder: str = "") -> Any:
+        return self._paths.branch(folder)
+
+    def mentioned(self, question: str, chunks: Any = None) -> list[Any]:
+        return []
+
+
 class FakeIndex:
     def __init__(self) -> None:
         self.current = IndexStatus(
@@ -446,10 +577,11 @@ class FakeSearch:
 class FakeEngine:
     def __init__(self) -> None:
         root = Path("/home/you/src/store")
-        self.settings = SimpleNamespace(hyde="two")
+        self.settings = SimpleNamespace(hyde="two", retrieval="explicit")
         self.location = SimpleNamespace(id="store-0123abcd", name="store", root=root)
         self.index, self.search = FakeIndex(), FakeSearch()
         self.models = FakeModels()
         self.chat, self.files = FakeChat(self.models), FakeFiles()
+        self.completion = FakeCompletion()
 
     def close(self) -> None: ...

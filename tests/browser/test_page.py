@@ -7,7 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser.actions import answered, ask, loaded, rests, scrolled_sideways, until, use_model
+from browser.actions import (
+    answered,
+    ask,
+    loaded,
+    rests,
+    scrolled_sideways,
+    set_manner,
+    until,
+    use_model,
+)
 from browser.conftest import Server
 from browser.fakes import ANSWER
 from browser.payloads import PAYLOADS
@@ -215,7 +224,7 @@ def test_the_codebase_chip_is_on_at_first_and_can_be_turned_off(
     chip = page.get_by_role("button", name="@codebase", exact=True)
     expect(chip).to_have_attribute("aria-pressed", "true")
     chip.click()
-    page.get_by_role("button", name="Rerank").click()
+    set_manner(page, "Rerank")
     ask(page, "just this")
     answered(page)
     asked = scripted.chat.asked[-1]
@@ -400,8 +409,8 @@ def test_answers_and_code_are_copied(scripted: Server, open_page: OpenPage) -> N
     page.get_by_role("button", name="Copy answer").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == ANSWER.strip()
-    page.locator(".code-block .copy").click()
-    expect(page.locator(".code-block .copy")).to_have_text("Copied")
+    page.locator(".code-block .copy").last.click()
+    expect(page.locator(".code-block .copy").last).to_have_text("Copied")
     code = page.evaluate("navigator.clipboard.readText()")
     assert code.startswith("def open_session") and code.endswith("return {}")
 

@@ -157,7 +157,7 @@ def test_the_menu_of_a_conversation_is_worked_by_keys(
     page.keyboard.press("Enter")
     expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
     expect(more).to_have_attribute("aria-expanded", "true")
-    page.keyboard.press("ArrowDown")
+    page.keyboard.press("End")
     expect(page.get_by_role("menuitem", name="Delete")).to_be_focused()
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()

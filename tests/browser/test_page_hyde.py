@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, scrolled_sideways, use_model
+from browser.actions import answered, ask, scrolled_sideways, set_manner, use_model
 from browser.conftest import Server
 from browser.fakes import DRAFT, FakeChat
 from browser.test_page_loop import ASK, use
@@ -25,41 +25,39 @@ def chat_of(server: Server) -> FakeChat:
     return server.chat
 
 
-def chip(page: Page) -> Locator:
-    return page.locator("#hyde")
-
-
 def choose(page: Page, label: str) -> None:
-    chip(page).click()
-    page.get_by_role("menuitemradio", name=re.compile(f"^{label}")).click()
+    set_manner(page, label)
+
+
+def drafts(page: Page) -> Locator:
+    """The number of drafts that is chosen, read while its form is closed."""
+    return page.locator('#manner input[name="hyde"]:checked')
 
 
 def asked(server: Server, field: str = "hyde") -> Any:
     return chat_of(server).asked[-1][field]
 
 
-def test_without_a_model_hyde_says_what_it_lacks_and_leads_to_one(
+def test_without_a_model_the_drafts_say_what_they_lack_and_lead_to_one(
     scripted: Server, open_page: OpenPage
 ) -> None:
     page = open_page(scripted.address)
-    expect(chip(page)).to_have_accessible_name("HyDE: needs a language model, none is in use")
-    expect(chip(page)).to_have_attribute("title", re.compile("Drafts need a language model"))
-    chip(page).click()
-    menu = page.get_by_role("menu", name="HyDE")
-    expect(menu).to_contain_text("Drafts need a language model, and none is in use")
-    for option in menu.get_by_role("menuitemradio").all():
-        expect(option).to_have_attribute("aria-disabled", "true")
-        expect(option).to_have_attribute("aria-checked", "false")
-        option.evaluate("e => e.click()")
-    expect(menu).to_be_visible()  # none of them did anything
+    page.locator("#effort").click()
+    form = page.get_by_role("dialog", name="How to answer")
+    expect(form).to_contain_text("Drafts need a language model, and none is in use")
+    group = form.get_by_role("group", name="Drafts")
+    for option in group.get_by_role("radio").all():
+        expect(option).to_be_disabled()
+        expect(option).not_to_be_checked()
+    page.keyboard.press("Escape")
     ask(page, "x")
     answered(page)
     assert asked(scripted) == ""
     expect(page.locator(".facts")).not_to_contain_text("HyDE")
-    chip(page).click()
-    expect(menu.get_by_role("menuitem", name="Choose a model")).to_be_focused()
-    page.keyboard.press("Enter")
+    page.locator("#effort").click()
+    form.get_by_role("button", name="Choose a model").click()
     expect(page.get_by_role("dialog", name="Language model")).to_be_visible()
+    expect(form).to_be_hidden()
 
 
 def test_the_setting_holds_until_something_is_chosen_and_that_is_remembered(
@@ -67,33 +65,23 @@ def test_the_setting_holds_until_something_is_chosen_and_that_is_remembered(
 ) -> None:
     page = open_page(scripted.address)
     use_model(page)
-    expect(chip(page)).to_have_text("HyDE · two")
-    chip(page).click()
-    menu = page.get_by_role("menu", name="HyDE")
-    expect(menu.get_by_role("menuitemradio", checked=True)).to_contain_text("(default)")
-    page.keyboard.press("Escape")
-    expect(menu).to_be_hidden()
-    expect(chip(page)).to_be_focused()
+    expect(drafts(page)).to_have_value("two")
     ask(page, "x")
     answered(page)
     assert asked(scripted) == ""  # the server's setting decides
     expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
-
-    choose(page, "One draft")
-    expect(chip(page)).to_have_accessible_name("HyDE: one draft")
-    expect(chip(page)).to_be_focused()
-    expect(page.locator("#announce")).to_have_text("HyDE: One draft")
-    page.get_by_role("button", name="Rerank").click()
+    choose(page, "One")
+    expect(page.locator("#effort")).to_have_text("Own")
+    set_manner(page, "Rerank")
     page.reload()
-    expect(chip(page)).to_have_text("HyDE · one")
-    expect(page.get_by_role("button", name="Rerank")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(drafts(page)).to_have_value("one")
     page.locator("#codebase").click()
     ask(page, "again")
     answered(page)
     assert asked(scripted) == "one" and asked(scripted, "rerank") is True
     expect(page.locator(".facts").last).to_contain_text("HyDE 1 draft")
     choose(page, "Off")
-    expect(chip(page)).to_have_text("HyDE")
     page.locator("#codebase").click()
     ask(page, "once more")
     answered(page)
@@ -101,30 +89,12 @@ def test_the_setting_holds_until_something_is_chosen_and_that_is_remembered(
     expect(page.locator(".facts").last).not_to_contain_text("HyDE")
 
 
-def test_the_menu_is_worked_by_keyboard(scripted: Server, open_page: OpenPage) -> None:
-    page = open_page(scripted.address)
-    use_model(page)
-    expect(chip(page)).to_have_text("HyDE · two")
-    page.get_by_role("button", name="Rerank").focus()
-    page.keyboard.press("Tab")
-    expect(chip(page)).to_be_focused()
-    page.keyboard.press("Enter")
-    options = page.get_by_role("menuitemradio")
-    expect(options.nth(2)).to_be_focused()
-    page.keyboard.press("ArrowDown")
-    expect(options.nth(0)).to_be_focused()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    expect(chip(page)).to_have_text("HyDE · one")
-    expect(chip(page)).to_have_attribute("aria-expanded", "false")
-
-
 def test_a_question_is_asked_again_with_the_drafts_that_it_had(
     scripted: Server, open_page: OpenPage
 ) -> None:
     page = open_page(scripted.address)
     use_model(page)
-    choose(page, "One draft")
+    choose(page, "One")
     ask(page, "x")
     answered(page)
     choose(page, "Off")
@@ -132,23 +102,23 @@ def test_a_question_is_asked_again_with_the_drafts_that_it_had(
     answered(page)
     assert asked(scripted) == "one"
     page.reload()
-    expect(chip(page)).to_have_text("HyDE")
+    expect(drafts(page)).to_have_value("off")
     page.locator(".question").hover()
     page.get_by_role("button", name="Edit the question").click()
-    expect(chip(page)).to_have_text("HyDE · one")
-    choose(page, "Two drafts")  # for this question alone
+    expect(drafts(page)).to_have_value("one")
+    choose(page, "Two")  # for this question alone
     page.locator("#question").press("Enter")
     answered(page)
     assert asked(scripted) == "two"
-    expect(chip(page)).to_have_text("HyDE")
+    expect(drafts(page)).to_have_value("off")
     page.reload()
-    expect(chip(page)).to_have_text("HyDE")
+    expect(drafts(page)).to_have_value("off")
 
 
 def test_without_the_model_nothing_is_drafted(scripted: Server, open_page: OpenPage) -> None:
     page = open_page(scripted.address)
     use_model(page)
-    choose(page, "Two drafts")
+    choose(page, "Two")
     ask(page, "modelfail")
     page.get_by_role("button", name="Answer without the model").click()
     answered(page)
@@ -192,7 +162,7 @@ def test_a_draft_that_was_not_made_is_told(
     expect(stages).not_to_contain_text("Drafted again")
     if line:
         expect(stages.locator(".stopped")).to_contain_text(line)
-    expect(page.locator(".facts dd").nth(2)).to_have_text(fact)
+    expect(page.locator(".facts > div").filter(has_text="HyDE").locator("dd")).to_have_text(fact)
     page.get_by_role("button", name="Context").click()
     second = page.locator(".search-stages li").nth(1)
     expect(second).to_contain_text("Second draft")
@@ -204,7 +174,7 @@ def test_the_panel_tells_rank_score_reasons_and_channels_of_chunks_and_hits(
 ) -> None:
     page = open_page(scripted.address)
     use_model(page)
-    page.get_by_role("button", name="Rerank").click()
+    set_manner(page, "Rerank")
     ask(page, "x")
     answered(page)
     page.get_by_role("button", name="Context").click()
@@ -240,7 +210,7 @@ def test_the_panel_tells_rank_score_reasons_and_channels_of_chunks_and_hits(
     expect(hits.first).to_contain_text("named; holds 3 of 4 words")
     expect(hits.first.locator(".placed")).to_have_text(placed)
     expect(found.locator(".sent")).to_have_count(1)
-    hits.first.locator("button").click()
+    hits.first.locator(".open").click()
     expect(page.locator(".source .cited").first).to_be_in_viewport()
     page.get_by_role("button", name="Back to the context").click()
     expect(page.get_by_text("All hits, best first")).to_be_visible()
@@ -295,16 +265,19 @@ def test_menu_and_panel_fit_a_phone(scripted: Server, open_page: OpenPage, schem
         scripted.address, width=360, height=740, has_touch=True, is_mobile=True, color_scheme=scheme
     )
     use_model(page)
-    chip(page).tap()
-    menu = page.get_by_role("menu", name="HyDE")
-    box = menu.bounding_box()
+    page.locator("#effort").tap()
+    form = page.get_by_role("dialog", name="How to answer")
+    box = form.bounding_box()
     assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 360
     assert box["y"] >= 0 and box["y"] + box["height"] <= 740
-    for option in menu.get_by_role("menuitemradio").all():
-        size = option.bounding_box()
-        assert size is not None and size["height"] >= 44
+    for option in form.locator("label").all():
+        if option.is_visible():
+            size = option.bounding_box()
+            assert size is not None and size["height"] >= 44
     assert not scrolled_sideways(page)
-    menu.get_by_role("menuitemradio", name=re.compile("^One draft")).tap()
+    form.locator("label").filter(has_text=re.compile("^One")).tap()
+    page.touchscreen.tap(180, 40)  # elsewhere
+    expect(form).to_be_hidden()
     page.locator("#question").fill("x")
     page.get_by_role("button", name="Send").tap()
     answered(page)
@@ -331,8 +304,8 @@ def test_a_real_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
     with openai_server(reply) as server:
         page = open_page(modelled.address)
         use(page, server)
-        expect(chip(page)).to_have_text("HyDE")  # the server's setting is off
-        choose(page, "Two drafts")
+        expect(drafts(page)).to_have_value("off")  # the server's setting
+        choose(page, "Two")
         ask(page, ASK)
         answered(page)
         expect(page.locator(".answer")).to_have_text(re.compile("^Stock takes them off the shelf"))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, expecting, use_model
+from browser.actions import answered, ask, expecting, set_manner, use_model
 from browser.conftest import Server
 from browser.fakes import BLOCK, FakeChat
 from playwright.sync_api import Page, expect
@@ -30,7 +30,7 @@ def kept(server: Server) -> list[Any]:
     return chat.turns(conversation.id)
 
 
-def test_the_last_answer_is_replaced_by_a_new_one_and_earlier_ones_are_asked_again(
+def test_regenerating_any_answer_makes_another_version_of_it(
     scripted: Server, open_page: OpenPage
 ) -> None:
     page = open_page(scripted.address)
@@ -41,22 +41,17 @@ def test_the_last_answer_is_replaced_by_a_new_one_and_earlier_ones_are_asked_aga
     assert chat_of(scripted).asked[-1]["replaces"] == "turn-1"
     expect(page.locator(".turn")).to_have_count(1)
     assert [turn.id for turn in kept(scripted)] == ["turn-2"]
-
     ask(page, "two")
     answered(page)
-    first = page.locator(".turn").first
-    expect(first.get_by_role("button", name="Regenerate")).to_have_count(0)
-    first.get_by_role("button", name="Ask again").click()
-    expect(page.locator(".turn")).to_have_count(3)
+    assert chat_of(scripted).asked[-1]["after"] == "turn-2"
+    page.locator(".turn").first.get_by_role("button", name="Regenerate").click()
+    expect(page.locator(".turn")).to_have_count(1)  # what came after belongs to the other version
     answered(page)
-    assert chat_of(scripted).asked[-1]["replaces"] == ""
-    assert [turn.question for turn in kept(scripted)] == ["one", "two", "one"]
+    assert chat_of(scripted).asked[-1]["replaces"] == "turn-2"
     page.reload()
-    expect(page.locator(".turn")).to_have_count(3)
-    page.get_by_role("button", name="Regenerate").click()
-    answered(page)
-    expect(page.locator(".turn")).to_have_count(3)
-    assert [turn.id for turn in kept(scripted)] == ["turn-2", "turn-3", "turn-5"]
+    expect(page.locator(".turn")).to_have_count(1)
+    assert [turn.id for turn in kept(scripted)] == ["turn-4"]
+    expect(page.locator(".branches .place")).to_have_text("3/3")
 
 
 def test_a_stopped_answer_is_replaced_as_well(scripted: Server, open_page: OpenPage) -> None:
@@ -75,7 +70,7 @@ def test_a_stopped_answer_is_replaced_as_well(scripted: Server, open_page: OpenP
     expect(page.locator(".chunks")).to_be_visible()
 
 
-def test_the_last_question_is_edited_in_the_field_and_replaces_its_answer(
+def test_the_last_question_is_edited_in_the_field_and_becomes_another_version(
     scripted: Server, open_page: OpenPage
 ) -> None:
     page = open_page(scripted.address)
@@ -89,7 +84,7 @@ def test_the_last_question_is_edited_in_the_field_and_replaces_its_answer(
     page.keyboard.press("Escape")
     expect(field).to_have_value("")
     page.get_by_role("button", name="Edit the question").click()
-    expect(page.locator("#editing")).to_contain_text("its answer will be replaced")
+    expect(page.locator("#editing")).to_contain_text("beside the old one")
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("#editing")).to_be_hidden()
     ask(page, "another one")  # which replaces nothing
@@ -133,7 +128,7 @@ def test_an_answer_says_model_host_tokens_reranker_and_why_another_was_used(
     expect(facts).not_to_contain_text("Answered by")
     expect(facts).not_to_contain_text("Reranked by")
     use_model(page)
-    page.get_by_role("button", name="Rerank").click()
+    set_manner(page, "Rerank")
     ask(page, "hurt")
     answered(page)
     last = page.locator(".turn").last

@@ -1,0 +1,108 @@
+"""A conversation as a file of its own: Markdown to read, JSON to read in again."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from codeqa.render import code_in_markdown, inert_markdown, plain_in_markdown
+
+FORMAT, VERSION = "codeqa-conversation", 1
+NAME_CHARACTERS = 60
+NAMELESS = "conversation"
+
+Values = Mapping[str, Any]
+
+
+def as_markdown(exported: Values) -> str:
+    """The conversation of `as_values`: title, questions, answers, and what those rest on."""
+    begun = _moment(exported["created"])
+    lines = [
+        f"# {plain_in_markdown(exported['title'])}",
+        f"{plain_in_markdown(exported['repository']['name'])} · {begun}",
+    ]
+    for number, turn in enumerate(exported["turns"], 1):
+        lines += _turn(number, turn)
+    return "\n\n".join(lines) + "\n"
+
+
+def as_values(
+    summary: Any, repository: Values, turns: Sequence[Values], others: Sequence[Values]
+) -> dict[str, Any]:
+    """Everything of a conversation, as `schemas.ExportedConversation` reads it.
+
+    `others` are the turns that are not on the branch in use.
+    """
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": summary.id,
+        "title": summary.title,
+        "created": summary.created,
+        "updated": summary.updated,
+        "repository": repository,
+        "turns": list(turns),
+        "others": list(others),
+    }
+
+
+def attachment(title: str, ending: str) -> str:
+    """A `Content-Disposition` that names the file after `title`, in signs that any disk takes."""
+    words = re.findall(r"\w+", unicodedata.normalize("NFC", title))
+    name = "-".join(words)[:NAME_CHARACTERS].strip("-_") or NAMELESS
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = "-".join(re.findall(r"\w+", plain)) or NAMELESS
+    return (
+        f'attachment; filename="{plain}.{ending}"; '
+        f"filename*=UTF-8''{quote(f'{name}.{ending}', safe='')}"
+    )
+
+
+def _turn(number: int, turn: Values) -> Iterator[str]:
+    yield f"## {number}. Question"
+    question = ("@codebase " if turn["tagged"] else "") + turn["question"]
+    yield "\n".join(f"> {line}".rstrip() for line in inert_markdown(question).split("\n"))
+    yield f"## {number}. Answer"
+    if turn["answer"].strip():
+        yield inert_markdown(turn["answer"])
+    if turn["error"]:
+        yield f"**Failed:** {plain_in_markdown(turn['error']['message'])}"
+    elif not turn["finished"]:
+        yield "**Stopped here.**"
+    if turn["notice"]:
+        yield f"**Note:** {plain_in_markdown(turn['notice'])}"
+    cited = [_citation(one) for one in turn["citations"]]
+    if cited:
+        yield "**Citations:**\n\n" + "\n".join(f"- {one}" for one in dict.fromkeys(cited))
+    if used := [_place(chunk) for chunk in turn["context"]["chunks"]]:
+        yield "**Code that was used:**\n\n" + "\n".join(f"- {one}" for one in used)
+    yield f"*{plain_in_markdown(' · '.join(_facts(turn)))}*"
+
+
+def _facts(turn: Values) -> Iterator[str]:
+    yield _moment(turn["created"])
+    if turn["model"]:
+        yield f"{turn['model']} at {turn['host']}" if turn["host"] else turn["model"]
+    else:
+        yield "without a language model"
+    if turn["mode"]:
+        yield f"mode: {turn['mode']}"
+    if turn["coverage"]:
+        yield f"searched: {turn['coverage']}"
+
+
+def _citation(citation: Values) -> str:
+    place = code_in_markdown(f"{citation['path']}:{citation['start']}-{citation['end']}")
+    return place if citation["verified"] else f"{place} (could not be verified)"
+
+
+def _place(chunk: Values) -> str:
+    return code_in_markdown(f"{chunk['path']}:{chunk['start_line']}-{chunk['end_line']}")
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,99 @@
+"""A conversation as clients of OpenAI's API send it: what is asked, and what came before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codeqa.tokens import well_formed
+from codeqa.web.errors import FieldError
+from codeqa.web.schemas import QUESTION_CHARACTERS
+
+RULES = ("system", "developer")
+ROLES = (*RULES, "user", "assistant", "tool", "function")
+UNANSWERED = "(No answer was given.)"
+"""Stands for what is missing where the user wrote twice in a row: models want both in turn."""
+MEDIA = {"image_url": "an image", "input_image": "an image", "input_audio": "sound",
+         "file": "a file", "input_file": "a file"}  # fmt: skip
+
+
+class TooMuchError(FieldError):
+    """More text than a question may have; clients of this API then shorten it."""
+
+    def __init__(self, param: str, message: str, hint: str = "") -> None:
+        super().__init__(param, message, hint)
+        self.code = "context_length"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What `messages` say."""
+
+    question: str
+    history: tuple[tuple[str, str], ...] = ()
+    """Earlier questions and their answers, oldest first."""
+    wishes: str = ""
+    """What the client's system messages ask for."""
+
+
+def read_messages(messages: Sequence[Any]) -> Conversation:
+    """The last entry by the user is the question; what stands behind it is left out.
+
+    Raises FieldError for what is no text, and where there is no question.
+    """
+    read = [_message(message, f"messages[{number}]") for number, message in enumerate(messages)]
+    asked = [number for number, (role, text) in enumerate(read) if role == "user" and text.strip()]
+    if not asked:
+        raise FieldError(
+            "messages", "There is no question.", "Send an entry of the role user with text."
+        )
+    question = read[asked[-1]][1]
+    if len(question) > QUESTION_CHARACTERS:
+        raise TooMuchError(
+            "messages", f"The question is longer than {QUESTION_CHARACTERS:,} characters.",
+            "Shorten it.",
+        )  # fmt: skip
+    wishes = "\n\n".join(text for role, text in read if role in RULES and text.strip())
+    return Conversation(question, _pairs(read[: asked[-1]]), wishes)
+
+
+def _pairs(messages: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Questions with their answers; an answer before the first question is nobody's."""
+    pairs: list[tuple[str, str]] = []
+    for role, text in messages:
+        if not text.strip():
+            continue
+        if role == "user":
+            pairs.append((text, UNANSWERED))
+        elif role == "assistant" and pairs:
+            question, answer = pairs[-1]
+            pairs[-1] = (question, text if answer == UNANSWERED else f"{answer}\n\n{text}")
+    return tuple(pairs)
+
+
+def _message(message: Any, place: str) -> tuple[str, str]:
+    """Role and text. Raises FieldError."""
+    if not isinstance(message, Mapping) or message.get("role") not in ROLES:
+        raise FieldError(
+            place, f"`{place}` has no role that is known.", f"Choose one: {', '.join(ROLES)}."
+        )
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [_part(one, f"{place}.content[{n}]") for n, one in enumerate(content)]
+        return message["role"], "\n".join(parts)
+    if content is None and message["role"] != "user":  # only tools were called
+        return message["role"], ""
+    if not isinstance(content, str):
+        raise FieldError(f"{place}.content", f"`{place}.content` is no text.", "Send a text.")
+    return message["role"], well_formed(content)
+
+
+def _part(part: Any, place: str) -> str:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if kind in MEDIA:
+        raise FieldError(place, f"`{place}` is {MEDIA[kind]}.", "CodeQA reads text alone.")
+    text = part.get("refusal" if kind == "refusal" else "text") if kind else None
+    if kind not in ("text", "refusal") or not isinstance(text, str):
+        raise FieldError(place, f"`{place}` is no text.", 'Send {"type": "text", "text": …}.')
+    return well_formed(text)

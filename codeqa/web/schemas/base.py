@@ -1,0 +1,111 @@
+"""What all schemas are made of: texts with limits, truth values, failures."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from codeqa.tokens import well_formed
+
+QUESTION_CHARACTERS = 20_000
+NAME_CHARACTERS = 4_096
+"""Longest path, address, key or other name."""
+ID_CHARACTERS = 200
+
+
+def is_true(value: Any) -> bool:
+    """Whether a client that sends texts or numbers for truth values means yes (S1.20)."""
+    return value is True or value in ("true", "True", "1") or (value == 1 and value is not False)
+
+
+def _clean(value: Any) -> Any:
+    """A lone surrogate, which JSON can hold, is no reason to refuse a text."""
+    return well_formed(value) if isinstance(value, str) else value
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, (dict, list)):
+        raise ValueError("Send true or false")
+    return is_true(value)
+
+
+def filled(value: str) -> str:
+    if not value.strip():
+        raise ValueError("Send some text")
+    return value
+
+
+def _span(value: str) -> str:
+    if not re.fullmatch(_SPAN, value):
+        raise ValueError("Write each chunk as `path:12-34`")
+    return value
+
+
+_SPAN = r"[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}"
+WITH_WORDS = Field(json_schema_extra={"pattern": r"\S"})
+Clean = BeforeValidator(_clean)
+Text = Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)]
+Filled = Annotated[Text, AfterValidator(filled), WITH_WORDS]
+Id = Annotated[str, Clean, Field(max_length=ID_CHARACTERS)]
+FilledId = Annotated[Id, AfterValidator(filled), WITH_WORDS]
+Span = Annotated[Text, AfterValidator(_span), Field(json_schema_extra={"pattern": f"^{_SPAN}$"})]
+Truth = Annotated[
+    bool,
+    BeforeValidator(_truth, json_schema_input_type=bool | str | float | None),
+]
+Values = dict[str, Any]
+
+
+class Model(BaseModel):
+    """Docstrings of fields are their descriptions."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class FailureDetails(Model):
+    code: str
+    """What kind of failure, for programs."""
+    message: str
+    """What failed, in one sentence."""
+    hint: str
+    """What to do next, in one sentence; may be empty."""
+
+
+class Failure(Model):
+    """Every failure but those under /v1."""
+
+    error: FailureDetails
+
+
+class ApiFailureDetails(Model):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ApiFailure(Model):
+    """A failure under /v1, as OpenAI's API tells of it."""
+
+    error: ApiFailureDetails
+
+
+class RepoQuery(Model):
+    repo: Text = ""
+    """Id of the repository; empty for the current one."""
+
+
+class Health(Model):
+    status: str
+
+
+class Document(Model):
+    """An OpenAPI document."""
+
+    openapi: str
+    info: Values
+    paths: Values
+    components: Values
+    security: list[Values]

@@ -1,0 +1,75 @@
+"""What is stored of a user, and what a deletion came to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from codeqa.web.schemas.base import FilledId, Id, Model
+
+
+class ReceiverValues(Model):
+    part: Literal["model", "embedding", "reranker"]
+    name: str
+    host: str
+    """Empty when only the package of its provider knows."""
+    local: bool
+    """It is on this machine."""
+
+
+class MentionedValues(Model):
+    what: str
+    facts: int
+    questions: int
+
+
+class Stored(Model):
+    user: str
+    shared: bool
+    """The server has several users, each with a token."""
+    conversations: int
+    repositories: int
+    """That the conversations are about."""
+    turns: int
+    thumbs: int
+    vectors: int
+    """Questions that are also kept as vectors."""
+    profile: dict[str, str]
+    cached: int | None
+    """Cached contexts; null when the cache does not answer."""
+    folder: str
+    state_bytes: int
+    """Of the file that holds the conversations of all users."""
+    redis: str
+    """Address of the Redis server; empty without one."""
+    recent: int
+    """Repositories opened last, a list of the whole installation."""
+    receivers: list[ReceiverValues]
+    plugins: bool
+    """Hooks run that see questions and answers."""
+    keys_file: str
+    """Where keys of models are kept; nothing here deletes them."""
+    here: int
+    asked: MentionedValues | None
+
+
+class ErasedValues(Model):
+    scope: Literal["conversation", "profile", "everything"]
+    counts: dict[str, int]
+    """How many were deleted, by kind."""
+    searched_files: int
+    searched_bytes: int
+    searched_texts: int
+    """Ids and pieces of text that were looked for in the data folder afterwards."""
+    found: list[str]
+    """What is left although it should be gone; empty when the deletion is confirmed."""
+    kept: list[str]
+    """What of it also stands in something that is kept on purpose."""
+    problems: list[str]
+    """What could not be done or seen."""
+
+
+class ConversationQuery(Model):
+    id: FilledId
+    """Id of the conversation."""
+    repo: Id = ""
+    """Id of the repository that it is about; empty for the one it was last continued in."""

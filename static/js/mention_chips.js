@@ -1,0 +1,108 @@
+// What a question mentions, as chips below it: what each mention stands for, and how it is
+// taken out again.
+
+import { query, request } from "./api.js";
+import { announce, element, icon, splitPath } from "./dom.js";
+import { mentionsIn, withoutMention } from "./mention_text.js";
+import { signOf } from "./places.js";
+
+const PAUSE = 350; // milliseconds without a key before the server is asked
+
+export class MentionChips {
+  #repo;
+  #field;
+  #list;
+  #hooks;
+  #known = new Map(); // what each mention stands for, by what is written
+  #shown = "";
+  #timer = 0;
+  #asking = null;
+
+  /**
+   * `list` is the list below `field`. `hooks`: `typing()` what is still being typed,
+   * `searched()` whether the code is searched for anyway, `open(path, line, end)`.
+   */
+  constructor(repo, field, list, hooks) {
+    this.#repo = repo;
+    this.#field = field;
+    this.#list = list;
+    this.#hooks = hooks;
+  }
+
+  /** A mention that was chosen from the list is known already. */
+  learn(written, place) {
+    this.#known.set(written, { text: written, kind: place.kind, path: place.path, line: place.line, end_line: place.end_line, places: 1 });
+  }
+
+  /** Shows what the field mentions now. */
+  refresh() {
+    const typing = this.#hooks.typing();
+    const mentions = mentionsIn(this.#field.value).filter(({ text }) => text !== typing);
+    clearTimeout(this.#timer);
+    if (mentions.some(({ text }) => !this.#known.has(text))) {
+      this.#timer = setTimeout(() => this.#look(), PAUSE);
+    }
+    this.#show(mentions.map(({ text }) => this.#known.get(text)).filter(Boolean));
+  }
+
+  async #look() {
+    this.#asking?.abort();
+    const asking = this.#asking = new AbortController();
+    const text = this.#field.value;
+    try {
+      const { mentions } = await request(`/api/mentions${query({ repo: this.#repo })}`, { body: { text }, signal: asking.signal });
+      for (const mention of mentions) this.#known.set(mention.text, mention);
+      for (const mention of mentionsIn(text)) if (!this.#known.has(mention.text)) this.#known.set(mention.text, null);
+      if (!asking.signal.aborted) this.refresh();
+    } catch {
+      // Without an index nothing can be looked up; the question says so when it is asked.
+    }
+  }
+
+  #show(mentions) {
+    const searched = this.#hooks.searched();
+    const shown = JSON.stringify([mentions, searched]);
+    if (shown === this.#shown) return; // the focus may be on one of them
+    this.#shown = shown;
+    const alone = mentions.some(({ kind }) => kind) && !searched; // all that is looked up
+    this.#list.replaceChildren(...alone ? [element("li", { class: "mention-note" }, "Will be looked up:")] : [],
+      ...mentions.map((mention) => this.#chip(mention)));
+    this.#list.hidden = mentions.length === 0;
+  }
+
+  #chip(mention) {
+    const { text, kind, path, line, end_line: end } = mention;
+    const remove = element("button", {
+      type: "button", class: "mention-remove", "aria-label": `Take out @${text}`, title: "Take it out", onclick: () => this.#remove(text),
+    }, icon("close"));
+    if (!kind) {
+      return element("li", { class: "mention unknown", title: "Nothing in the index is called so: it is read as a word" },
+        element("span", { class: "mention-name" }, `@${text}`), element("span", { class: "mention-more" }, "not in the index"), remove);
+    }
+    const name = element(kind === "folder" ? "span" : "button", {
+      type: kind === "folder" ? null : "button", class: "mention-name", title: whatOf(mention),
+      onclick: kind === "folder" ? null : ({ currentTarget }) => this.#hooks.open(path, line, end, currentTarget),
+    }, signOf(mention), element("bdi", {}, nameOf(mention)));
+    return element("li", { class: "mention", "data-kind": kind }, name, remove);
+  }
+
+  #remove(written) {
+    this.#field.value = withoutMention(this.#field.value, written);
+    this.#field.dispatchEvent(new Event("input"));
+    this.#field.focus();
+    announce(`Taken out: ${written}`);
+  }
+}
+
+/** What a chip calls a mention: a file by its name, the rest as it is written. */
+export function nameOf({ text, kind, path, line, end_line: end, places }) {
+  if (kind === "file" && places === 1) return splitPath(path)[1] + (line ? `:${line}${end > line ? `-${end}` : ""}` : "");
+  return text;
+}
+
+function whatOf({ kind, path, line, places }) {
+  const where = kind === "symbol" && line ? `${path}:${line}` : path;
+  if (places > 1) return `${places} places, first ${where}: looked up for this question`;
+  if (kind === "folder") return `${where}: only what lies there is searched`;
+  return `${where}: looked up for this question`;
+}

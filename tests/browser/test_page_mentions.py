@@ -1,0 +1,320 @@
+"""`@` in a question, what it mentions, going to a file or symbol by name, the tree of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from browser.actions import ask, loaded, scrolled_sideways, until
+from browser.conftest import Server
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+OpenPage = Callable[..., Page]
+HOSTILE = "bookshop/<img src=x onerror=window.hacked=1>.py"
+
+
+def field_of(page: Page) -> Locator:
+    return page.get_by_label(re.compile("Question about"))
+
+
+def menu_of(page: Page) -> Locator:
+    return page.get_by_role("listbox", name="Files, folders and symbols")
+
+
+def chips_of(page: Page) -> Locator:
+    return page.locator("#mention-chips .mention")
+
+
+def go_to(page: Page) -> Locator:
+    return page.get_by_role("dialog", name="Go to a file or symbol")
+
+
+def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    field, menu = field_of(page), menu_of(page)
+    options = menu.get_by_role("option")
+    field.press_sequentially("what does @")
+    expect(options.first).to_contain_text("@codebase")
+    expect(options.nth(1)).to_contain_text("bookshop/")
+    expect(field).to_have_attribute("aria-controls", "mentions")
+    expect(field).to_have_attribute("aria-activedescendant", "mention-0")
+    expect(page.locator("#announce")).to_contain_text("arrow keys choose")
+    field.press_sequentially("reserv")
+    expect(options.first).to_contain_text("Stock.reserve_copies")
+    expect(options.first).to_contain_text("bookshop/stock.py:")
+    expect(options.first.locator(".visually-hidden")).to_have_text(", method, ")
+    expect(menu.get_by_role("option", selected=True)).to_have_count(1)
+    page.keyboard.press("ArrowUp")  # round to the last one, and back
+    expect(options.last).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")  # takes it, and sends nothing
+    expect(field).to_have_value("what does @Stock.reserve_copies ")
+    expect(menu).to_be_hidden()
+    expect(field).to_have_attribute("aria-controls", "modes")
+    expect(page.locator(".turn")).to_have_count(0)
+    field.press_sequentially("do in @stock.p")
+    expect(options.first).to_contain_text("stock.py")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("what does @Stock.reserve_copies do in @bookshop/stock.py ")
+    expect(chips_of(page)).to_have_text([re.compile("Stock.reserve_copies"), "stock.py"])
+    page.keyboard.press("Control+z")
+    expect(field).to_have_value("what does @Stock.reserve_copies do in @stock.p")
+
+
+def test_escape_closes_the_list_and_what_is_typed_on_stays_a_word(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    field, menu = field_of(page), menu_of(page)
+    field.press_sequentially("@Ord")
+    expect(menu).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    expect(field).to_have_value("@Ord")
+    with page.expect_request("**/api/mentions*"):  # as long as it takes to look for more
+        field.press_sequentially("er")
+    expect(menu).to_be_hidden()
+    field.press_sequentially(" and @Sto")
+    expect(menu.get_by_role("option").first).to_contain_text("Stock")
+    field.fill("")
+    expect(menu).to_be_hidden()
+
+
+def test_an_address_and_a_name_that_nothing_has_offer_nothing(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    field, menu = field_of(page), menu_of(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    field.press_sequentially("write to somebody@stock")
+    with page.expect_response("**/api/complete*"):
+        field.press_sequentially(" about @zzzznothing")
+    expect(menu).to_be_hidden()
+    assert not [url for url in asked if "q=stock" in url]
+    expect(chips_of(page)).to_have_text(["@zzzznothingnot in the index"])
+    expect(chips_of(page)).to_have_class(re.compile("unknown"))
+
+
+def test_only_the_last_of_many_letters_is_asked_for(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    asked: list[str] = []
+    page.on("request", lambda r: asked.append(r.url) if "/api/complete" in r.url else None)
+    field_of(page).type("@reserve_cop", delay=5)
+    expect(menu_of(page).get_by_role("option").first).to_contain_text("Stock.reserve_copies")
+    assert len(asked) <= 4, asked
+    assert asked[-1].endswith("limit=12")
+
+
+def test_a_folder_is_gone_into_with_tab_and_taken_with_enter(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    field, menu = field_of(page), menu_of(page)
+    field.press_sequentially("@booksh")
+    expect(menu.get_by_role("option").first).to_contain_text("bookshop/")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("@bookshop/")
+    expect(menu).to_contain_text("orders.py")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("@bookshop/ ")
+    expect(chips_of(page)).to_have_text(["bookshop/"])
+    expect(chips_of(page).locator(".mention-name")).to_have_attribute(
+        "title", re.compile("only what lies there")
+    )
+
+
+def test_codebase_in_the_list_switches_the_search_on(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    switch = page.get_by_role("button", name="@codebase", exact=True)
+    switch.click()
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    field = field_of(page)
+    field.press_sequentially("where is it @cod")
+    expect(menu_of(page).get_by_role("option").first).to_contain_text("@codebase")
+    page.keyboard.press("Enter")
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    expect(field).to_have_value("where is it ")
+
+
+def test_chips_open_what_they_stand_for_and_take_it_out(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    field = field_of(page)
+    field.fill("how do @bookshop/orders.py and @Stock.reserve_copies work? @nothing/of.it")
+    expect(chips_of(page)).to_have_text(
+        ["orders.py", re.compile("Stock.reserve_copies"), "@nothing/of.itnot in the index"]
+    )
+    expect(page.locator(".mention-note")).to_have_count(0)
+    page.get_by_role("button", name="@codebase", exact=True).click()
+    expect(page.locator(".mention-note")).to_have_text("Will be looked up:")
+    chips_of(page).nth(1).get_by_role("button", name="Stock.reserve_copies", exact=True).click()
+    expect(page.locator("#panel-title")).to_contain_text("stock.py")
+    expect(page.locator(".source .cited").first).to_contain_text("def")
+    page.get_by_role("button", name="Take out @bookshop/orders.py").click()
+    expect(field).to_have_value("how do and @Stock.reserve_copies work? @nothing/of.it")
+    expect(field).to_be_focused()
+    expect(chips_of(page)).to_have_count(2)
+
+
+def test_after_the_answer_the_question_says_what_of_it_was_read(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    page.get_by_role("button", name="@codebase", exact=True).click()  # off: mentions search
+    ask(page, "what does @Stock.reserve_copies do to @bookshop/stock.py and @nowhere.at_all")
+    included = page.locator(".turn .included li")
+    expect(included).to_have_count(3)
+    expect(included.nth(0)).to_have_text(re.compile("Stock.reserve_copies.*read whole"))
+    expect(included.nth(1)).to_have_text(re.compile(r"stock.py.*\d+ lines? of \d+ read"))
+    expect(included.nth(2)).to_have_text(re.compile("not in the index"))
+    included.nth(0).get_by_role("button").click()
+    expect(page.locator("#panel-title")).to_contain_text("stock.py")
+    page.reload()
+    expect(page.locator(".turn .included li")).to_have_count(3)
+
+
+def test_hostile_names_are_text_everywhere(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    field = field_of(page)
+    field.press_sequentially("see @img src")
+    page.keyboard.press("Escape")
+    field.fill("")
+    field.press_sequentially("see @bookshop/<")  # a sign that ends a mention
+    expect(menu_of(page)).to_be_hidden()
+    field.fill("")
+    field.press_sequentially("see @bookshop/")
+    option = menu_of(page).get_by_role("option").filter(has_text="onerror")
+    option.click()
+    expect(field).to_have_value(f'see @"{HOSTILE}" ')
+    expect(chips_of(page)).to_have_text([HOSTILE.rpartition("/")[2]])
+    page.keyboard.press("Control+p")
+    page.keyboard.type("onerror")
+    expect(go_to(page).get_by_role("option").first).to_contain_text("<img src=x")
+    page.keyboard.press("Escape")
+    page.locator("#files-toggle").click()
+    page.get_by_role("treeitem", name="bookshop").click()
+    expect(page.get_by_role("treeitem", name="<img src=x")).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_ctrl_p_goes_to_a_symbol_and_to_a_file(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    page.keyboard.press("Control+p")
+    dialog = go_to(page)
+    box = dialog.get_by_role("combobox", name="File or symbol")
+    expect(box).to_be_focused()
+    expect(dialog.get_by_role("option").first).to_contain_text("bookshop/")
+    page.keyboard.type("reserve")
+    expect(dialog.get_by_role("option").first).to_contain_text("Stock.reserve_copies")
+    expect(box).to_have_attribute("aria-activedescendant", "place-0")
+    expect(box).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#panel-title")).to_contain_text("stock.py")
+    expect(page.locator(".source .cited").first).to_contain_text("def reserve_copies")
+    page.keyboard.press("Control+p")
+    expect(box).to_have_value("reserve")
+    page.keyboard.type("orders.py:3-4")
+    page.keyboard.press("Enter")  # at once: what fits is on its way
+    expect(page.locator("#panel-title")).to_contain_text("lines 3–4")
+    page.keyboard.press("Control+p")
+    page.keyboard.type("zzzznothing")
+    expect(dialog.get_by_role("status")).to_contain_text("Nothing is called “zzzznothing”")
+    page.keyboard.press("Control+p")
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#panel")).to_be_visible()
+
+
+def test_a_folder_in_the_dialog_shows_what_lies_in_it(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    page.get_by_role("button", name="Go to a file or symbol").click()
+    dialog = go_to(page)
+    dialog.get_by_role("option").filter(has_text="tests/").first.click()
+    expect(dialog.get_by_role("combobox")).to_have_value("tests/")
+    dialog.get_by_role("option").filter(has_text="test_orders.py").click()
+    expect(page.locator("#panel-title")).to_contain_text("test_orders.py")
+
+
+def test_the_tree_is_walked_with_the_keyboard(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    loaded(page)
+    toggle = page.get_by_role("button", name="Files", exact=True)
+    expect(toggle).to_have_attribute("aria-expanded", "false")
+    toggle.press("Enter")
+    tree = page.get_by_role("tree", name="Files")
+    items = tree.get_by_role("treeitem")
+    expect(items).to_have_text(["bookshop", "tests", "README.md"])
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")  # past the button beside it
+    expect(items.first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(items.first).to_have_attribute("aria-expanded", "true")
+    expect(tree.get_by_role("treeitem", name="orders.py", exact=True)).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("or")
+    orders = tree.get_by_role("treeitem", name="orders.py", exact=True)
+    expect(orders).to_be_focused()
+    expect(orders).to_have_attribute("aria-level", "2")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel-title")).to_contain_text("orders.py")
+    page.keyboard.press("Escape")
+    expect(orders).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(items.first).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(orders).to_be_hidden()
+    page.keyboard.press("End")
+    expect(tree.get_by_role("treeitem", name="README.md")).to_be_focused()
+    page.reload()
+    expect(page.get_by_role("tree", name="Files").get_by_role("treeitem").first).to_be_visible()
+
+
+def test_all_of_it_works_by_touch_on_a_phone(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address, width=360, height=740, has_touch=True, is_mobile=True)
+    loaded(page)
+    field, menu = field_of(page), menu_of(page)
+    field.tap()
+    field.press_sequentially("what is @reserve")
+    option = menu.get_by_role("option").filter(has_text="Stock.reserve_copies")
+    expect(option).to_be_visible()
+    box = option.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    option.tap()
+    expect(field).to_have_value("what is @Stock.reserve_copies ")
+    expect(chips_of(page)).to_have_count(1)
+    for name in ("Take out @Stock.reserve_copies", "Stock.reserve_copies"):
+        button = page.get_by_role("button", name=name, exact=True).bounding_box()
+        assert button is not None
+        assert button["height"] >= 44
+    assert not scrolled_sideways(page)
+    page.locator("#open-sidebar").tap()
+    page.get_by_role("button", name="Files", exact=True).tap()
+    page.get_by_role("treeitem", name="bookshop").tap()
+    page.get_by_role("treeitem", name="stock.py").tap()
+    expect(page.locator("#panel-title")).to_contain_text("stock.py")
+    expect(page.locator("body")).not_to_have_class(re.compile("sidebar-open"))
+    page.locator("#panel-close").tap()
+    page.locator("#open-sidebar").tap()
+    page.get_by_role("button", name="Go to a file or symbol").tap()
+    go_to(page).get_by_role("combobox").fill("order")
+    go_to(page).get_by_role("option").filter(has_text="test_orders.py").first.tap()
+    expect(page.locator("#panel")).to_be_visible()
+    assert not scrolled_sideways(page)
+    assert until(lambda: not page.locator("body.sidebar-open").count())
