@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,6 +103,8 @@ class Search:
         self._encoder = encoder
         self._reranker: Reranker = reranker or BuiltInReranker()
         self._connect = connect
+        self._room = threading.BoundedSemaphore(2 * (os.cpu_count() or 1))
+        """More searches at once than that would only take memory from each other."""
 
     def search(
         self,
@@ -151,21 +155,23 @@ class Search:
         mode = parse_hyde(hyde, self._settings.hyde)
         tables = self._open_tables()
         encoders, trouble = self._encoders(tables)
-        try:
-            looked = look_up(tables, query, encoders)
-        except EmbeddingError as error:
-            encoders, trouble = {}, error.message
-            looked = look_up(tables, query)
-        query, found = looked.query, looked.found
-        asked = Asked.of(query)
-        hits = rank(found, asked)
-        files = rank_files(hits)
+        with self._room:
+            try:
+                looked = look_up(tables, query, encoders)
+            except EmbeddingError as error:
+                encoders, trouble = {}, error.message
+                looked = look_up(tables, query)
+            query, found = looked.query, looked.found
+            asked = Asked.of(query)
+            hits = rank(found, asked)
+            files = rank_files(hits)
         drafting, notice = self._drafting(mode, wished=bool(hyde), cancelled=cancelled)
         stages: list[StageTime] = []
         if drafting is not None:
 
             def drafted(draft: StageTime) -> Candidates:
-                return search_draft(tables, draft, filter_of(query), encoders)
+                with self._room:
+                    return search_draft(tables, draft, filter_of(query), encoders)
 
             drafts = search_by_drafts(drafting, asked, found, hits, drafted, self._context)
             found = yield from noted(drafts, stages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def ask(engine: Engine, question: str, **options: Any) -> tuple[list[Event], str]:
-    events = list(engine.chat.ask(question, **options))
+    events = [event for event in engine.chat.ask(question, **options) if event.kind != "step"]
     assert events[-1].kind == "done", events[-1].data
     return events, "".join(e.data["text"] for e in events if e.kind == "token")
 
@@ -83,7 +84,8 @@ def test_there_are_many_injections_of_many_kinds() -> None:
 def test_an_order_in_a_file_reaches_the_model_only_as_fenced_and_labelled_data(
     shop: Shop, injection: Injection
 ) -> None:
-    ask(shop.hostile, f"@codebase {injection.question}")
+    nobody = uuid.uuid4().hex  # has no earlier answers to similar questions
+    ask(shop.hostile, f"@codebase {injection.question}", user=nobody)
     system, user = shop.sent()
     instruction, block = texts(user)
     # Rules and instruction are what they would be for any file.
@@ -181,5 +183,5 @@ def test_a_file_that_names_the_tag_starts_no_search(shop: Shop) -> None:
     injection = next(i for i in INJECTIONS if i.name == "codebase-tag")
     ask(shop.hostile, f"@codebase {injection.question}", conversation="tagged")
     events, _ = ask(shop.hostile, "what does the comment say?", conversation="tagged")
-    assert events[0].data["intent"] == "continuation"
+    assert not [event for event in events if event.kind == "retrieved"]
     assert events[-1].data["query_tags"] == []

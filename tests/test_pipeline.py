@@ -235,6 +235,26 @@ def test_a_mode_that_is_chosen_is_about_the_code(
     assert listener.last.mode == "review" and listener.last.block.chunks
 
 
+@pytest.mark.parametrize("message", ["hello there", "thanks!", "My name is Ada."])
+def test_a_tag_that_nobody_typed_does_not_search_for_small_talk(
+    engine: Engine, talk: str, user: str, message: str
+) -> None:
+    events = ask(engine, f"@codebase {message}", conversation=talk, user=user, tag_is_default=True)
+    assert told(events, "classified")["searches"] is False
+    assert told(events, "done")["query_tags"] == []
+    assert not engine.chat.turns(talk, user)[0].tagged
+    events = ask(engine, f"@codebase {message}", conversation=talk, user=user)
+    assert told(events, "classified")["searches"] is True, "one that was typed is meant"
+
+
+def test_a_tag_that_nobody_typed_searches_for_questions_about_the_code(
+    engine: Engine, listener: Listener, talk: str
+) -> None:
+    events = ask(engine, ASK, conversation=talk, tag_is_default=True)
+    assert told(events, "classified")["source"] == "tag"
+    assert told(events, "done")["query_tags"] == ["codebase"] and listener.last.searched
+
+
 def test_an_unknown_retrieval_is_explained(engine: Engine) -> None:
     (event,) = ask(engine, ASK, retrieval="sometimes")
     assert event.kind == "error" and "explicit" in event.data["hint"]
@@ -271,6 +291,16 @@ def test_a_question_like_one_of_another_conversation_is_told_with_its_answer(
     assert similar.elsewhere and similar.answer == "".join(listener.says)
     events = ask(engine, ASK, conversation=uuid.uuid4().hex, user=uuid.uuid4().hex)
     assert told(events, "retrieved")["similar_queries"] == 0, "not that of another user"
+
+
+def test_a_question_about_other_names_is_not_similar(
+    engine: Engine, listener: Listener, user: str
+) -> None:
+    ask(engine, "@codebase what does move_stock_1 do?", conversation="one", user=user)
+    ask(engine, "@codebase what does move_stock_2 do?", conversation="two", user=user)
+    assert listener.last.similar == ()
+    ask(engine, "@codebase what does `move_stock_1` really do?", conversation="two", user=user)
+    assert [one.question for one in listener.last.similar] == ["what does move_stock_1 do?"]
 
 
 def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine, talk: str) -> None:
@@ -384,6 +414,94 @@ def test_another_program_cannot_delete_what_is_stored(engine: Engine, talk: str,
     events = ask(engine, "delete everything for good", user=user, keep=False)
     assert "Nothing was deleted" in "".join(e.data["text"] for e in events if e.kind == "token")
     assert len(engine.chat.turns(talk, user)) == 1
+
+
+def test_neither_can_one_whose_conversation_is_kept_here(
+    engine: Engine, talk: str, user: str
+) -> None:
+    ask(engine, ASK, conversation=talk, user=user)
+    ask(engine, "delete everything for good", conversation="api", user=user, history=())
+    assert len(engine.chat.turns(talk, user)) == 1
+
+
+def test_what_is_not_kept_is_not_said_to_be_remembered(quoting: Engine, user: str) -> None:
+    events = ask(quoting, "My name is Ada.", user=user, keep=False)
+    assert "will not remember" in "".join(e.data["text"] for e in events if e.kind == "token")
+    assert told(events, "done")["profile"] == {}
+
+
+def test_a_deletion_holds_for_answers_that_are_being_written(
+    engine: Engine, listener: Listener, user: str
+) -> None:
+    events = engine.chat.ask("My name is Ada.", conversation="one", user=user)
+    while next(events).kind != "token":
+        pass
+    engine.chat._state.clear_profile(user)
+    list(events)
+    engine.chat.flush()
+    assert engine.chat.profile(user) == {}
+    events = engine.chat.ask(ASK, conversation="two", user=user)
+    while next(events).kind != "token":
+        pass
+    engine.chat._state.delete_owned(user)  # as from another process
+    list(events)
+    assert engine.chat.conversations(user) == []
+
+
+def test_a_question_whose_reader_leaves_during_the_search_is_kept(
+    engine: Engine, talk: str
+) -> None:
+    events = engine.chat.ask(ASK, conversation=talk)
+    while next(events).kind != "classified":
+        pass
+    events.close()  # type: ignore[attr-defined]
+    (turn,) = engine.chat.turns(talk)
+    assert turn.question == ASK.removeprefix("@codebase ") and not turn.finished
+
+
+def test_a_repetition_that_is_stopped_leaves_nothing_behind(
+    engine: Engine, talk: str, user: str
+) -> None:
+    first = told(ask(engine, ASK, conversation=talk, user=user), "done")["turn"]
+    events = engine.chat.ask(ASK, conversation=talk, user=user, replaces=first)
+    while next(events).kind != "generating":
+        pass
+    events.close()  # type: ignore[attr-defined]
+    engine.chat.flush()
+    assert [turn.id for turn in engine.chat.turns(talk, user)] == [first]
+    assert engine.chat._state.owned(user).turns == 1
+
+
+def test_another_repositorys_answer_is_not_packed_anew(
+    engine: Engine, listener: Listener, talk: str, tmp_path: Path
+) -> None:
+    first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "app.py").write_text("def expire_session(): pass\n")
+    other = open_engine(engine.settings, tmp_path / "other", generator=listener)
+    other.index.run()
+    ask(other, ASK, conversation=talk, replaces=first, exclude=["app.py:100-101"])
+    assert {chunk.path for chunk in listener.last.block.chunks} == {"app.py"}
+    other.close()
+
+
+def test_an_answer_to_follow_that_is_not_there_is_explained(engine: Engine, talk: str) -> None:
+    ask(engine, ASK, conversation=talk)
+    events = ask(engine, "and why is that?", conversation=talk, after="nothing")
+    assert events[-1].kind == "error" and events[-1].data["code"] == "not_found"
+
+
+def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(
+    engine: Engine, talk: str
+) -> None:
+    first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
+    second = told(ask(engine, ASK, conversation=talk, replaces=first), "done")["turn"]
+    events = engine.chat.ask("and why is that?", conversation=talk)
+    while next(events).kind != "token":
+        pass
+    engine.chat.choose_branch(talk, first)
+    (done,) = (event.data for event in events if event.kind == "done")
+    assert [turn.id for turn in engine.chat.turns(talk)] == [second, done["turn"]]
 
 
 def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(

@@ -8,7 +8,7 @@ from codeqa.answering.conversations import USER, Conversations
 from codeqa.answering.evidence import build_context
 from codeqa.answering.generator import Exchange, Generator
 from codeqa.answering.hooks import Hooks
-from codeqa.answering.intents import Classifier
+from codeqa.answering.intents import Classifier, by_heuristics
 from codeqa.answering.mode import read_mode
 from codeqa.answering.pins import check_places
 from codeqa.answering.pipeline import Parts, Pipeline, Wishes
@@ -78,6 +78,11 @@ class Chat(Conversations):
         )
         self._pipeline = Pipeline(parts, self)
 
+    def warm_up(self) -> None:
+        """Read what the first question would have to wait for: lexicon and embedding."""
+        by_heuristics("", has_history=False)
+        self._vectors("warm")
+
     def ask(
         self,
         question: str,
@@ -91,6 +96,7 @@ class Chat(Conversations):
         after: str = "",
         use_model: bool = True,
         retrieval: str = "",
+        tag_is_default: bool = False,
         strict: bool = False,
         pin: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -106,10 +112,11 @@ class Chat(Conversations):
 
         A question with `@codebase`, or with an `@name`, is searched for. What is done for one
         without is for the policy to say; `retrieval` is `explicit` or `auto`, whether it may
-        search of its own accord, '' for what the setting says. `mode` is one of `mode.MODES`,
-        '' leaves it to the question; `hyde` is how many drafts there are to be, '' leaves it
-        to the setting, and without a model there are none. With `strict` nothing is said that
-        the code does not show.
+        search of its own accord, '' for what the setting says. `tag_is_default` says that the
+        surface put the tag there: what is clearly not about the code then goes without it. `mode`
+        is one of `mode.MODES`, '' leaves it to the question; `hyde` is how many drafts there are
+        to be, '' leaves it to the setting, and without a model there are none. With `strict`
+        nothing is said that the code does not show.
 
         `replaces` is the turn that is asked anew, as a branch beside it; `after` the one that
         this follows, '' for the latest. `pin` and `exclude` are places (`path:12-34`) that the
@@ -137,6 +144,7 @@ class Chat(Conversations):
                 rerank=rerank,
                 hyde=self._drafts_wished(hyde, use_model),
                 retrieval=retrieval,
+                tag_is_default=tag_is_default,
                 mode=mode if given or text != strip_tag(asked) else "",
                 use_model=use_model,
                 strict=strict,
@@ -157,6 +165,8 @@ class Chat(Conversations):
                 parent=well_formed(after),
                 continues=self._created(conversation, user),
                 keep=keep,
+                foreign=history is not None or not keep,
+                branches=bool(replaces or after),
             )
             self._drafts[draft.id] = draft
             try:

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from codeqa.answering.generator import NO_CONTEXT, Asked, Exchange, Sent
 from codeqa.answering.history import HISTORY_MESSAGES, RECENCY_WINDOW, Loaded
@@ -79,7 +78,7 @@ class Conversations:
         conversation = well_formed(conversation)
         found = self._state.conversation(conversation, user, self._repository)
         if found is None:
-            raise NotFoundError("There is no such conversation.", "It may have been deleted.")
+            raise _no_conversation()
         return found
 
     def turns(self, conversation: str, user: str = USER) -> list[TurnView]:
@@ -131,8 +130,8 @@ class Conversations:
         conversation = well_formed(conversation)
         in_the_making = self.abandon(user, conversation)
         with self._changing:
-            if not in_the_making:
-                self.conversation(conversation, user)
+            if not in_the_making and not self._created(conversation, user):
+                raise _no_conversation()
             self._state.delete_conversation(conversation, user, self._repository)
         self._memory.forget(user, conversation)
 
@@ -209,7 +208,8 @@ class Conversations:
         with ThreadPoolExecutor(1) as pool:
             profile = pool.submit(self.profile, draft.user)
             turns = self._before(draft)
-            topic = self._topic(draft)
+            # The topic of a conversation is that of its latest turn, on whatever branch.
+            topic = None if draft.branches else self._topic(draft)
             last = turns[-1] if turns else None
             return Loaded(
                 history=exchanges_of(turns)[-HISTORY_MESSAGES // 2 :],
@@ -218,18 +218,31 @@ class Conversations:
                 topic=topic,
                 context=self._context_of(draft, turns),
                 names=names_of(last) if last else (),
-                parent=last.id if last else "",
+                path=tuple(turn.id for turn in turns),
             )
 
     def _before(self, draft: Draft) -> list[Turn]:
         """The latest turns of the branch that `draft` continues, oldest first."""
         leaf = draft.parent
-        earlier = self._state.turn(draft.replaces, draft.user) if draft.replaces else None
-        if earlier is not None and earlier.conversation == draft.conversation:
+        earlier = self._replaced(draft)
+        if earlier is not None:
             leaf = earlier.parent
             if not leaf:
                 return []
-        return self._turns(draft.conversation, draft.user, LOOKED_BACK, leaf)
+        turns = self._turns(draft.conversation, draft.user, LOOKED_BACK, leaf)
+        if leaf and not turns:
+            raise NotFoundError(
+                "The answer that this was to follow is not there.", "It may have been deleted."
+            )
+        # The conversation may go on elsewhere while this is answered.
+        draft.parent = draft.parent or (turns[-1].id if turns else "")
+        return turns
+
+    def _replaced(self, draft: Draft) -> Turn | None:
+        """The turn of this conversation that `draft` takes the place of, None for none."""
+        turn = self._state.turn(draft.replaces, draft.user) if draft.replaces else None
+        place = (self._repository, draft.conversation)
+        return turn if turn and (turn.repository, turn.conversation) == place else None
 
     def profile(self, user: str) -> dict[str, str]:
         """What `user` told of themselves; nothing while it cannot be read."""
@@ -248,12 +261,14 @@ class Conversations:
         return next(found, NO_CONTEXT)
 
     def remember(self, draft: Draft, block: ContextBlock) -> None:
-        """Make `block` the context of the conversation."""
-        self._memory.keep(draft.user, draft.conversation, block)
+        """Make `block` the context of the conversation, unless that was deleted meanwhile."""
+        with self._changing:
+            if not draft.deleted:
+                self._memory.keep(draft.user, draft.conversation, block)
 
     def found_for(self, draft: Draft) -> ContextBlock | None:
         """What was found for the turn that `draft` replaces; None when it replaces none."""
-        turn = self._state.turn(draft.replaces, draft.user) if draft.replaces else None
+        turn = self._replaced(draft)
         return block_of(turn) if turn else None
 
     def _topic(self, draft: Draft) -> Vector | None:
@@ -271,6 +286,12 @@ class Conversations:
         found = self._state.conversation(conversation, user, self._repository)
         return found.created if found else 0.0
 
+    def is_worse(self, draft: Draft) -> bool:
+        """Whether `draft` says nothing where the turn that it replaces has an answer: better the
+        answer that there is than none."""
+        earlier = None if draft.answer else self._replaced(draft)
+        return earlier is not None and bool(earlier.answer)
+
     def keep(self, draft: Draft, whole: ContextBlock) -> Saving:
         """Keep the turn behind the answer (S3.25). `whole` is the block that was packed for it:
         if the model could only read a part, that becomes the conversation's context.
@@ -280,15 +301,9 @@ class Conversations:
         turn, learnt = draft.as_turn(), draft.learnt(self._vectors.name)
 
         def save() -> None:
-            kept = turn
-            if draft.replaces and not turn.answer:
-                earlier = self._state.turn(draft.replaces, draft.user)
-                if earlier is not None and earlier.answer:
-                    # Better the answer that there is than none: this one is in no conversation.
-                    kept = replace(turn, conversation="")
             with self._changing:
                 saved = not draft.deleted and self._state.save_turn(
-                    kept, draft.replaces, draft.continues, learnt
+                    turn, draft.replaces, draft.continues, learnt
                 )
             if not saved:
                 self._memory.forget(draft.user, draft.conversation)
@@ -311,6 +326,10 @@ class Conversations:
         if turn is None or turn.repository not in ("", self._repository):
             raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
         return turn
+
+
+def _no_conversation() -> NotFoundError:
+    return NotFoundError("There is no such conversation.", "It may have been deleted.")
 
 
 def exchanges_of(turns: Sequence[Turn]) -> tuple[Exchange, ...]:

@@ -80,6 +80,8 @@ class Evidence:
     overview: Overview | None = None
     cached: tuple[Chunk, ...] = ()
     """Context of an earlier question; nothing was searched when this is what there is."""
+    chosen: bool = False
+    """`cached` is what the user chose of what was found, in that order."""
     coverage: str = ""
     channels: tuple[str, ...] = ()
     changed: frozenset[str] = frozenset()

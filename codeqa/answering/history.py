@@ -40,8 +40,8 @@ class Loaded:
     """What was found for an earlier question (S1.37)."""
     names: tuple[str, ...] = ()
     """Definitions that were found for the question before, best first."""
-    parent: str = ""
-    """Id of the turn that this one follows."""
+    path: tuple[str, ...] = ()
+    """Ids of the turns before this one, the latest last, as far as they were read."""
 
 
 def prune(
@@ -64,6 +64,15 @@ def prune(
             scored.append((-score, number))
     kept = sorted(number for _, number in sorted(scored)[:SEMANTIC_K])
     return (*(older[number] for number in kept), *latest)
+
+
+def other_names(text: str, other: str) -> bool:
+    """Whether two questions name different code: `load_page` and `load_user` are not alike,
+    however alike their vectors are."""
+    one, two = parse_query(text), parse_query(other)
+    named = {name.lower() for name in (*one.names, *one.qualified, *one.files)}
+    also = {name.lower() for name in (*two.names, *two.qualified, *two.files)}
+    return bool(named and also) and named.isdisjoint(also)
 
 
 def touches(text: str, context: ContextBlock) -> bool:

@@ -16,9 +16,9 @@ from codeqa.answering.citations import Span, verify_all
 from codeqa.answering.conversations import Conversations, told_answer
 from codeqa.answering.features import Features, extract_features
 from codeqa.answering.generator import Asked, Exchange, Generator, closed_after
-from codeqa.answering.history import Loaded, prune, touches
+from codeqa.answering.history import Loaded, other_names, prune, touches
 from codeqa.answering.hooks import Hooks
-from codeqa.answering.intents import Classifier, Intent
+from codeqa.answering.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.answering.model_answer import ModelAnswer
 from codeqa.answering.personal.profile import (
     detect_facts,
@@ -42,6 +42,7 @@ from codeqa.files import Files
 from codeqa.llm import Cancelled, Model, never
 from codeqa.retrieval import parse_query
 from codeqa.settings import Settings
+from codeqa.tag import strip_tag
 from codeqa.types import Event
 
 NEED_A_MODEL = ("review", "plan", "change")
@@ -63,6 +64,8 @@ class Wishes:
     """`explicit` or `auto`: whether an untagged question may search; '' for the setting."""
     mode: str = ""
     """The mode that the user chose; '' when the words did."""
+    tag_is_default: bool = False
+    """The surface put `@codebase` there, not the user: small talk and the like go without it."""
     use_model: bool = True
     strict: bool = False
     pin: tuple[str, ...] = ()
@@ -110,10 +113,24 @@ class Pipeline:
         self._conversations = conversations
 
     def run(self, draft: Draft, wishes: Wishes) -> Iterator[Event]:
-        """The events of an answer, as `types.Event` lists them."""
+        """The events of an answer, as `types.Event` lists them.
+
+        The turn is kept however it ends, also before the answer has begun.
+        """
+        try:
+            yield from self._run(draft, wishes)
+        except CodeQAError as error:
+            draft.fail(error)
+            raise
+        finally:
+            if draft.loaded and not draft.concluded and draft.keep:
+                self._conversations.keep(draft, draft.block)
+
+    def _run(self, draft: Draft, wishes: Wishes) -> Iterator[Event]:
         parts, run, follow = self._parts, draft.steps.run, draft.steps.follow
         draft.vector = yield from run("embed", lambda: parts.vectors(draft.text))
         loaded = yield from run("load", lambda: self._load(draft, wishes))
+        draft.loaded = True
         intent = yield from run("classify", lambda: self._classify(draft, loaded, wishes))
         away = yield from run("topic", lambda: self._topic(draft, loaded, intent))
         features = yield from run("features", lambda: self._features(draft, loaded, intent, away))
@@ -147,6 +164,11 @@ class Pipeline:
         return loaded
 
     def _classify(self, draft: Draft, loaded: Loaded, wishes: Wishes) -> Intent:
+        if wishes.tag_is_default and draft.tagged:
+            intent = by_heuristics(draft.text, has_history=loaded.messages > 0)
+            if intent.name not in NEED_CODE and intent.confidence >= MODEL_BELOW:
+                draft.question = strip_tag(draft.question)
+                return intent
         if wishes.repacks or wishes.mode or parse_query(draft.text).pointed:
             # A mode, a place or an `@name` that the user chose is about the code.
             return Intent("knowledge_base", 1.0, "user", "chosen by the user")
@@ -194,7 +216,7 @@ class Pipeline:
             intent.source,
             intent.reason,
         )
-        if decision.save_profile:
+        if decision.save_profile and draft.keep:
             draft.facts = detect_facts(draft.text)
         return decision
 
@@ -238,7 +260,7 @@ class Pipeline:
         looked = yield from self._parts.retrieving.look(
             draft, loaded, features, decision, wishes, writer.needs_evidence or wishes.strict
         )
-        similar = self._similar(draft, history, decision)
+        similar = self._similar(draft, loaded, history, decision)
         looked, problems = self._parts.retrieving.hooked(
             draft.text, replace(looked, similar=similar)
         )
@@ -247,7 +269,7 @@ class Pipeline:
         return looked
 
     def _similar(
-        self, draft: Draft, history: Sequence[Exchange], decision: PolicyDecision
+        self, draft: Draft, loaded: Loaded, history: Sequence[Exchange], decision: PolicyDecision
     ) -> tuple[Exchange, ...]:
         """Past questions like this one: of this conversation and of others (S3.18, S3.19)."""
         if draft.vector is None or not draft.keep:
@@ -256,7 +278,7 @@ class Pipeline:
         found: list[Exchange] = []
         wanted = ((True, decision.inject_qa_history), (False, decision.inject_rag))
         for same in (same for same, wished in wanted if wished):
-            found += parts.prior.similar(
+            similar = parts.prior.similar(
                 draft.vector,
                 user=draft.user,
                 repository=draft.repository,
@@ -266,7 +288,10 @@ class Pipeline:
                 same=same,
                 skip={draft.replaces, *(exchange.turn for exchange in history)},
             )
-        return tuple(found)
+            # Of this conversation nothing that comes after the point where it is taken up.
+            later = same and draft.branches
+            found += [one for one in similar if not later or one.turn in loaded.path]
+        return tuple(one for one in found if not other_names(draft.text, one.question))
 
     def _before(
         self,
@@ -336,15 +361,17 @@ class Pipeline:
             ends.append(draft.steps.note("generate", started))
             ends += self._after(draft, asked)
             started = time.perf_counter()
+            draft.concluded = True
+            draft.keep = draft.keep and not self._conversations.is_worse(draft)
             saving = self._conversations.keep(draft, asked.block) if draft.keep else None
             ends.append(draft.steps.note("persist", started))
         yield from ends
         if saving and (problem := saving.heard()):
             draft.notices.append(f"This answer could not be kept. {problem}")
         if draft.error:
-            yield Event("error", {**draft.error, "turn": draft.id})
+            yield Event("error", {**draft.error, "turn": draft.id if draft.keep else ""})
         elif not draft.finished:
-            yield Event("stopped", {"turn": draft.id})
+            yield Event("stopped", {"turn": draft.id} if draft.keep else {})
         else:
             yield Event("done", self._done(draft, loaded, asked))
 

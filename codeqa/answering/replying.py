@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codeqa.answering.generator import Asked, Generator, Piece
 from codeqa.answering.markdown import pieces
-from codeqa.answering.personal.profile import facts_to_forget
+from codeqa.answering.personal.profile import detect_facts, facts_to_forget
 from codeqa.answering.privacy.deletions import confirmed_scope, erased_text
 from codeqa.answering.privacy.forgetting import Privacy
 from codeqa.answering.privacy.stored import StoredData
@@ -26,6 +26,10 @@ NOT_KEPT_HERE = (
     "shows it may keep it itself.\n"
 )
 
+NOT_REMEMBERED = (
+    "I will not remember that: nothing of this conversation is kept here. Say it on the page, and "
+    "it holds everywhere.\n"
+)
 ELSEWHERE = (
     "Nothing was deleted: other programs cannot delete what is stored. Open the page and send the "
     "same there, or use `codeqa privacy delete` in a terminal.\n"
@@ -52,10 +56,12 @@ class Replying:
             conversations.flush()
             if scope := confirmed_scope(draft.text):
                 return self._deleted(draft, scope, conversations)
-        kinds = facts_to_forget(draft.text) if draft.keep else ()
+        kinds = () if draft.foreign else facts_to_forget(draft.text)
         if draft.reply in ("privacy", "profile") and kinds:
             number = self.privacy.forget_facts(draft.user, kinds)
             return self._replies.forgotten(kinds, number)
+        if draft.reply == "profile" and not draft.keep and detect_facts(draft.text):
+            return NOT_REMEMBERED
         learnt = dict(draft.facts)
         return self._replies.reply(
             draft.reply,
@@ -68,9 +74,9 @@ class Replying:
 
     def _deleted(self, draft: Draft, scope: str, conversations: Conversations) -> str:
         """Delete, and say what came of it; the message that asks for it goes as well."""
-        if not draft.keep:  # what speaks for its user may repeat whatever it has read
+        if draft.foreign:  # what speaks for its user may repeat whatever it has read
             return ELSEWHERE
-        draft.keep = scope == "profile"
+        draft.keep = draft.keep and scope == "profile"
         if scope == "conversation" and not draft.conversation:
             return NOT_KEPT_HERE
         if scope != "profile":

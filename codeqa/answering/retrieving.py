@@ -100,7 +100,8 @@ class Retrieving:
             if draft.keep:
                 self.conversations.remember(draft, looked.block)
         if needs_evidence and looked.evidence is None:
-            evidence = Evidence(draft.text, parse_query(draft.text), cached=looked.block.chunks)
+            query, chunks = parse_query(draft.text), looked.block.chunks
+            evidence = Evidence(draft.text, query, cached=chunks, chosen=wishes.repacks)
             looked = replace(looked, evidence=evidence)
         return looked
 

@@ -28,7 +28,7 @@ from codeqa.types import Chunk, ContextBlock
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 NO_REASONS: Mapping[str, Any] = {
     "source": "", "reason": "", "rules": (), "searched_automatically": False,
-    "suggest_codebase": False,
+    "searches": False, "goes_on": False, "suggest_codebase": False,
 }  # fmt: skip
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
@@ -50,12 +50,22 @@ class Draft:
     """When the conversation was created, in seconds since the epoch; 0 while there is none."""
     deleted: bool = False
     """The conversation was deleted while this turn was in the making."""
+    begun: float = field(default_factory=time.time)
+    """In seconds since the epoch."""
+    foreign: bool = False
+    """It comes from a program that keeps the conversation itself, and speaks for its user."""
     keep: bool = True
     """Whether it is to be stored, and its context to become the conversation's."""
+    branches: bool = False
+    """Whether it takes up the conversation at another point than its latest turn."""
     parent: str = ""
     """Id of the turn that it follows; '' for the latest that there is."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    loaded: bool = False
+    """What it starts from is known: from here on it is kept however it ends."""
+    concluded: bool = False
+    """It has been handed over to be kept."""
     steps: Steps = field(default_factory=Steps)
     vector: Vector | None = None
     """Of the question; None for one that the embedding knows no word of."""
@@ -101,11 +111,6 @@ class Draft:
     def tagged(self) -> bool:
         return has_tag(self.question)
 
-    @property
-    def branches(self) -> bool:
-        """Whether it takes up the conversation at another point than its latest turn."""
-        return bool(self.replaces or self.parent)
-
     def take(self, piece: Piece) -> str:
         """Note `piece`; its text for the reader, '' when it has none."""
         if isinstance(piece, Sent):
@@ -140,6 +145,8 @@ class Draft:
             "reason": self.reason,
             "rules": list(decision.rules) if decision else [],
             "searched_automatically": bool(decision and decision.searched_automatically),
+            "searches": bool(decision and decision.inject_rag),
+            "goes_on": bool(decision and decision.use_cached_context),
             "suggest_codebase": self.suggests,
         }
 
@@ -206,6 +213,7 @@ class Draft:
             question=None if self.vector is None else write_vector(self.vector),
             topic=None if self.topic is None else write_vector(self.topic),
             facts=dict(self.facts),
+            begun=self.begun,
         )
 
     def as_turn(self) -> Turn:
@@ -268,7 +276,8 @@ class TurnView:
     intent: str = ""
     confidence: float = 0.0
     reasons: Mapping[str, Any] = field(default_factory=dict)
-    """`source`, `reason`, `rules`, `searched_automatically`, `suggest_codebase`."""
+    """`source`, `reason`, `rules`, `searched_automatically`, `searches`, `goes_on`,
+    `suggest_codebase`."""
     steps: list[Mapping[str, Any]] = field(default_factory=list)
     """The steps of the turn: `name`, `milliseconds`."""
     rewritten: str = ""

@@ -25,16 +25,24 @@ class Said:
     """In seconds since the epoch."""
 
 
-_TEXTS = (
-    ("turn", "question"), ("turn", "answer"), ("turn", "context"), ("turn", "details"),
-    ("turn", "id"), ("turn", "conversation"), ("conversation", "title"), ("conversation", "id"),
-    ("feedback", "reason"), ("fact", "value"), ("fact", "turn"), ("value", "value"),
-    ("value", "key"), ("recent", "path"),
-)  # fmt: skip
-"""Columns that hold what somebody wrote."""
-_HOLDS = (
-    "(instr(question, :text) OR instr(answer, :text) OR instr(context, :text) "
-    "OR instr(details, :text) OR instr(coalesce(reason, ''), :text))"
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The texts of one row that is kept."""
+
+    text: str
+    user: str = ""
+    repository: str = ""
+    conversation: str = ""
+
+
+_TURNS = (
+    "SELECT t.user, t.repository, t.conversation, t.id, question, answer, context, details, "
+    "coalesce(reason, '') FROM turn AS t LEFT JOIN feedback ON feedback.turn = t.id"
+)
+_TITLES = "SELECT user, repository, id, title FROM conversation"
+_REST = (
+    "SELECT value, turn FROM fact UNION ALL SELECT key, value FROM value "
+    "UNION ALL SELECT path, '' FROM recent"
 )
 
 
@@ -77,20 +85,13 @@ class HoldingTable:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def holders(self, text: str, user: str = LOCAL_USER) -> tuple[int, bool]:
-        """In how many conversations of `user` `text` stands, and whether any row holds it."""
+    def kept_texts(self) -> Iterator[Kept]:
+        """Every text that anybody's rows hold, row by row: turns and titles with their places,
+        then facts, values and paths."""
         with self._database.reading() as connection:
-            own = connection.execute(
-                "SELECT count(*) FROM (SELECT repository, conversation FROM turn "
-                "LEFT JOIN feedback ON feedback.turn = turn.id WHERE user = :user "
-                f"AND {_HOLDS} UNION SELECT repository, id FROM conversation "
-                "WHERE user = :user AND instr(title, :text))",
-                {"user": user, "text": text},
-            ).fetchone()[0]
-            anywhere = bool(own) or any(
-                connection.execute(
-                    f"SELECT 1 FROM {table} WHERE instr({column}, ?) LIMIT 1", (text,)
-                ).fetchone()
-                for table, column in _TEXTS
-            )
-        return int(own), anywhere
+            for query in (_TURNS, _TITLES):
+                for user, repository, conversation, *texts in connection.execute(query):
+                    text = "\n".join((conversation, *texts))
+                    yield Kept(text, user, repository, conversation)
+            for texts in connection.execute(_REST):
+                yield Kept("\n".join(texts))

@@ -6,6 +6,7 @@ import sqlite3
 import time
 
 from codeqa.state.database import Database
+from codeqa.state.owned import note_deletion
 from codeqa.state.records import LOCAL_USER, Fact
 from codeqa.tokens import well_formed
 
@@ -38,6 +39,7 @@ class ProfileTable:
     def clear_profile(self, user: str = LOCAL_USER) -> int:
         """Forget all facts about `user`; how many there were."""
         with self._database.writing() as connection:
+            note_deletion(connection, user, "profile")
             return connection.execute("DELETE FROM fact WHERE user = ?", (user,)).rowcount
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from codeqa.state.branches import active_turns
 from codeqa.state.database import Database
+from codeqa.state.owned import deleted_since
 from codeqa.state.profile import put_fact
 from codeqa.state.records import (
     LOCAL_USER,
@@ -107,6 +108,8 @@ def learn(connection: sqlite3.Connection, turn: Turn, learnt: Learnt, created: f
             "WHERE user = ? AND repository = ? AND id = ?",
             (learnt.embedding, learnt.topic, turn.user, turn.repository, turn.conversation),
         )
+    if deleted_since(connection, turn.user, "profile", learnt.begun):
+        return
     for key, value in learnt.facts.items():
         put_fact(connection, turn.user, key, value, turn.id, created)
 

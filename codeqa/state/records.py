@@ -55,6 +55,9 @@ class Learnt:
     """Topic vector of the conversation with this turn; None leaves the one that it has."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Facts about the user that the question states, by their key."""
+    begun: float = 0.0
+    """When the turn began, in seconds since the epoch: what its user has deleted since then
+    does not come back with it. 0 for one that nothing was deleted before."""
 
 
 NOTHING = Learnt()

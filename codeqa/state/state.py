@@ -13,7 +13,7 @@ from codeqa.state.database import Database
 from codeqa.state.feedback import FeedbackTable
 from codeqa.state.finding import FindingTable
 from codeqa.state.holdings import HoldingTable
-from codeqa.state.owned import OwnedTable
+from codeqa.state.owned import OwnedTable, deleted_since
 from codeqa.state.profile import ProfileTable
 from codeqa.state.questions import QuestionTable, learn
 from codeqa.state.records import LOCAL_USER, NOTHING, Conversation, Learnt, Turn, title_of
@@ -77,7 +77,8 @@ class State(
         deleted meanwhile does not come back, nothing is stored and False returned. Beyond
         `TURNS_KEPT` the conversations longest untouched go, whole ones, and only then the
         oldest turns of this one. Saved again, a turn keeps its place and teaches nothing
-        more; its texts and details become the new ones.
+        more; its texts and details become the new ones. Nor does one come back that its user
+        has deleted everything of since it began (`learnt.begun`).
         """
         created = turn.created or time.time()
         group = (turn.user, turn.repository, turn.conversation)
@@ -87,6 +88,8 @@ class State(
                 found = find_conversation(connection, turn.conversation, turn.user, turn.repository)
                 if found is None or found.created != continues:
                     return False
+            if deleted_since(connection, turn.user, "everything", learnt.begun):
+                return False
             again = connection.execute(
                 "UPDATE turn SET question = ?, answer = ?, context = ?, details = ? "
                 "WHERE id = ? AND user = ?",

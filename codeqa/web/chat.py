@@ -116,6 +116,7 @@ def ask_engine(
         use_model=asked.use_model,
         cancelled=lambda: left() or closing.is_set() or bool(gone()),
         retrieval=asked.retrieval,
+        tag_is_default=asked.tag_is_default,
         strict=asked.strict,
         after=asked.after,
         pin=asked.pin,

@@ -91,6 +91,7 @@ def _message(message: Any, place: str) -> tuple[str, str]:
 
 def _part(part: Any, place: str) -> str:
     kind = part.get("type") if isinstance(part, Mapping) else None
+    kind = kind if isinstance(kind, str) else None
     if kind in MEDIA:
         raise FieldError(place, f"`{place}` is {MEDIA[kind]}.", "CodeQA reads text alone.")
     text = part.get("refusal" if kind == "refusal" else "text") if kind else None

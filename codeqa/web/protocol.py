@@ -30,7 +30,9 @@ PAGE_FIELDS = (
     "stages", "notice", "tokens", "carries", "source", "rules", "steps", "suggestions",
     "suggest_codebase", "searched_automatically", "profile", "hook_problems", "revised",
 )  # fmt: skip
-WHY_CLASSIFIED = ("source", "reason", "searched_automatically", "rules")
+WHY_CLASSIFIED = (
+    "source", "reason", "searched_automatically", "searches", "goes_on", "rules",
+)  # fmt: skip
 
 LONG_BLOCK = 1_000
 """Characters from which on an unfinished block is no longer parsed at each of its lines."""

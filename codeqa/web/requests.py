@@ -53,6 +53,7 @@ class Question:
     """How many drafts are searched by; '' leaves it to the setting."""
     retrieval: str = ""
     """Whether it may be searched for without `@codebase`; '' leaves it to the setting."""
+    tag_is_default: bool = False
     strict: bool = False
     after: str = ""
     """Id of the turn that it follows; '' for the last one of the branch in use."""
@@ -122,6 +123,7 @@ def read_question(body: Mapping[str, Any]) -> Question:
         use_model=not checked.without_model,
         hyde=checked.hyde or "",
         retrieval=checked.retrieval or "",
+        tag_is_default=checked.tag_is_default,
         strict=checked.strict,
         after=checked.after or "",
         pin=tuple(checked.pin or ()),

@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import sys
+import threading
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,7 @@ def prepare(space: Workspace, repository: Path) -> None:
         if not summary.files:
             print(f"Nothing to read was found in {repository}.", file=sys.stderr)
     engine.index.start_background()
+    threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
 
 
 def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:

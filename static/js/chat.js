@@ -34,7 +34,7 @@ const hooks = {
   changed: onChange,
   context: (turn, opener) => panel.openContext(turn, { opener }),
   edit,
-  ask: (text) => send({ text, codebase: composer.codebase, ...composer.manner }),
+  ask: (text) => send({ text, codebase: true, ...composer.manner }, { keep: true }),
   failed,
   model: () => models.name,
   manner: () => ({ ...composer.manner, automatic: composer.automatic }),
@@ -86,10 +86,11 @@ const models = new Models(() => {
   estimate();
 });
 
-function send(asked) {
+/** Asks; what is typed in the field stays there with `keep`. */
+function send(asked, { keep = false } = {}) {
   if (!view || view.running) return; // or the conversation of the address is still being read
   const instead = composer.replacing && view.turns.includes(editing) ? editing : null;
-  composer.clear();
+  if (!keep) composer.clear();
   connection.settle();
   if (shown("c") !== view.id) pushAddress({ c: view.id });
   view.ask(asked, instead);
@@ -244,6 +245,6 @@ setUpSidebar();
 new Tree(repo, (path, opener) => openPlace(path, 0, 0, opener));
 setUpStored(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
 const status = new Status(repo, { told: (values) => { composer.settings = values; }, lost: () => connection.lost() });
-showExamples(repo, (text) => send({ text, codebase: true, ...composer.manner }));
+showExamples(repo, (text) => send({ text, codebase: true, ...composer.manner }, { keep: true }));
 openFromAddress();
 composer.focus();

@@ -7,10 +7,14 @@ import { MentionChips } from "./mention_chips.js";
 import { MentionMenu } from "./mention_menu.js";
 import { ModeMenu, missingFrom } from "./modes.js";
 
+const DOUBLE_CLICK = 500; // milliseconds
+
 export class Composer {
   #form = byId("composer");
   #field = byId("question");
   #codebase = byId("codebase");
+  #chosen = false; // the user worked that chip: what it says is meant
+  #since = 0; // when the answer that is being written was asked for
   #manner;
   #send = byId("send");
   #bar = byId("editing");
@@ -46,6 +50,7 @@ export class Composer {
       chooseModel: hooks.chooseModel,
     });
     this.#codebase.addEventListener("click", () => {
+      this.#chosen = true;
       press(this.#codebase, !pressed(this.#codebase));
       this.#describe();
       hooks.switched();
@@ -66,8 +71,8 @@ export class Composer {
     });
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.#busy) hooks.stop();
-      else if (this.text) this.#ask();
+      // The second click of a double one meets the button as Stop.
+      if (this.#busy) { if (performance.now() - this.#since > DOUBLE_CLICK) hooks.stop(); } else if (this.text) this.#ask();
     });
     byId("leave-editing").addEventListener("click", () => {
       this.clear();
@@ -117,6 +122,7 @@ export class Composer {
   }
 
   set busy(value) {
+    if (value && !this.#busy) this.#since = performance.now();
     this.#busy = value;
     this.#form.classList.toggle("busy", value);
     this.#send.setAttribute("aria-label", value ? "Stop" : "Send");
@@ -126,6 +132,7 @@ export class Composer {
 
   /** Goes on in a conversation; `grounded` says that code was found in it before. */
   follow({ codebase, grounded }) {
+    this.#chosen = false;
     this.#form.classList.toggle("grounded", grounded);
     if (this.#before) this.#before.codebase = codebase;
     else press(this.#codebase, codebase);
@@ -163,7 +170,7 @@ export class Composer {
     const { text, codebase, manner } = this;
     const missing = missingFrom(text);
     if (missing) this.#complain(missing);
-    else this.#hooks.ask({ text, codebase, ...manner });
+    else this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...manner });
   }
 
   #complain(words) {

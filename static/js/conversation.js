@@ -79,6 +79,7 @@ export class Conversation {
         conversation: this.id,
         repo: this.#repo,
         render: true,
+        tag_is_default: Boolean(asked.codebase && asked.untouched && !tagged),
         replaces: turn.replaces = await replaces,
         after: await after,
         without_model: Boolean(asked.withoutModel),

@@ -45,8 +45,8 @@ export class Stages {
       this.#steps.understood(event);
       this.#automatic(event);
       // What the search finds is told afterwards, and only if it finds something.
-      if (event.intent === "knowledge_base") this.#run("Searching the code", "Found nothing");
-      else if (event.intent === "continuation") this.#run("Taking up the conversation", "Went on from what was found before");
+      if (event.searches) this.#run("Searching the code", "Found nothing");
+      else if (event.goes_on) this.#run("Taking up the conversation", "Went on from what was found before");
       else this.#run("Taking up the conversation", "No code was used");
     } else if (stage === "drafting") {
       const [words, past] = DRAFTS[event.name] ?? ["Drafting", "Drafted"];

@@ -101,6 +101,11 @@ export class Turn {
 
   /** Takes one event of the stream. */
   take(event) {
+    if (event.stage === "classified" && this.asked.untouched && event.searches === false) {
+      // The tag was ours, and this is not about the code.
+      this.asked.codebase = false;
+      this.node.querySelector(".question .tag")?.remove();
+    }
     if (event.stage) {
       this.#stages.take(event); // may carry a text of its own: a draft is no answer
     } else if (event.text !== undefined) {

@@ -136,6 +136,7 @@ class FakeChat:
         use_model: bool = True,
         hyde: str = "",
         retrieval: str = "",
+        tag_is_default: bool = False,
         strict: bool = False,
         after: str = "",
         pin: Sequence[str] = (),
@@ -162,6 +163,7 @@ class FakeChat:
         turn.reasons = {
             "source": "tag" if tagged else "heuristics", "reason": "it names <b>code</b>",
             "rules": ["the-code-is-asked-for"], "searched_automatically": automatic,
+            "searches": tagged or automatic, "goes_on": intent == "continuation",
             "suggest_codebase": "hello" in question and not tagged,
         }  # fmt: skip
         self._place(user, conversation, turn, replaces, after)

@@ -9,6 +9,7 @@ repository's code, of which questions and answers quote pieces, so they are sear
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
 import time
@@ -38,6 +39,8 @@ ID_BYTES = 16
 PIECE_CHARACTERS = 40
 """Short enough to lie within a page of the database nearly always."""
 PIECES = 3
+log = logging.getLogger(__name__)
+
 NOT_UNCACHED = (
     "The Redis server could not be asked to delete what it holds: code that was found goes there "
     "by itself within 24 hours, what kind a question was within 30 minutes."
@@ -161,7 +164,10 @@ class Privacy(Holdings):
         keys = [key for key in self.state.profile(user) if key in kinds or kind_of(key) in kinds]
         deleted = sum(self.state.delete_fact(key, user) for key in keys)
         if deleted:
-            self.state.compact()
+            try:
+                self.state.compact()
+            except StorageError as error:  # it is deleted; its bytes go with the next compacting
+                log.warning("a deleted fact may still be in the file's bytes: %s", error)
         return deleted
 
     def _forget_cached(
@@ -230,15 +236,11 @@ class Privacy(Holdings):
         """
         state = set(self.state_files())
         left: dict[Path, int] = {}
-        said = 0
+        in_state = [needle for needle, paths in searched.found.items() if state & set(paths)]
+        held, said = self._held(Needles(in_state), user) if in_state else (set(), 0)
         for needle, paths in searched.found.items():
-            own, anywhere = 0, False
-            if state & set(paths):
-                text = wanted.texts.get(needle) or wanted.ids.get(needle, "")
-                own, anywhere = self.state.holders(text, user)
-            said = max(said, own)
             for path in paths:
-                if not (anywhere and path in state):
+                if not (needle in held and path in state):
                     left[path] = left.get(path, 0) + 1
         kept = []
         if said:
@@ -247,6 +249,18 @@ class Privacy(Holdings):
                 "keep: delete those, or everything, to remove it there."
             )
         return tuple(self._left(path, count) for path, count in left.items()), tuple(kept)
+
+    def _held(self, needles: Needles, user: str) -> tuple[set[bytes], int]:
+        """Which needles a row that is kept holds, whoever's it is, and in how many conversations
+        of `user` one of them stands."""
+        held: set[bytes] = set()
+        own: set[tuple[str, str]] = set()
+        for row in self.state.kept_texts():
+            found = needles.in_block(row.text.encode("utf-8", "replace"))
+            held |= found
+            if found and row.user == user:
+                own.add((row.repository, row.conversation))
+        return held, len(own)
 
     def _left(self, path: Path, count: int) -> str:
         shown = path.relative_to(self.settings.data_dir)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codeqa.answering.evidence import Evidence
 from codeqa.answering.generator import Asked, Piece
@@ -28,6 +28,7 @@ WORDS_ONLY = (
     "the code, in its language."
 )
 INTRODUCTION = "*Without a language model, this is what the code itself says.*"
+CHOSEN = "*Without a language model, this is what the code that you chose says.*"
 CACHED_SHOWN = 3
 
 
@@ -141,6 +142,10 @@ def _from_cache(evidence: Evidence) -> Iterator[str]:
     """An answer from the context of an earlier question: the chunks that hold its words."""
     units = [_chunk_unit(chunk) for chunk in evidence.cached]
     words = evidence.query.words
+    if evidence.chosen:
+        yield joined([CHOSEN])
+        yield from _quoted(units, words)
+        return
     scored = [(sum(word in unit.source_code.lower() for word in words), unit) for unit in units]
     best = [unit for score, unit in sorted(scored, key=lambda pair: -pair[0]) if score]
     if not best:
@@ -158,12 +163,16 @@ def _from_cache(evidence: Evidence) -> Iterator[str]:
             "Without a language model, this is what the code itself says.*"
         ]
     )
-    for unit in best[:CACHED_SHOWN]:
+    yield from _quoted(best, words)
+    yield joined(["Add `@codebase` to the question to search the code base anew."])
+
+
+def _quoted(units: Sequence[Unit], words: Sequence[str]) -> Iterator[str]:
+    for unit in units[:CACHED_SHOWN]:
         shown = whole(unit) or excerpt(unit, words)
         if shown:
             place = cite(unit.path, shown.start, shown.end)
             yield joined([place, code_block(shown.code, unit.language)])
-    yield joined(["Add `@codebase` to the question to search the code base anew."])
 
 
 def _chunk_unit(chunk: Chunk) -> Unit:

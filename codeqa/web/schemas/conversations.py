@@ -109,6 +109,10 @@ class TurnValues(Model):
     rules: list[str]
     """Names of the rules that decided what was done."""
     searched_automatically: bool
+    searches: bool
+    """The code was searched for it."""
+    goes_on: bool
+    """It went on from code that was found before."""
     suggest_codebase: bool
     rewritten: str
     """What was searched for instead of a follow-up that says too little alone."""

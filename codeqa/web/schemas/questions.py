@@ -79,6 +79,8 @@ class QuestionBody(Model):
     """How to answer; empty leaves it to the question."""
     retrieval: Literal["", "explicit", "auto"] | None = None
     """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
+    tag_is_default: Truth = False
+    """The client put `@codebase` there by itself: small talk and the like go without it."""
     strict: Truth = False
     """Say only what the code shows."""
     without_model: Truth = False
