@@ -109,7 +109,7 @@ def extract_features(
     privacy = "privacy" in (intent.name, words_say) or bool(NOT_TO_BE_KEPT.search(text))
     stated = detect_facts(text)
     return Features(
-        is_greeting=_GREETING.fullmatch(text) is not None,
+        is_greeting=is_greeting(text),
         references_profile=_REFERS.search(text) is not None,
         privacy_signal=privacy,
         is_followup=messages > 0 and "continuation" in (intent.name, words_say),
@@ -125,6 +125,11 @@ def extract_features(
         has_preferences=bool(preferences({**profile, **stated})),
         asks=_ASKS.search(text) is not None,
     )
+
+
+def is_greeting(text: str) -> bool:
+    """Whether `text` greets, thanks or takes its leave, and nothing else."""
+    return _GREETING.fullmatch(text) is not None
 
 
 def has_code_signal(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from codeqa.answering.citations import Span, verify_all
 from codeqa.answering.conversations import Conversations, told_answer
-from codeqa.answering.features import Features, extract_features
+from codeqa.answering.features import Features, extract_features, is_greeting
 from codeqa.answering.generator import Asked, Exchange, Generator, closed_after
 from codeqa.answering.history import Loaded, other_names, prune, touches
 from codeqa.answering.hooks import Hooks
@@ -166,7 +166,10 @@ class Pipeline:
     def _classify(self, draft: Draft, loaded: Loaded, wishes: Wishes) -> Intent:
         if wishes.tag_is_default and draft.tagged:
             intent = by_heuristics(draft.text, has_history=loaded.messages > 0)
-            if intent.name not in NEED_CODE and intent.confidence >= MODEL_BELOW:
+            sure = intent.name in ("profile", "privacy") and intent.confidence >= MODEL_BELOW
+            # Not all that counts as general: whether a question is about the code is hard to
+            # tell, and a search for nothing costs less than none for what was meant.
+            if sure or is_greeting(draft.text):
                 draft.question = strip_tag(draft.question)
                 return intent
         if wishes.repacks or wishes.mode or parse_query(draft.text).pointed:

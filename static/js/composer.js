@@ -7,14 +7,11 @@ import { MentionChips } from "./mention_chips.js";
 import { MentionMenu } from "./mention_menu.js";
 import { ModeMenu, missingFrom } from "./modes.js";
 
-const DOUBLE_CLICK = 500; // milliseconds
-
 export class Composer {
   #form = byId("composer");
   #field = byId("question");
   #codebase = byId("codebase");
   #chosen = false; // the user worked that chip: what it says is meant
-  #since = 0; // when the answer that is being written was asked for
   #manner;
   #send = byId("send");
   #bar = byId("editing");
@@ -69,10 +66,12 @@ export class Composer {
       event.preventDefault();
       if (!this.#busy) this.#form.requestSubmit();
     });
+    // The second click of a double one meets the button as Stop.
+    this.#send.addEventListener("click", (event) => { if (event.detail > 1) event.preventDefault(); });
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
-      // The second click of a double one meets the button as Stop.
-      if (this.#busy) { if (performance.now() - this.#since > DOUBLE_CLICK) hooks.stop(); } else if (this.text) this.#ask();
+      if (this.#busy) hooks.stop();
+      else if (this.text) this.#ask();
     });
     byId("leave-editing").addEventListener("click", () => {
       this.clear();
@@ -122,7 +121,6 @@ export class Composer {
   }
 
   set busy(value) {
-    if (value && !this.#busy) this.#since = performance.now();
     this.#busy = value;
     this.#form.classList.toggle("busy", value);
     this.#send.setAttribute("aria-label", value ? "Stop" : "Send");

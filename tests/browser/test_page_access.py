@@ -33,8 +33,15 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(DESKTOP, "light", id="desktop-light"),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+        pytest.param(DESKTOP, "dark", id="desktop-dark", marks=pytest.mark.slow),
+        pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing_serious_in_any_view(
     scripted: Server, open_page: OpenPage, size: dict[str, int], scheme: str
 ) -> None:

@@ -131,3 +131,11 @@ def test_the_models_name_has_room_before_everything_else(
     assert send["x"] + send["width"] > form["x"] + form["width"] - 20  # at the end of its row
     words = page.locator("#estimate .words").first
     assert words.is_visible() == (width == 1280)
+
+
+def test_a_double_click_on_send_asks_and_does_not_stop(real: Server, open_page: OpenPage) -> None:
+    page = open_page(real.address)
+    page.get_by_role("textbox", name="Question").fill("How are copies of a book reserved?")
+    page.locator("#send").dblclick()
+    expect(page.locator(".turn.writing")).to_have_count(0)
+    expect(page.locator(".stages")).to_contain_text("Answered")
