@@ -91,6 +91,7 @@ export function describe(status) {
   if (progress?.total) return `${capital(progress.phase)}: ${count(progress.done)} of ${count(progress.total)}`;
   if (progress) return capital(progress.phase);
   if (!updated) return "";
+  if (!status.files) return "Nothing to read was found in this folder.";
   const covered = embedding && embedded < units ? `, ${count(embedded)} of ${count(units)} with vectors` : "";
   return `Updated ${ago(updated)}${embedding ? `, ${embedding}` : ""}${covered}`;
 }

@@ -92,7 +92,7 @@ function accountOf(stored) {
       ["Cached values", cached === null ? "the cache does not answer" : count(cached)],
     ]),
     element("h3", {}, "What it knows of you"),
-    known.length ? list(known) : element("p", {}, "Nothing. Tell it “My name is …” or “Answer briefly”, and it stands here."),
+    known.length ? list(known) : element("p", {}, "Nothing. Tell it “My name is …” or “I prefer short answers”, and it stands here."),
     element("h3", {}, "Where"),
     list([["Folder", folder], ["Conversations of all users", sizeOf(bytes)], redis ? ["Cache", redis] : null, keys ? ["Keys of models", `${keys}; nothing here deletes them`] : null].filter(Boolean)),
     element("h3", {}, "Who receives it"),

@@ -79,7 +79,7 @@ export class Symbols {
         this.#take(found[0]);
         return;
       }
-      this.#say(found.length ? "" : `Nothing is called “${typed}”`);
+      this.#say(found.length ? "" : typed ? `Nothing is called “${typed}”` : "Nothing is indexed yet");
       if (found.length) announce(plural(found.length, "place"));
     } catch (error) {
       if (error.name === "AbortError") return;
