@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from codeqa.console import front_door, run_main
+from codeqa.cli.console import front_door, run_main
 from codeqa.errors import IndexMissingError, UsageError
 from codeqa.settings import load_settings, with_home
 from codeqa.web.app import create_app

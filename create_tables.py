@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from codeqa.console import ProgressDisplay, front_door, print_summary, run_main
+from codeqa.cli.console import ProgressDisplay, front_door, print_summary, run_main
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
-from codeqa.console import front_door, run_main
+from codeqa.cli.console import front_door, run_main
 from codeqa.engine import open_engine
 from codeqa.errors import UsageError
 from codeqa.indexing.comments import add_comments

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from codeqa.console import ProgressDisplay, format_pairs, front_door, run_main
+from codeqa.cli.console import ProgressDisplay, format_pairs, front_door, run_main
 from codeqa.errors import UsageError
 from codeqa.parsing.csv_tables import write_csv
 from codeqa.parsing.preprocess import json_line, preprocess

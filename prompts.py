@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from codeqa.console import front_door, run_main
+from codeqa.cli.console import front_door, run_main
 from codeqa.prompts import (
     CHANGE_PROMPT,
     CHAT_SYSTEM_PROMPT,

@@ -93,9 +93,9 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
     """Milliseconds of each way, and of all; what the names take in memory and to be read."""
     import pyarrow as pa
 
-    from codeqa.completion.places import KINDS, Places
     from codeqa.settings import load_settings
     from codeqa.store import Tables, locate
+    from codeqa.symbols.completion.places import KINDS, Places
 
     catalogue: Any = Tables.open(locate(load_settings(), folder)).catalogue()
     if count:

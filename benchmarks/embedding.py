@@ -102,7 +102,7 @@ def encode_all(folder: Path, table: Path) -> dict[str, float]:
     from codeqa.embeddings.table.encoder import TableEncoder
     from codeqa.embeddings.table.weights import load_weights
     from codeqa.parsing.preprocess import preprocess
-    from codeqa.unit_text import unit_text
+    from codeqa.text.unit_text import unit_text
 
     encoder = TableEncoder(load_weights(table))
     texts = [unit_text(unit) for parsed in preprocess(folder) for unit in parsed.units]

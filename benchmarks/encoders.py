@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.machine import conditions
 from codeqa.embeddings import shipped_table, table_encoder, table_reading
-from codeqa.unit_text import UnitText
+from codeqa.text.unit_text import UnitText
 
 QUESTION = "store a password so that nobody can read it"
 FUNCTIONS = {

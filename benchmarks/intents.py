@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
-from codeqa.answering.intents import INTENTS, MODEL_BELOW, Intent, by_heuristics
-from codeqa.answering.topic import cosine, thresholds_of
-from codeqa.tag import strip_tag
+from codeqa.chat.topic import cosine, thresholds_of
+from codeqa.intents import INTENTS, MODEL_BELOW, Intent, by_heuristics
+from codeqa.text.tag import strip_tag
 
 ROWS = Path(__file__).resolve().parent.parent / "evals" / "intents"
 TUNE, UNSEEN = "tune", "unseen"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
-from codeqa.answering import Asked, Piece
+from codeqa.chat import Asked, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings
 

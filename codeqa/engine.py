@@ -7,24 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.answering import Chat, Exchange, Generator, Sent, Trace, TurnView
-from codeqa.answering.explain import Explained, explain_message, policy_rules
-from codeqa.answering.hooks import HOOK_NAMES, load_hooks
-from codeqa.answering.mode import MODES
-from codeqa.answering.privacy.account import account
-from codeqa.answering.privacy.deletions import erased_text
-from codeqa.answering.privacy.forgetting import SCOPES, Erased, Privacy
-from codeqa.answering.privacy.stored import StoredData
-from codeqa.answering.replies import Replies
-from codeqa.answering.replying import Replying
-from codeqa.cache import open_cache
-from codeqa.completion import Completer
+from codeqa.account.account import account
+from codeqa.account.deletions import erased_text
+from codeqa.account.forgetting import SCOPES, Erased, Privacy
+from codeqa.account.stored import StoredData
+from codeqa.chat import Chat, Exchange, Generator, Sent, Trace, TurnView
+from codeqa.chat.explain import Explained, explain_message, policy_rules
+from codeqa.chat.hooks import HOOK_NAMES, load_hooks
+from codeqa.chat.replies import Replies
+from codeqa.chat.replying import Replying
 from codeqa.embeddings import fast_embedding, query_embedding
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.evaluation import COUNT, Kind, Own, Question, Ranked, prepared, rank_questions
 from codeqa.files import Files, FileText
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
+from codeqa.intents.mode import MODES
 from codeqa.llm import (
     CUSTOM,
     PROVIDERS,
@@ -35,17 +33,19 @@ from codeqa.llm import (
     parse_choice,
     provider_named,
 )
-from codeqa.retrieval import (
+from codeqa.search import (
     QueryEncoder,
     choose_reranker,
     language_named,
     parse_hyde,
     parse_rerank,
 )
-from codeqa.search import FileHit, Search, SearchResult
+from codeqa.search.search import FileHit, Search, SearchResult
 from codeqa.settings import Settings, with_home
 from codeqa.state import Conversation, State
+from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
+from codeqa.symbols.completion import Completer
 from codeqa.types import Progress
 
 __all__ = [

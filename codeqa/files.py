@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from codeqa.coverage import file_state
 from codeqa.errors import CodeQAError, NotFoundError
-from codeqa.parsing.reading import read_file
-from codeqa.parsing.secrets import mask_secret_bytes
+from codeqa.repository.reading import read_file
+from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.store import INDEXED, Tables
 
 

@@ -21,7 +21,7 @@ from codeqa.embeddings.table.encoder import TableEncoder
 from codeqa.embeddings.table.fields import FIELDS, document_fields, query_ids
 from codeqa.embeddings.table.weights import load_weights, save_weights
 from codeqa.embeddings.table.wordpiece import UNKNOWN, split
-from codeqa.unit_text import decode
+from codeqa.text.unit_text import decode
 
 HERE = Path(__file__).parent
 FIXTURE = HERE / "fixtures" / "table"

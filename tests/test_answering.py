@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from codeqa.answering import Asked, Piece, find_citations
-from codeqa.answering.evidence import build_context
+from codeqa.chat import Asked, Piece, find_citations
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
+from codeqa.extractive.evidence import build_context
 from codeqa.settings import load_settings
 from codeqa.types import Event
 

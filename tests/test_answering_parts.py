@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from codeqa.answering.citations import Citation, Span, find_citations, verify, verify_all
-from codeqa.answering.markdown import cite, code_block, code_span, escape, pieces, prose, quote
-from codeqa.answering.quoting.excerpt import (
+from codeqa.chat.citations import Citation, find_citations, verify, verify_all
+from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
     first_sentence,
@@ -17,6 +16,8 @@ from codeqa.answering.quoting.excerpt import (
     signature_lines,
     whole,
 )
+from codeqa.text.markdown import cite, code_block, code_span, escape, pieces, prose, quote
+from codeqa.text.places import Span
 from codeqa.types import Unit
 
 NASTY = [

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa import cache as cache_module
-from codeqa.cache import CALL_SECONDS, Cache, RedisCache, open_cache
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
 from codeqa.state import State
+from codeqa.state import cache as cache_module
+from codeqa.state.cache import CALL_SECONDS, Cache, RedisCache, open_cache
 
 KEY = "user:local:conversation:c1:chat_context"
 AT_ONCE = 0.1
@@ -306,7 +306,7 @@ def test_the_address_is_shown_without_name_and_password(url: str, shown: str) ->
 
 def test_nothing_of_redis_is_loaded_until_a_server_is_set(run_python: Any) -> None:
     code = (
-        "import sys; from pathlib import Path; from codeqa.cache import open_cache;"
+        "import sys; from pathlib import Path; from codeqa.state.cache import open_cache;"
         "from codeqa.settings import load_settings; from codeqa.state import State;"
         "open_cache(load_settings(), State(Path('unused'))); print('redis' in sys.modules)"
     )

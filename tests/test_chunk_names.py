@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.answering.chunk_names import LONGEST_LINE, ChunkNames
-from codeqa.answering.citations import Citation, find_citations
+from codeqa.chat.chunk_names import LONGEST_LINE, ChunkNames
+from codeqa.chat.citations import Citation, find_citations
 from codeqa.types import Chunk
 
 CHUNKS = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codeqa.answering.policy import RULES
+from codeqa.chat.policy import RULES
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -91,7 +91,7 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(codeqa: Comma
 def test_plugins_are_listed_in_order_and_those_left_out_are_named(
     codeqa: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = "from codeqa.answering.hooks import Hooks\n@Hooks.after_generation\ndef say(text): ...\n"
+    mine = "from codeqa.chat.hooks import Hooks\n@Hooks.after_generation\ndef say(text): ...\n"
     (tmp_path / "mine.py").write_text(mine)
     (tmp_path / "bad.py").write_text("import no_such_package\n")
     monkeypatch.setenv("CODEQA_PLUGINS", str(tmp_path))

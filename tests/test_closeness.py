@@ -8,10 +8,10 @@ import pytest
 
 from codeqa.embeddings import shipped_table, table_reading
 from codeqa.errors import EmbeddingError
-from codeqa.retrieval import BuiltInReranker, closeness, parse_query, rerank
-from codeqa.retrieval.closeness import reading, used_by_better
+from codeqa.search import BuiltInReranker, closeness, parse_query, rerank
+from codeqa.search.closeness import reading, used_by_better
+from codeqa.text.unit_text import UnitText
 from codeqa.types import Hit, Unit
-from codeqa.unit_text import UnitText
 
 FILLER = "\n".join(f"    total_{number} = rows[{number}] + offset" for number in range(80))
 """Lines that have nothing to do with any question here."""

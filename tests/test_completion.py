@@ -10,17 +10,26 @@ from typing import Any
 
 import pytest
 
-from codeqa.completion import Completer, Place
-from codeqa.completion.matching import EXACT, INSIDE, MISSED, PREFIX, WORD, Matcher, fold, parts
-from codeqa.completion.paths import Paths
-from codeqa.completion.written import as_mention
 from codeqa.context import unit_chunk
 from codeqa.engine import open_engine
 from codeqa.errors import IndexMissingError, NotFoundError
 from codeqa.indexing import Indexer
-from codeqa.retrieval.mentions import resolve, take_mentions
+from codeqa.search.mentions import resolve, take_mentions
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
+from codeqa.symbols.completion import Completer, Place
+from codeqa.symbols.completion.matching import (
+    EXACT,
+    INSIDE,
+    MISSED,
+    PREFIX,
+    WORD,
+    Matcher,
+    fold,
+    parts,
+)
+from codeqa.symbols.completion.paths import Paths
+from codeqa.symbols.completion.written import as_mention
 from codeqa.types import Unit
 from codeqa.web.app import create_app
 from tests.indexed import indexed
@@ -348,7 +357,7 @@ def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Pat
 
 
 def test_many_at_once_read_the_names_once(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codeqa import completion
+    from codeqa.symbols import completion
 
     read = []
     places = completion.Places

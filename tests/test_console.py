@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from codeqa import console
+from codeqa.cli import console
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.types import IndexSummary, Progress
 

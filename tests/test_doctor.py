@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from redis_server import free_port, redis_server, server_binaries
 
-from codeqa.cache import CALL_SECONDS
 from codeqa.doctor import Check, examine
 from codeqa.errors import SettingsError
 from codeqa.llm import Choice, Models
 from codeqa.settings import Settings, load_settings
+from codeqa.state.cache import CALL_SECONDS
 from codeqa.web.security import check_settings
 
 PASSWORD = "the-password"

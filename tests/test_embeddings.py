@@ -28,7 +28,7 @@ from codeqa.errors import EmbeddingError, IndexFormatError, SettingsError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, locate
-from codeqa.tokens import estimate_tokens
+from codeqa.text.tokens import estimate_tokens
 from codeqa.types import Progress
 from tests.openai_server import Reply, ScriptedServer, failure, openai_server
 
@@ -308,7 +308,7 @@ def test_the_fast_embedding_fills_every_row_in_the_first_pass(
 
 
 def _code(tables: Tables, name: str) -> str:
-    from codeqa.unit_text import unit_text
+    from codeqa.text.unit_text import unit_text
 
     return unit_text(tables.named([name.replace("_", "")])[0])
 

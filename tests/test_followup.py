@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from codeqa.answering.explain import explain_message
-from codeqa.answering.followup import (
+from codeqa.chat.explain import explain_message
+from codeqa.chat.followup import (
     ANSWER_CHARACTERS,
     CARRIED,
     LONGEST,
@@ -23,7 +23,7 @@ from codeqa.answering.followup import (
     standalone_messages,
     usable,
 )
-from codeqa.answering.generator import Exchange
+from codeqa.extractive.generator import Exchange
 from codeqa.llm import Choice, Model, Models
 from codeqa.settings import load_settings
 from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent

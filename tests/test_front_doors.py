@@ -78,7 +78,9 @@ def test_a_wrong_call_is_one_line_of_bad_usage(name: str, run_python: Run) -> No
     assert done.stderr.startswith(f"{name}.py: ") and "--help" in done.stderr
 
 
-@pytest.mark.parametrize("name", [*FRONT_DOORS, "codeqa.cli", "codeqa.engine", "codeqa.console"])
+@pytest.mark.parametrize(
+    "name", [*FRONT_DOORS, "codeqa.cli", "codeqa.engine", "codeqa.cli.console"]
+)
 def test_importing_does_nothing(name: str, tmp_path: Path, run_python: Run) -> None:
     environment = {"PYTHONDONTWRITEBYTECODE": "1"}
     done = run_python("-c", IMPORT_AND_WATCH, name, cwd=tmp_path, env=environment)

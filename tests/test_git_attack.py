@@ -16,7 +16,7 @@ import pytest
 
 from codeqa.parsing import candidates
 from codeqa.parsing.preprocess import preprocess
-from codeqa.parsing.walk import walk
+from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from tests.repositories import Write, git
 

@@ -15,13 +15,13 @@ from typing import Any
 import pluggy
 import pytest
 
-from codeqa.answering.explain import explain_message
-from codeqa.answering.features import Features
-from codeqa.answering.generator import NO_CONTEXT, Asked, Exchange
-from codeqa.answering.hooks import HOOK_NAMES, HookError, Hooks, Retrieved, load_hooks
-from codeqa.answering.intents import Intent
-from codeqa.answering.policy import PolicyDecision
+from codeqa.chat.explain import explain_message
+from codeqa.chat.features import Features
+from codeqa.chat.hooks import HOOK_NAMES, HookError, Hooks, Retrieved, load_hooks
+from codeqa.chat.policy import PolicyDecision
 from codeqa.errors import SettingsError
+from codeqa.extractive.generator import NO_CONTEXT, Asked, Exchange
+from codeqa.intents import Intent
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Chunk
 
@@ -52,7 +52,7 @@ def hook(name: str, body: str, argument: str = "asked", decorator: str = "") -> 
     """A plugin file with one hook."""
     decorator = decorator or f"@Hooks.{name}"
     return (
-        "from dataclasses import replace\nfrom codeqa.answering.hooks import Hooks\n\n"
+        "from dataclasses import replace\nfrom codeqa.chat.hooks import Hooks\n\n"
         f"{decorator}\ndef change({argument}):\n    {body}\n"
     )
 

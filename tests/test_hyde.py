@@ -19,9 +19,9 @@ from codeqa.embeddings import query_embedding
 from codeqa.engine import Engine, open_engine, rank_repositories
 from codeqa.errors import EmbeddingError, ModelError, UsageError
 from codeqa.evaluation import Question
-from codeqa.retrieval.drafts import DRAFT_CHARACTERS, DRAFT_WORDS, clean_draft, draft_tokens
-from codeqa.retrieval.hyde import keep_first, only_drafted
-from codeqa.search import Search, SearchResult
+from codeqa.search.drafts import DRAFT_CHARACTERS, DRAFT_WORDS, clean_draft, draft_tokens
+from codeqa.search.hyde import keep_first, only_drafted
+from codeqa.search.search import Search, SearchResult
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, StageTime, Unit
 from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent

@@ -17,7 +17,7 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.plan import make_plan
 from codeqa.indexing.record import read_record
-from codeqa.parsing.walk import FileEntry, Walk
+from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Tables, locate, reader
 from codeqa.store.schema import TABLES

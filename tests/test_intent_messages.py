@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-from codeqa.tag import has_tag
+from codeqa.text.tag import has_tag
 
 COUNTS = {
     "general": 65,

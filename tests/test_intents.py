@@ -14,7 +14,7 @@ import pytest
 from openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
 
 from benchmarks import intents as benchmark
-from codeqa.answering.intents import (
+from codeqa.intents import (
     INTENTS,
     MODEL_BELOW,
     Classifier,
@@ -22,12 +22,12 @@ from codeqa.answering.intents import (
     by_heuristics,
     cache_key,
 )
-from codeqa.answering.intents.asking import messages_for, read_answer
-from codeqa.answering.intents.classifier import CACHE_SECONDS
-from codeqa.answering.intents.heuristics import weigh
-from codeqa.answering.intents.lexicon import lexicons
-from codeqa.answering.intents.rules import RULES
-from codeqa.answering.intents.tokens import LONGEST
+from codeqa.intents.asking import messages_for, read_answer
+from codeqa.intents.classifier import CACHE_SECONDS
+from codeqa.intents.heuristics import weigh
+from codeqa.intents.lexicon import lexicons
+from codeqa.intents.rules import RULES
+from codeqa.intents.tokens import LONGEST
 from codeqa.llm import Endpoint, Model
 from codeqa.state import State
 

@@ -13,26 +13,28 @@ PACKAGE = ROOT / "codeqa"
 FRONT_DOORS = ("app", "create_tables", "preprocessing", "prompts", "llm_comments")
 
 LAYERS = (
-    {"errors", "hosts", "places", "settings", "tag", "tokens", "types", "unit_text", "__init__"},
-    {"languages", "embeddings", "llm", "prompts", "render", "state", "cache"},
-    {"parsing", "store"},
-    {"indexing", "retrieval", "context", "structure", "coverage"},
-    {"search"},
-    {"files", "completion"},
-    {"answering", "review", "evaluation"},
+    {"errors", "hosts", "settings", "text", "types", "__init__"},
+    {"languages", "embeddings", "llm", "prompts", "render", "state"},
+    {"repository", "store"},
+    {"parsing"},
+    {"indexing", "coverage", "context"},
+    {"search", "files"},
+    {"symbols"},
+    {"intents", "extractive", "account", "evaluation"},
+    {"chat", "review"},
     {"engine", "doctor"},
-    {"console", "web", "cli", "mcp", "__main__"},
+    {"web", "cli", "mcp", "__main__"},
 )
 SURFACE = len(LAYERS) - 1
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
-FROM_SURFACES = LAYERS[0] | {"engine", "doctor", "evaluation", "render", "console"}
-"""What a surface may import; `console` is what the terminal's surfaces share."""
+FROM_SURFACES = LAYERS[0] | {"engine", "doctor", "evaluation", "render"}
+"""What a surface may import."""
 
-ONE_BESIDE = {("cli", "web"), ("__main__", "cli")}
-"""Surfaces that use another one: `codeqa serve` starts the page."""
+ONE_BESIDE = {("cli", "web"), ("web", "cli"), ("__main__", "cli")}
+"""Surfaces that use another one: `codeqa serve` starts the page, which prints as the CLI does."""
 
-GITS_OWN_ENVIRONMENT = {"parsing/git.py", "parsing/ignore.py"}
+GITS_OWN_ENVIRONMENT = {"repository/git.py", "repository/ignore.py"}
 """Where variables that are git's (PATH, GIT_*, XDG_CONFIG_HOME) are read; no setting is."""
 
 
@@ -65,10 +67,8 @@ def allowed(importer: str, target: str) -> bool:
     if importer == target or LEVEL[target] == 0:
         return LEVEL[importer] > 0 or target != "__init__"
     if LEVEL[importer] == SURFACE:
-        if importer == "console":
-            return False
         return target in FROM_SURFACES or (importer, target) in ONE_BESIDE
-    return LEVEL[target] < LEVEL[importer] and target != "console"
+    return LEVEL[target] < LEVEL[importer]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -116,12 +116,12 @@ def test_every_layer_names_parts_that_can_be_told_apart() -> None:
         ("parsing", "languages", True),
         ("languages", "parsing", False),
         ("parsing", "store", False),
-        ("retrieval", "indexing", False),
+        ("search", "indexing", True),
         ("web", "store", False),
         ("web", "engine", True),
         ("cli", "web", True),
-        ("web", "cli", False),
-        ("engine", "console", False),
+        ("web", "chat", False),
+        ("engine", "cli", False),
         ("settings", "errors", True),
     ],
 )

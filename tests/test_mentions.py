@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from indexed import indexed
 
-from codeqa.answering.evidence import build_context
-from codeqa.retrieval import Mention, guaranteed, keep_guaranteed, parse_query
-from codeqa.retrieval.mentions import GUARANTEED, readings, resolve, take_mentions
-from codeqa.search import Search, SearchResult
+from codeqa.extractive.evidence import build_context
+from codeqa.search import Mention, guaranteed, keep_guaranteed, parse_query
+from codeqa.search.mentions import GUARANTEED, readings, resolve, take_mentions
+from codeqa.search.search import Search, SearchResult
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, Unit

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.answering.generator import NO_CONTEXT, Asked, Exchange
-from codeqa.answering.messages import (
+from codeqa.chat.messages import (
     HISTORY_CHARACTERS,
     HISTORY_TURNS,
     as_sent,
@@ -17,10 +16,11 @@ from codeqa.answering.messages import (
     count_tokens,
     trim_history,
 )
-from codeqa.answering.mode import MODES, read_mode
-from codeqa.answering.model_answer import shrink
+from codeqa.chat.model_answer import shrink
 from codeqa.context import pack, parse_block, unit_chunk
 from codeqa.errors import UsageError
+from codeqa.extractive.generator import NO_CONTEXT, Asked, Exchange
+from codeqa.intents.mode import MODES, read_mode
 from codeqa.parsing import parse_file
 from codeqa.prompts import override_path, render_prompt
 from codeqa.types import Chunk, ContextBlock

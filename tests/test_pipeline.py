@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from codeqa.answering import Asked, Exchange, Piece
-from codeqa.answering.conversations import Conversations
-from codeqa.answering.history import RECENCY_WINDOW, SEMANTIC_K, prune
-from codeqa.answering.hooks import Hooks
-from codeqa.answering.messages import ELSEWHERE
-from codeqa.answering.persistence import Persistence
-from codeqa.answering.retrieving import RETRIEVAL_K
-from codeqa.answering.steps import STEPS
+from codeqa.chat import Asked, Exchange, Piece
+from codeqa.chat.conversations import Conversations
+from codeqa.chat.history import RECENCY_WINDOW, SEMANTIC_K, prune
+from codeqa.chat.hooks import Hooks
+from codeqa.chat.messages import ELSEWHERE
+from codeqa.chat.persistence import Persistence
+from codeqa.chat.retrieving import RETRIEVAL_K
+from codeqa.chat.steps import STEPS
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
 from codeqa.settings import load_settings
@@ -304,7 +304,7 @@ def test_a_question_about_other_names_is_not_similar(
 
 
 def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine, talk: str) -> None:
-    from codeqa.answering.messages import build_messages
+    from codeqa.chat.messages import build_messages
     from codeqa.types import ContextBlock
 
     asked = Asked(

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from codeqa.answering.explain import explain_message, policy_rules
-from codeqa.answering.features import Features, extract_features, has_code_signal
-from codeqa.answering.intents import INTENTS, Intent
-from codeqa.answering.policy import (
+from codeqa.chat.explain import explain_message, policy_rules
+from codeqa.chat.features import Features, extract_features, has_code_signal
+from codeqa.chat.policy import (
     GROUPS,
     REPLIES,
     RULES,
@@ -24,6 +23,7 @@ from codeqa.answering.policy import (
     parse_retrieval,
 )
 from codeqa.errors import UsageError
+from codeqa.intents import INTENTS, Intent
 
 ROOT = Path(__file__).resolve().parent.parent
 POLICY = BehaviorPolicy()

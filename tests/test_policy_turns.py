@@ -171,7 +171,7 @@ def test_without_a_model_it_carries_what_the_last_question_named(opened: Opened)
 HOOKS = """
 from dataclasses import replace
 
-from codeqa.answering.hooks import Hooks
+from codeqa.chat.hooks import Hooks
 
 
 @Hooks.policy_override

@@ -15,8 +15,8 @@ from test_preprocessing import alive, children_of
 from codeqa.errors import RepositoryError
 from codeqa.parsing import crew, parse_file
 from codeqa.parsing.pool import FileResult, parse_many
-from codeqa.parsing.walk import FileEntry, walk
 from codeqa.parsing.worker import pack, unpack
+from codeqa.repository.walk import FileEntry, walk
 from tests.repositories import Write
 
 # Loaded by the workers alone, in place of a parser with a defect.

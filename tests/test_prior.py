@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.answering import prior as prior_module
-from codeqa.answering.generator import Exchange
-from codeqa.answering.prior import QA_K, Prior
+from codeqa.chat import prior as prior_module
+from codeqa.chat.prior import QA_K, Prior
+from codeqa.extractive.generator import Exchange
 from codeqa.state import Learnt, State, Turn
 
 WIDTH = 8

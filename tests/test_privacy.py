@@ -15,16 +15,15 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa.answering.intents.classifier import cache_key
-from codeqa.answering.memory import context_key
-from codeqa.answering.privacy.bytesearch import BLOCK_BYTES, Needles, Searched, search_files
-from codeqa.answering.privacy.forgetting import Erased, Privacy
-from codeqa.cache import RedisCache, open_cache
+from codeqa.account.bytesearch import BLOCK_BYTES, Needles, Searched, search_files
+from codeqa.account.forgetting import Erased, Privacy
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
+from codeqa.intents.classifier import cache_key
 from codeqa.llm import Models
 from codeqa.settings import Settings, load_settings
 from codeqa.state import Learnt, State, Turn
+from codeqa.state.cache import RedisCache, context_key, open_cache
 from codeqa.web.app import create_app
 
 needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
@@ -326,14 +325,14 @@ def test_the_keys_of_a_user_are_gone_from_redis_and_no_others(
 def test_a_redis_server_that_is_down_is_told_and_emptied_when_it_is_back(
     server: RedisServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.cache.PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("codeqa.state.cache.PAUSE_SECONDS", 0.05)
     settings = load_settings(data=data_dir, redis_url=server.url)
     state = State(data_dir)
     cache = RedisCache(server.url)
     privacy = Privacy(settings, state, cache, Models(settings))
     cache.set(context_key("local", "one"), "code", 60)
     server.freeze()
-    monkeypatch.setattr("codeqa.cache.SWEEP_SECONDS", 0.3)
+    monkeypatch.setattr("codeqa.state.cache.SWEEP_SECONDS", 0.3)
     erased = privacy.forget("everything", "local")
     assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
     assert privacy.stored("local").cached is None

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from codeqa.answering.personal.profile import detect_facts
-from codeqa.answering.privacy.deletions import (
+from codeqa.account.deletions import (
     CONFIRMATIONS,
     confirmed_scope,
     erased_text,
     wished_scope,
 )
-from codeqa.answering.privacy.forgetting import Erased
-from codeqa.answering.privacy.stored import MASKED, Mentioned, Receiver, StoredData
-from codeqa.answering.replies import Replies
+from codeqa.account.forgetting import Erased
+from codeqa.account.profile import detect_facts
+from codeqa.account.stored import MASKED, Mentioned, Receiver, StoredData
+from codeqa.chat.replies import Replies
 
 STORED = StoredData(
     user="local",

@@ -24,7 +24,7 @@ from rerankers.models.ranker import BaseRanker
 from rerankers.results import RankedResults, Result
 
 from codeqa.errors import RerankerError
-from codeqa.retrieval import (
+from codeqa.search import (
     BuiltInReranker,
     LanceReranker,
     Reranked,
@@ -36,9 +36,9 @@ from codeqa.retrieval import (
     rerank,
     reranker_status,
 )
-from codeqa.retrieval import checkpoint as checkpoints
-from codeqa.retrieval.lance import document
-from codeqa.retrieval.local import BATCH, CANDIDATES, LocalModel, local_reranker
+from codeqa.search import checkpoint as checkpoints
+from codeqa.search.lance import document
+from codeqa.search.local import BATCH, CANDIDATES, LocalModel, local_reranker
 from codeqa.settings import load_settings
 from codeqa.types import Hit, Unit
 
@@ -441,7 +441,7 @@ def test_a_working_model_is_used_and_named(
 def test_choosing_and_the_built_in_one_import_no_model_framework(run_python: Run) -> None:
     script = """
 import json, sys
-from codeqa.retrieval import choose_reranker, parse_query, reranker_status
+from codeqa.search import choose_reranker, parse_query, reranker_status
 from codeqa.settings import load_settings
 from codeqa.types import Hit, Unit
 hit = Hit(Unit("a.py", "python", "function", "f", "f", "session cookie", 1, 1), 1.0)

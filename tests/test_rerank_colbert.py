@@ -25,10 +25,10 @@ pytest.importorskip("transformers", reason="the extra `rerank` is not installed"
 from colbert_checkpoint import make_checkpoint
 
 from codeqa.errors import RerankerError
-from codeqa.retrieval import LanceReranker, choose_reranker, local, parse_query, reranker_status
-from codeqa.retrieval.checkpoint import DEFAULT_CHECKPOINT, Family
-from codeqa.retrieval.loading import TOKENS, load_ranker
-from codeqa.retrieval.local import CANDIDATES, LocalModel, local_reranker, score_batch
+from codeqa.search import LanceReranker, choose_reranker, local, parse_query, reranker_status
+from codeqa.search.checkpoint import DEFAULT_CHECKPOINT, Family
+from codeqa.search.loading import TOKENS, load_ranker
+from codeqa.search.local import CANDIDATES, LocalModel, local_reranker, score_batch
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 
@@ -373,7 +373,7 @@ def test_a_search_says_which_model_ordered_its_units(
 ) -> None:
     pytest.importorskip("lancedb")
     from codeqa.indexing import Indexer
-    from codeqa.search import Search
+    from codeqa.search.search import Search
     from codeqa.store import Tables, locate
 
     settings = load_settings(data=tmp_path / "data", workers=1, reranker=str(checkpoint))
@@ -397,8 +397,8 @@ def test_a_process_that_ends_while_the_model_is_loading_ends_well(
     checkpoint: Path, run_python: Run
 ) -> None:
     script = f"""
-from codeqa.retrieval import parse_query
-from codeqa.retrieval.local import LocalModel, local_reranker
+from codeqa.search import parse_query
+from codeqa.search.local import LocalModel, local_reranker
 from codeqa.errors import RerankerError
 from codeqa.types import Hit, Unit
 hit = Hit(Unit("a.py", "python", "function", "f", "f", "session cookie", 1, 1), 1.0)

@@ -19,11 +19,11 @@ pytest.importorskip("transformers", reason="the extra `rerank` is not installed"
 from colbert_checkpoint import LETTERS, SPECIAL, WORDS, make_checkpoint
 
 from codeqa.errors import RerankerError
-from codeqa.retrieval import choose_reranker, local, parse_query, reranker_status
-from codeqa.retrieval.checkpoint import Family
-from codeqa.retrieval.lance import document
-from codeqa.retrieval.loading import TOKENS, load_ranker
-from codeqa.retrieval.local import CANDIDATES, score_batch
+from codeqa.search import choose_reranker, local, parse_query, reranker_status
+from codeqa.search.checkpoint import Family
+from codeqa.search.lance import document
+from codeqa.search.loading import TOKENS, load_ranker
+from codeqa.search.local import CANDIDATES, score_batch
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 
@@ -220,7 +220,7 @@ def test_lancedbs_own_cross_over_to_the_library_works_as_ours(checkpoint: Path) 
     """LanceDB's class over `rerankers` with the same checkpoint gives the same scores."""
     from lancedb.rerankers import AnswerdotaiRerankers
 
-    from codeqa.retrieval import LanceReranker
+    from codeqa.search import LanceReranker
 
     theirs: Any = AnswerdotaiRerankers("cross-encoder", str(checkpoint), verbose=0)
     theirs.reranker.tokenizer.model_max_length = 126

@@ -19,12 +19,12 @@ from openai_server import Plain, ScriptedServer, openai_server
 
 from codeqa.doctor import services
 from codeqa.errors import RerankerError
-from codeqa.retrieval import choose_reranker, parse_query, reranker_status
-from codeqa.retrieval.checkpoint import Family
-from codeqa.retrieval.choice import Wish, parse_reranker
-from codeqa.retrieval.hosted import HostedModel, hosted_model, hosted_reranker
-from codeqa.retrieval.lance import CHARACTERS
-from codeqa.retrieval.rerank import CANDIDATES
+from codeqa.search import choose_reranker, parse_query, reranker_status
+from codeqa.search.checkpoint import Family
+from codeqa.search.choice import Wish, parse_reranker
+from codeqa.search.hosted import HostedModel, hosted_model, hosted_reranker
+from codeqa.search.lance import CHARACTERS
+from codeqa.search.rerank import CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 

@@ -26,10 +26,10 @@ from lancedb.rerankers import (
 
 from codeqa.errors import RerankerError
 from codeqa.indexing import Indexer
-from codeqa.retrieval import BuiltInReranker, LanceReranker, Query, lance_reranker, parse_query
-from codeqa.retrieval.lance import CHARACTERS, relevance
-from codeqa.retrieval.rerank import CANDIDATES
-from codeqa.search import Search
+from codeqa.search import BuiltInReranker, LanceReranker, Query, lance_reranker, parse_query
+from codeqa.search.lance import CHARACTERS, relevance
+from codeqa.search.rerank import CANDIDATES
+from codeqa.search.search import Search
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from codeqa.types import Hit, Unit
@@ -363,7 +363,7 @@ def test_the_built_in_reranker_stops_when_its_time_is_over_and_says_so() -> None
 def test_lancedb_is_imported_when_something_is_reranked_and_not_before(run_python: Run) -> None:
     script = """
 import json, sys
-import codeqa.retrieval as retrieval
+import codeqa.search as retrieval
 from codeqa.settings import load_settings
 retrieval.choose_reranker(load_settings())
 loaded = {name.split(".")[0] for name in sys.modules}

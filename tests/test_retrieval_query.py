@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeqa.retrieval.channels import (
+from codeqa.search.channels import (
     NAMED,
     QUALIFIED,
     RESPELLED,
@@ -12,10 +12,10 @@ from codeqa.retrieval.channels import (
     filter_of,
     symbol_strength,
 )
-from codeqa.retrieval.forms import form_pattern, variants, written_forms
-from codeqa.retrieval.fusion import fuse, ranks, z_scores
-from codeqa.retrieval.query import parse_query
-from codeqa.tag import has_tag, strip_tag
+from codeqa.search.forms import form_pattern, variants, written_forms
+from codeqa.search.fusion import fuse, ranks, z_scores
+from codeqa.search.query import parse_query
+from codeqa.text.tag import has_tag, strip_tag
 from codeqa.types import Unit
 
 

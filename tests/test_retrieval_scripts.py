@@ -8,10 +8,10 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 from indexed import indexed
 
-from codeqa.retrieval import parse_query
-from codeqa.retrieval.scripts import ASKING_WORDS, asking_words, describing_part, separate
-from codeqa.retrieval.vocabulary import QUESTION_WORDS
-from codeqa.search import Search
+from codeqa.search import parse_query
+from codeqa.search.scripts import ASKING_WORDS, asking_words, describing_part, separate
+from codeqa.search.search import Search
+from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.settings import Settings
 from codeqa.store import Tables
 

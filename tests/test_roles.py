@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from codeqa.parsing.roles import role_of
-from codeqa.parsing.skip import classify, is_binary, is_minified
+from codeqa.repository.roles import role_of
+from codeqa.repository.skip import classify, is_binary, is_minified
 from codeqa.types import ROLES, Skipped
 
 PATHS = {

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from codeqa.errors import NotFoundError, StorageError
 from codeqa.state import Conversation, State, Turn, database, schema, title_of
 from codeqa.state import state as state_module
-from codeqa.tag import has_tag
+from codeqa.text.tag import has_tag
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from codeqa.store import (
 from codeqa.store.meta import write_meta
 from codeqa.store.records import Batch, FileRows, append_rows, pack_rows, search_text
 from codeqa.store.writer import Writer
-from codeqa.tokens import search_tokens
+from codeqa.text.tokens import search_tokens
 from codeqa.types import ParsedFile, Reference, Unit
 from tests.index_rows import read_meanwhile
 

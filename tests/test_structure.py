@@ -9,9 +9,9 @@ import pytest
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
-from codeqa.structure import Usages, usages
-from codeqa.structure.modules import Place, import_evidence, resolve
-from codeqa.structure.paths import PathIndex
+from codeqa.symbols import Usages, usages
+from codeqa.symbols.modules import Place, import_evidence, resolve
+from codeqa.symbols.paths import PathIndex
 from codeqa.types import Unit
 
 PATHS = PathIndex(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from codeqa.answering.suggestions import LONGEST, MOST, suggest
+from codeqa.chat.suggestions import LONGEST, MOST, suggest
 from codeqa.context.blocks import chunk_id
 from codeqa.types import Chunk
 

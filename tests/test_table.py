@@ -25,7 +25,7 @@ from codeqa.embeddings.table.fields import body_field, document_fields, query_id
 from codeqa.embeddings.table.weights import FILES, MANIFEST, load_weights, save_weights
 from codeqa.embeddings.table.wordpiece import UNKNOWN, WORD_LETTERS, WordPiece, split
 from codeqa.errors import EmbeddingError
-from codeqa.unit_text import UnitText, decode, encode
+from codeqa.text.unit_text import UnitText, decode, encode
 
 GOLDENS = json.loads(GOLDEN.read_text("utf-8"))
 NASTY = {

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from codeqa.tokens import estimate_tokens, name_key, search_tokens, split_identifier
+from codeqa.text.tokens import estimate_tokens, name_key, search_tokens, split_identifier
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import intents as benchmark
-from codeqa.answering.intents import INTENTS
-from codeqa.answering.topic import (
+from codeqa.chat.topic import (
     TOPIC_DECAY_ALPHA,
     Thresholds,
     Vector,
@@ -17,6 +16,7 @@ from codeqa.answering.topic import (
     thresholds_of,
 )
 from codeqa.embeddings.registry import fast_embedding
+from codeqa.intents import INTENTS
 
 NEVER, HALF = Thresholds(-1.0, 1.0), Thresholds(0.5, 0.65)
 

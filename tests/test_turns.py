@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from codeqa.answering.memory import CONTEXT_SECONDS, Memory, context_key
+from codeqa.chat.memory import CONTEXT_SECONDS, Memory
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.prompts import override_path, render_prompt
 from codeqa.settings import load_settings
 from codeqa.state import State
+from codeqa.state.cache import context_key
 from codeqa.types import ContextBlock, Event
 from tests.openai_server import (
     Reply,

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.indexing import Indexer
-from codeqa.retrieval import parse_query
-from codeqa.retrieval.typos import allowed_edits
-from codeqa.search import Search
+from codeqa.search import parse_query
+from codeqa.search.search import Search
+from codeqa.search.typos import allowed_edits
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
 from codeqa.store.names import Names, edits
-from codeqa.tokens import name_key
+from codeqa.text.tokens import name_key
 
 FILES = {
     "src/app.py": "class Flask:\n"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codeqa.text.unit_text import MAGIC, UnitText, decode, encode, unit_text
 from codeqa.types import Unit
-from codeqa.unit_text import MAGIC, UnitText, decode, encode, unit_text
 
 texts = st.text(st.characters(codec="utf-8"), max_size=80) | st.sampled_from(
     ["body:", "doc: 3", "\n", "\\", "\\n", "\\\\n\n", f"{MAGIC}\npath: x", "signature: 1\nbody:\n"]

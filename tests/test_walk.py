@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import UsageError
-from codeqa.parsing.walk import Walk, walk
+from codeqa.repository.walk import Walk, walk
 from tests.repositories import Write, git
 
 LIMIT = 1_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import NotFoundError, RepositoryError
-from codeqa.parsing.reading import read_file, read_with_status
+from codeqa.repository.reading import read_file, read_with_status
 from tests.repositories import Write
 
 

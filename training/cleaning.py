@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from codeqa.tokens import split_identifier
+from codeqa.text.tokens import split_identifier
 
 MIN_WORDS, MAX_WORDS = 3, 60
 MIN_LETTERS = 0.78

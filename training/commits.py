@@ -16,7 +16,7 @@ from typing import Any
 
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
-from codeqa.parsing.roles import role_of
+from codeqa.repository.roles import role_of
 from codeqa.types import METHOD_KINDS, Unit
 from training import cleaning
 from training.console import bar, file_name, parser, read_lines, say, write_lines

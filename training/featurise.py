@@ -16,7 +16,7 @@ import numpy as np
 
 from codeqa.embeddings.table.fields import document_fields, query_ids
 from codeqa.embeddings.table.wordpiece import WordPiece
-from codeqa.unit_text import decode
+from codeqa.text.unit_text import decode
 from training.console import SEED, bar, parser, read_lines, say
 from training.features import BAGS, FIELDS, PARTS, SOURCES, BagWriter, save
 from training.vocabulary import PIECES, learn, words_of_row

@@ -6,7 +6,7 @@ object per row::
     {"repo", "path", "line", "language", "kind", "source", "query", "unit"}
 
 `source` says what the query was made from (`features.SOURCES`); `unit` is the text that is
-embedded (`codeqa.unit_text`) with the query taken out of it. Beside it lies <…>.json with the
+embedded (`codeqa.text.unit_text`) with the query taken out of it. Beside it lies <…>.json with the
 counts. A repository whose rows are there for the same commit is not mined again.
 """
 
@@ -26,8 +26,8 @@ from typing import Any
 
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
-from codeqa.parsing.roles import role_of
-from codeqa.parsing.skip import classify, skip_by_name
+from codeqa.repository.roles import role_of
+from codeqa.repository.skip import classify, skip_by_name
 from codeqa.types import ParsedFile
 from training.console import bar, file_name, parser, read_lines, say, write_json, write_lines
 from training.licences import states_copyleft

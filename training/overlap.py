@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.embeddings.table.wordpiece import runs
-from codeqa.parsing.skip import is_binary
-from codeqa.unit_text import decode
+from codeqa.repository.skip import is_binary
+from codeqa.text.unit_text import decode
 
 QUERY_WORDS = 5
 DOCUMENT_WORDS = 8

@@ -22,15 +22,15 @@ from codeqa.errors import UsageError
 from codeqa.evaluation import compare, load_questions, load_ranked
 from codeqa.evaluation import score as judge
 from codeqa.indexing import Indexer
-from codeqa.retrieval import parse_query
-from codeqa.retrieval.channels import length_factor
-from codeqa.retrieval.ranking import penalties
-from codeqa.search import Search
+from codeqa.search import parse_query
+from codeqa.search.channels import length_factor
+from codeqa.search.ranking import penalties
+from codeqa.search.search import Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, TextSearch, VectorSearch, locate
 from codeqa.store.meta import EmbeddingRecord
+from codeqa.text.unit_text import unit_text
 from codeqa.types import Unit
-from codeqa.unit_text import unit_text
 from training.console import bar, say, write_lines
 
 LISTED = 50

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
+from codeqa.text.unit_text import unit_text
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit
-from codeqa.unit_text import unit_text
 from training import cleaning
 
 MIN_BODY = 40

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from codeqa.tokens import split_identifier
+from codeqa.text.tokens import split_identifier
 from codeqa.types import METHOD_KINDS, ParsedFile, Unit
 from training import cleaning
 from training.rows import is_test

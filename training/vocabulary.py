@@ -11,7 +11,7 @@ from typing import Any
 
 from codeqa.embeddings.table.fields import BODY_CHARACTERS, DOC_CHARACTERS
 from codeqa.embeddings.table.wordpiece import CONTINUES, UNKNOWN, split
-from codeqa.unit_text import decode
+from codeqa.text.unit_text import decode
 
 PIECES = 32_000
 MIN_REPOSITORIES = 3

@@ -32,7 +32,7 @@ from codeqa.engine import encoder_finder
 from codeqa.evaluation import Question
 from codeqa.evaluation.scores import score_question
 from codeqa.indexing import Indexer
-from codeqa.retrieval import (
+from codeqa.search import (
     Asked,
     BuiltInReranker,
     Candidates,
@@ -41,15 +41,15 @@ from codeqa.retrieval import (
     rank,
     rank_files,
 )
-from codeqa.retrieval import channels as channel_module
-from codeqa.retrieval import closeness as closeness_module
-from codeqa.retrieval import fusion as fusion_module
-from codeqa.retrieval import ranking as ranking_module
-from codeqa.retrieval.settle import look_up
+from codeqa.search import channels as channel_module
+from codeqa.search import closeness as closeness_module
+from codeqa.search import fusion as fusion_module
+from codeqa.search import ranking as ranking_module
+from codeqa.search.settle import look_up
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
+from codeqa.text.unit_text import fields_of
 from codeqa.types import Hit, Unit
-from codeqa.unit_text import fields_of
 
 FIGURES = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 BETTER = 0.001

@@ -21,7 +21,7 @@ from codeqa.evaluation import Question, Ranked
 from codeqa.evaluation.ranked import RESULTS
 from codeqa.languages import detect
 from codeqa.store import Tables
-from codeqa.tokens import split_identifier
+from codeqa.text.tokens import split_identifier
 from codeqa.types import METHOD_KINDS
 
 HERE = Path(__file__).resolve().parent

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from codeqa.cli.command import MODEL_HELP, REPO_HELP, cli, command
+from codeqa.cli.console import DONE, FAILED, PlainText, Waiting, visible
 from codeqa.cli.drafts import drafts_line, hyde_option
 from codeqa.cli.repository import open_repository
-from codeqa.console import DONE, FAILED, PlainText, Waiting, visible
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.types import Event
 

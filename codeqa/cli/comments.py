@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from codeqa.console import ProgressDisplay
+from codeqa.cli.console import ProgressDisplay
 from codeqa.engine import Model, add_comments, parse_choice, plan_comments
 from codeqa.errors import UsageError
 

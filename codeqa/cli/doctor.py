@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from codeqa.cli.command import cli, command
+from codeqa.cli.console import DONE, FAILED
 from codeqa.cli.repository import indexed_root
-from codeqa.console import DONE, FAILED
 from codeqa.settings import load_settings
 
 

@@ -11,10 +11,10 @@ from typing import TypeVar
 import click
 
 from codeqa.cli.command import cli, command
+from codeqa.cli.console import ProgressDisplay, format_table
 from codeqa.cli.drafts import hyde_option
 from codeqa.cli.own_evaluation import VARIANTS, Options, evaluate_own
 from codeqa.cli.repository import find_repository
-from codeqa.console import ProgressDisplay, format_table
 from codeqa.engine import rank_repositories
 from codeqa.errors import UsageError
 from codeqa.evaluation import (

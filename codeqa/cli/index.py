@@ -6,8 +6,8 @@ import click
 
 from codeqa.cli.command import MODEL_HELP, cli, command
 from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
+from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.cli.repository import find_repository, open_repository
-from codeqa.console import ProgressDisplay, print_summary
 from codeqa.errors import UsageError
 from codeqa.settings import load_settings
 

@@ -20,7 +20,7 @@ from codeqa.cli import (  # noqa: F401 (their commands)
     search,
 )
 from codeqa.cli.command import cli
-from codeqa.console import BAD_USAGE, DONE, run_main
+from codeqa.cli.console import BAD_USAGE, DONE, run_main
 from codeqa.errors import CodeQAError, UsageError
 
 

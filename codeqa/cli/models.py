@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codeqa.cli.command import cli, command, debug_option, shown
-from codeqa.console import format_table
+from codeqa.cli.console import format_table
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.settings import load_settings
 

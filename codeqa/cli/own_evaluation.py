@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from codeqa.console import ProgressDisplay, format_table
+from codeqa.cli.console import ProgressDisplay, format_table
 from codeqa.engine import Models, open_search, own_questions
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.evaluation import (

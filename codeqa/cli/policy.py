@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codeqa.cli.command import cli, command
-from codeqa.console import format_table, visible
+from codeqa.cli.console import format_table, visible
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:

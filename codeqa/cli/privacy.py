@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codeqa.cli.command import cli, command
-from codeqa.console.text import PlainText
+from codeqa.cli.console.text import PlainText
 from codeqa.errors import UsageError
 from codeqa.settings import load_settings
 

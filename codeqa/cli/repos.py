@@ -10,8 +10,8 @@ from dataclasses import asdict
 import click
 
 from codeqa.cli.command import cli, command
+from codeqa.cli.console import format_table, human_bytes
 from codeqa.cli.repository import indexed_root
-from codeqa.console import format_table, human_bytes
 from codeqa.errors import UsageError
 from codeqa.settings import load_settings
 

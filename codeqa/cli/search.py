@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codeqa.cli.command import REPO_HELP, cli, command
+from codeqa.cli.console import visible
 from codeqa.cli.drafts import drafts_line, hyde_option
 from codeqa.cli.repository import open_repository
-from codeqa.console import visible
 from codeqa.errors import UsageError
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS, Hit
 

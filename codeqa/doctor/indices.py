@@ -10,7 +10,7 @@ from codeqa.embeddings import fast_embedding
 from codeqa.settings import Settings
 from codeqa.store import Filter, Location, Tables, list_locations, local_bytes
 from codeqa.store.meta import record_of
-from codeqa.tokens import name_key, search_tokens
+from codeqa.text.tokens import name_key, search_tokens
 from codeqa.types import METHOD_KINDS, TEXT_KINDS
 
 SELF_TEST_DEPTH = 50

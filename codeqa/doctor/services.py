@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import time
 
-from codeqa.cache import RedisCache
 from codeqa.doctor.check import Result
 from codeqa.settings import Settings
+from codeqa.state.cache import RedisCache
 
 CHECK_SECONDS = 10.0
 """Lifetime of the value that is written into Redis and read back."""
@@ -39,7 +39,7 @@ def model(settings: Settings) -> Result:
 
 def reranker(settings: Settings) -> Result:
     """The reranker that would be used; nothing is loaded."""
-    from codeqa.retrieval import reranker_status
+    from codeqa.search import reranker_status
 
     return reranker_status(settings)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codeqa.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
+from codeqa.text.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 
 
 def cut(text: str, max_tokens: int) -> str:

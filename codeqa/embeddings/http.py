@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from codeqa.tokens import estimate_tokens
+from codeqa.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from lancedb.embeddings import EmbeddingFunction

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.parsing import classify, read_file, walk
-from codeqa.parsing.secrets import mask_secret_bytes
+from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.settings import Settings
 from codeqa.types import Progress
 

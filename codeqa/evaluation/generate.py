@@ -21,8 +21,8 @@ from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subje
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
 from codeqa.store import Tables
-from codeqa.structure import usages
-from codeqa.tokens import name_key
+from codeqa.symbols import usages
+from codeqa.text.tokens import name_key
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
-from codeqa.parsing.git import find_git, read_git
-from codeqa.parsing.roles import role_of
+from codeqa.repository.git import find_git, read_git
+from codeqa.repository.roles import role_of
 from codeqa.types import METHOD_KINDS
 
 MAX_FILES = 3

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from codeqa.errors import ModelError, UsageError
 from codeqa.evaluation.questions import Question
-from codeqa.search import Search
+from codeqa.search.search import Search
 from codeqa.types import Hit
 
 RESULTS = 50

@@ -21,7 +21,7 @@ from codeqa.llm import Complete
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.store import Filter, Location, Tables
-from codeqa.tokens import CHARACTERS_PER_TOKEN
+from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import METHOD_KINDS, Progress, Unit
 
 TYPICAL_TOKENS = 60

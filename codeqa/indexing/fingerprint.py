@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-_PARTS = ("parsing", "languages", "tokens.py", "unit_text.py", "store/records.py")
+_PARTS = ("repository", "parsing", "languages", "text", "store/records.py")
 _ENDINGS = {".py", ".scm", ".toml"}
 
 

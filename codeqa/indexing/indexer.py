@@ -25,7 +25,7 @@ from codeqa.indexing.plan import Plan, make_plan
 from codeqa.indexing.record import Recorder
 from codeqa.indexing.refine import refine
 from codeqa.indexing.status import INTERRUPTED, count_reasons, read_status
-from codeqa.parsing.walk import walk
+from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from codeqa.store.carried import can_carry, carry_over
 from codeqa.store.damage import is_damaged

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.parsing.roles import role_of
-from codeqa.parsing.walk import FileEntry, Walk
+from codeqa.repository.roles import role_of
+from codeqa.repository.walk import FileEntry, Walk
 from codeqa.store.records import SKIPPED, FileRecord
 
 TIME_RESOLUTION_NS = 2_000_000_000

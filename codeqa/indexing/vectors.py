@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.embeddings import Embedding, table_encoder, worker_table
 from codeqa.store.records import Batch, pack_rows
+from codeqa.text.unit_text import fields_of
 from codeqa.types import ParsedFile
-from codeqa.unit_text import fields_of
 
 if TYPE_CHECKING:
     import numpy as np

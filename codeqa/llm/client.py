@@ -10,7 +10,7 @@ from types import TracebackType
 from codeqa.llm.background import Background, End, Feed, closed
 from codeqa.llm.connection import Connection
 from codeqa.llm.endpoint import Cancelled, Endpoint, Message, Usage, never
-from codeqa.tokens import well_formed
+from codeqa.text.tokens import well_formed
 
 ASK_SECONDS = 0.05
 """How often `cancelled` is asked while nothing comes."""

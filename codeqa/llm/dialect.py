@@ -9,7 +9,7 @@ from typing import Any
 from codeqa.llm.endpoint import Message
 from codeqa.llm.estimate import message_text
 from codeqa.llm.refusal import Refusal
-from codeqa.tokens import well_formed
+from codeqa.text.tokens import well_formed
 
 
 @dataclass(frozen=True, slots=True)

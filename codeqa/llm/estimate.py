@@ -1,6 +1,6 @@
 """How many tokens a text will take, without any model's tokenizer.
 
-An estimate, said to be one: 3 characters a token (`codeqa.tokens`). No tokenizer is at hand
+An estimate, said to be one: 3 characters a token (`codeqa.text.tokens`). No tokenizer is at hand
 offline, and none would be right for all providers: published counts of the same Python,
 JavaScript and Rust programs give 3.3–3.6 characters a token for GPT, 2.7–3.0 for Gemini and
 earlier Claude models, 2.2–2.5 for the latest Claude; prose is nearer 4. So for code the estimate
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from codeqa.llm.endpoint import Message
-from codeqa.tokens import estimate_tokens
+from codeqa.text.tokens import estimate_tokens
 
 MESSAGE_TOKENS = 4
 """Tokens around each message: role and separators, as OpenAI documents them for its models."""

@@ -21,8 +21,8 @@ from queue import Empty, Queue
 from typing import IO, Any
 
 from codeqa.errors import RepositoryError
-from codeqa.parsing.walk import FileEntry
 from codeqa.parsing.worker import READY, receive, send
+from codeqa.repository.walk import FileEntry
 
 SECONDS_TO_START = 60.0
 """Imports and grammars take 0.2 s; a loaded machine takes longer."""

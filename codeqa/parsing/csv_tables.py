@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from codeqa.parsing.preprocess import json_line
+from codeqa.text.unit_text import unit_text
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, ParsedFile, Unit
-from codeqa.unit_text import unit_text
 
 METHODS_FILE, CLASSES_FILE = "methods.csv", "classes.csv"
 

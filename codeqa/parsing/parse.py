@@ -8,7 +8,7 @@ from codeqa.languages import detect
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.extract import extract
 from codeqa.parsing.grammar import TooSlowError
-from codeqa.parsing.secrets import mask_secret_bytes
+from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.types import ParsedFile
 
 _MARK = b"\xef\xbb\xbf"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.parsing.crew import Crew
-from codeqa.parsing.walk import FileEntry
 from codeqa.parsing.worker import PARSER_FAILED, READY, FileOutcome, unpack
+from codeqa.repository.walk import FileEntry
 from codeqa.types import ParsedFile, Skipped
 
 SECONDS_PER_FILE = 30.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.parsing.pool import FileResult, parse_many
-from codeqa.parsing.walk import walk
+from codeqa.repository.walk import walk
 from codeqa.settings import Settings, load_settings
 from codeqa.types import ParsedFile, Progress, Reference, Skipped, Unit
 

@@ -20,8 +20,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
-from codeqa.parsing.reading import read_with_status
-from codeqa.parsing.skip import classify
+from codeqa.repository.reading import read_with_status
+from codeqa.repository.skip import classify
 from codeqa.types import ParsedFile, Reference, Skipped, Unit
 
 NICENESS = 5

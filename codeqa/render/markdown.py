@@ -15,8 +15,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
-from codeqa.places import CITATION, PLACE
 from codeqa.render.code import SYNTAX_CLASSES, highlight_lines, normal
+from codeqa.text.places import CITATION, PLACE
 
 Cite = Callable[[str, int, int], str | None]
 """Path, first and last line → the address that shows them, None when they do not exist."""

@@ -11,8 +11,8 @@ from typing import Any
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.state.database import Database
 from codeqa.state.records import Feedback, Place, parse_details
-from codeqa.tag import has_tag, strip_tag
-from codeqa.tokens import well_formed
+from codeqa.text.tag import has_tag, strip_tag
+from codeqa.text.tokens import well_formed
 
 VALUES = (-1, 0, 1)
 """Thumb down, none, thumb up."""

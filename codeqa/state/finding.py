@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from codeqa.state.database import Database
 from codeqa.state.records import LOCAL_USER, Conversation, Found, one_line
 from codeqa.state.rows import CONVERSATION, OF_GROUP
-from codeqa.tag import strip_tag
+from codeqa.text.tag import strip_tag
 
 FOUND_LISTED = 50
 SNIPPET_CHARACTERS = 160

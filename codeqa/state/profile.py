@@ -8,7 +8,7 @@ import time
 from codeqa.state.database import Database
 from codeqa.state.owned import note_deletion
 from codeqa.state.records import LOCAL_USER, Fact
-from codeqa.tokens import well_formed
+from codeqa.text.tokens import well_formed
 
 
 class ProfileTable:

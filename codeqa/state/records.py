@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from codeqa.tag import strip_tag
-from codeqa.tokens import well_formed
+from codeqa.text.tag import strip_tag
+from codeqa.text.tokens import well_formed
 
 LOCAL_USER = "local"
 Group = tuple[str, str, str]

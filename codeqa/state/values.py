@@ -1,4 +1,4 @@
-"""Values with a lifetime (the protocol of `codeqa.cache`), and the repositories opened recently."""
+"""Values with a lifetime (the protocol of `state.cache`), and the repositories opened recently."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from codeqa.store.meta import record_of
 from codeqa.store.records import Batch, search_text, unit_of
 from codeqa.store.schema import ALL_ROWS, REFINED, vector_array
 from codeqa.store.writer import DESCRIBED, Writer
-from codeqa.tokens import search_tokens
+from codeqa.text.tokens import search_tokens
+from codeqa.text.unit_text import decode, encode, unit_text
 from codeqa.types import Unit
-from codeqa.unit_text import decode, encode, unit_text
 
 
 def write_comments(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.tokens import well_formed
+from codeqa.text.tokens import well_formed
 
 if TYPE_CHECKING:
     from codeqa.settings import Settings

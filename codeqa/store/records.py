@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from codeqa.store.schema import REFERENCE_COLUMNS, UNIT_COLUMNS
-from codeqa.tokens import name_key, search_tokens
+from codeqa.text.tokens import name_key, search_tokens
+from codeqa.text.unit_text import unit_text
 from codeqa.types import ParsedFile, Reference, Unit
-from codeqa.unit_text import unit_text
 
 Columns = dict[str, list[Any]]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codeqa.errors import CodeQAError
-from codeqa.tokens import search_tokens
+from codeqa.text.tokens import search_tokens
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, Hit
 
 if TYPE_CHECKING:

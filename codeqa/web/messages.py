@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codeqa.tokens import well_formed
+from codeqa.text.tokens import well_formed
 from codeqa.web.errors import FieldError
 from codeqa.web.schemas import QUESTION_CHARACTERS
 

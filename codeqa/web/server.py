@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
-from codeqa.console import ProgressDisplay, print_summary
+from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.settings import Settings
 from codeqa.web.app import create_app

@@ -13,11 +13,11 @@ from typing import Any
 
 from browser.fake_models import FakeModels
 
-from codeqa.answering.trace import Trace
-from codeqa.completion import Completions, Place
-from codeqa.completion.paths import Paths
-from codeqa.completion.written import as_mention
+from codeqa.chat.trace import Trace
 from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
+from codeqa.symbols.completion import Completions, Place
+from codeqa.symbols.completion.paths import Paths
+from codeqa.symbols.completion.written import as_mention
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""

@@ -70,7 +70,7 @@ def test_a_search_that_nobody_asked_for_is_marked(scripted: Server, open_page: O
     answered(page)
     mark = page.get_by_text("searched automatically")
     expect(mark).to_be_hidden()
-    page.evaluate("localStorage.setItem('codeqa.retrieval', 'auto')")
+    page.evaluate("localStorage.setItem('codeqa.search', 'auto')")
     page.reload()
     expect(page.locator("#codebase")).to_have_attribute("aria-pressed", "false")
     ask(page, "needed: where is that?")

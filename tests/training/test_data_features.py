@@ -11,7 +11,7 @@ import pytest
 from codeqa.embeddings.table.fields import FIELDS as ENCODER_FIELDS
 from codeqa.embeddings.table.fields import document_fields, query_ids
 from codeqa.embeddings.table.wordpiece import UNKNOWN, WordPiece
-from codeqa.unit_text import UnitText, decode, encode
+from codeqa.text.unit_text import UnitText, decode, encode
 from training.console import file_name, write_lines
 from training.features import BAGS, FIELDS, PARTS, SOURCES, BagWriter, Features, save
 from training.run import STEPS, commands

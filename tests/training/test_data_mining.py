@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from codeqa.parsing import parse_file
-from codeqa.unit_text import decode
+from codeqa.text.unit_text import decode
 from training import licences, mine
 from training.collect import collect
 from training.commits import commit_rows

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.unit_text import UnitText, encode
+from codeqa.text.unit_text import UnitText, encode
 from training.collect import BENCHMARK
 from training.console import LIST, TUNING, read_lines, write_lines
 from training.overlap import Benchmark, read_texts, shingles

@@ -13,7 +13,7 @@ import training  # noqa: F401  # before PyTorch, whose threads it tells how to w
 torch = pytest.importorskip("torch")
 
 from codeqa.embeddings.table.wordpiece import WordPiece  # noqa: E402
-from codeqa.unit_text import UnitText, encode  # noqa: E402
+from codeqa.text.unit_text import UnitText, encode  # noqa: E402
 from tests.training.training_samples import pieces, samples, write_features  # noqa: E402
 from training.console import write_lines  # noqa: E402
 from training.contextual import Encoder, Shape, Texts, main, write_onnx  # noqa: E402

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from codeqa.embeddings.table.encoder import TableEncoder  # noqa: E402
 from codeqa.embeddings.table.weights import load_weights  # noqa: E402
-from codeqa.unit_text import encode  # noqa: E402
+from codeqa.text.unit_text import encode  # noqa: E402
 from tests.training.training_samples import samples, write_features  # noqa: E402
 from training.batches import Mixing  # noqa: E402
 from training.console import write_json  # noqa: E402

@@ -8,7 +8,7 @@ import numpy as np
 
 from codeqa.embeddings.table.fields import document_fields, query_ids
 from codeqa.embeddings.table.wordpiece import UNKNOWN, WordPiece
-from codeqa.unit_text import UnitText
+from codeqa.text.unit_text import UnitText
 from training.features import BAGS, FIELDS, PARTS, SOURCES, BagWriter, save
 
 SUBJECTS = ("cookie", "route", "cache", "token", "queue", "socket", "header", "page", "file")

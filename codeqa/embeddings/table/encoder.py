@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from codeqa.embeddings.table.fields import QUERY_CHARACTERS, Bag, document_fields, query_ids
 from codeqa.embeddings.table.weights import Weights
 from codeqa.embeddings.table.wordpiece import split
-from codeqa.unit_text import UnitText, decode
+from codeqa.text.unit_text import UnitText, decode
 
 BATCH_UNITS = 16
 """Units whose pieces are weighed together: a call of numpy costs 1 µs whatever it does. One by

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from codeqa.embeddings.table.wordpiece import WordPiece, runs
-from codeqa.unit_text import UnitText
+from codeqa.text.unit_text import UnitText
 
 FIELDS = ("path", "name", "body", "doc")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from codeqa.embeddings.table.encoder import NOTHING, TableEncoder
 from codeqa.embeddings.table.fields import body_field, query_ids
 from codeqa.embeddings.table.wordpiece import runs
-from codeqa.unit_text import UnitText
+from codeqa.text.unit_text import UnitText
 
 PASSAGE_LINES = 12
 """Lines of a passage: a short block with what leads to it. Passages overlap by half."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from codeqa.tokens import well_formed
+from codeqa.text.tokens import well_formed
 
 QUESTION_CHARACTERS = 20_000
 NAME_CHARACTERS = 4_096

@@ -1,0 +1,229 @@
+"""The app's own account of what is stored of a user, where, how long, and who receives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from codeqa.account.figures import counted, size_of
+from codeqa.account.profile import kind_of
+from codeqa.account.stored import MASKED, Mentioned, Receiver, StoredData
+from codeqa.text.markdown import code_span, escape
+
+LINES_SHOWN = 40
+
+
+def account(text: str, stored: StoredData) -> str:
+    """All that is stored, where, how long, and who receives it; first what `text` asks for."""
+    parts = [
+        _focus(text, stored),
+        "What is stored of you, counted just now:\n\n" + _listing(stored),
+        f"**Where:** {_where(stored)}",
+        f"**Who receives it:** {_receivers(stored)}",
+        f"**Who can see it:** {_readers(stored)}",
+        "**Not there:** telemetry, statistics of use, advertising. CodeQA sends nothing to its "
+        "makers. Your browser keeps the theme, the switches and a question that you have not sent "
+        "yet" + ("; a cookie keeps you signed in for 30 days." if stored.shared else "; there are "
+        "no cookies."),
+        f"**Deleting it:** {_deleting(stored)}",
+    ]  # fmt: skip
+    return "\n\n".join(filter(None, parts))
+
+
+def _focus(text: str, stored: StoredData) -> str:
+    if stored.asked:
+        return _mentioned(stored.asked)
+    for pattern, answer in _FOCUS:
+        if pattern.search(text):
+            return answer(stored)
+    return ""
+
+
+def _mentioned(asked: Mentioned) -> str:
+    if not asked.facts and not asked.questions:
+        return f"No: I found no trace of {asked.what} in your profile or your questions."
+    places = []
+    if asked.facts:
+        places.append(counted(asked.facts, "line") + " of your profile")
+    if asked.questions:
+        places.append(counted(asked.questions, "question") + " of yours")
+    found = " and ".join(places)
+    if asked.what == MASKED:
+        return f"Asterisks stand for something that looked like {asked.what} in {found}."
+    return f"Yes: what looks like {asked.what} is in {found}."
+
+
+def _listing(stored: StoredData) -> str:
+    lines = [
+        f"{counted(stored.conversations, 'conversation')} about "
+        f"{counted(stored.repositories, 'repository')}, with {counted(stored.turns, 'question')}, "
+        "their answers, the code that was found for them and what was sent to a model. They are "
+        "kept until you delete them; of more than 10,000 questions the oldest go.",
+        f"{counted(stored.thumbs, 'thumb')}, with the reasons that you gave.",
+        f"{counted(stored.vectors, 'question')} also as a vector, to recognise similar ones.",
+        _cached(stored),
+        f"{counted(len(stored.profile), 'line')} of a profile, which you told me"
+        + (":" if stored.profile else "."),
+    ]
+    told = [f"- {line}" for line in lines]
+    facts = list(stored.profile.items())
+    told += [f"    - {escape(kind_of(key))}: {escape(value)}" for key, value in facts[:LINES_SHOWN]]
+    if len(facts) > LINES_SHOWN:
+        told.append(f"    - and {len(facts) - LINES_SHOWN} more: `codeqa privacy show` lists all")
+    return "\n".join(told)
+
+
+def _cached(stored: StoredData) -> str:
+    if stored.cached is None:
+        return "Code found for your conversations, for 24 hours, in a Redis server that is silent."
+    return (
+        f"{counted(stored.cached, 'piece')} of code found for a conversation, cached for 24 hours; "
+        "and for 30 minutes what kind of question you asked, under a hash of its words."
+    )
+
+
+def _where(stored: StoredData) -> str:
+    told = (
+        f"on this machine, in {code_span(stored.folder)}; what was said in `state.sqlite` "
+        f"({size_of(stored.state_bytes)}, for all users)"
+    )
+    if stored.redis:
+        told += f", the cache in the Redis server at {code_span(stored.redis)}"
+    recent = counted(stored.recent, "repository") + " opened last"
+    return f"{told}. A list of the {recent} belongs to the installation."
+
+
+def _receivers(stored: StoredData) -> str:
+    told = [_receiver(one) for one in stored.receivers]
+    if not any(one.part == "model" for one in stored.receivers):
+        told.insert(0, "no language model is chosen, so questions are sent to none")
+    if stored.plugins:
+        told.append("hooks of your own (CODEQA_PLUGINS) see questions and answers")
+    if not stored.senders and not stored.plugins:
+        told.append("nothing leaves this machine")
+    return _capital("; ".join(told)) + ". Each answer keeps the name of the host that wrote it."
+
+
+def _receiver(one: Receiver) -> str:
+    what = {
+        "model": "gets each question, the code found for it, earlier questions and answers that "
+        "belong to it, and your profile",
+        "embedding": "gets the text of each question that is searched for, and the code as it is "
+        "indexed",
+        "reranker": "gets each question that is reranked, and up to 50 pieces of code",
+    }[one.part]
+    part = {"model": "language model"}.get(one.part, one.part)
+    if not one.host:
+        return f"the {part} {code_span(one.name)} {what}, wherever its package runs it"
+    local = ", on this machine," if one.local else ""
+    return f"the {part} {code_span(one.name)} at {code_span(one.host)}{local} {what}"
+
+
+def _readers(stored: StoredData) -> str:
+    if stored.shared:
+        return (
+            "you, by your token; other users of this server do not see it. Whoever runs the server "
+            "can read its files."
+        )
+    return "everybody who uses CodeQA on this machine: without tokens all are one user."
+
+
+def _deleting(stored: StoredData) -> str:
+    keys = ""
+    if stored.keys_file:
+        keys = (
+            f" Keys of models are kept apart, in {code_span(stored.keys_file)}; they are deleted "
+            "where models are chosen."
+        )
+    return (
+        "send `delete this conversation`, `delete my profile` or `delete everything`, and you are "
+        "asked to confirm; or use `codeqa privacy delete` in a terminal. Afterwards the data "
+        f"folder is searched for what was deleted. `codeqa privacy show --json` gives a copy.{keys}"
+    )
+
+
+def _sent(stored: StoredData) -> str:
+    if stored.senders:
+        hosts = ", ".join(code_span(one.host or one.name) for one in stored.senders)
+        return f"Yes: questions and the code found for them are sent to {hosts}."
+    if stored.plugins:
+        return "No, unless a hook of your own (CODEQA_PLUGINS) sends it."
+    return "No: as it is set now, nothing that you type and no code leaves this machine."
+
+
+def _seen(stored: StoredData) -> str:
+    if stored.shared:
+        return "No: every token is a user of its own, and sees only its own conversations."
+    return "Everybody who uses CodeQA on this machine can: without tokens all are one user."
+
+
+_FOCUS: tuple[tuple[re.Pattern[str], Callable[[StoredData], str]], ...] = tuple(
+    (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), answer)
+    for words, answer in (
+        (
+            r"how\s+long|retention|wie\s+lange|combien\s+de\s+temps|cuánto\s+tiempo",
+            lambda stored: (
+                "Conversations are kept until you delete them, found code is cached for 24 hours."
+            ),
+        ),
+        (
+            r"cookies?",
+            lambda stored: (
+                "One cookie keeps you signed in; there is no other."
+                if stored.shared
+                else "No, there are no cookies."
+            ),
+        ),
+        (
+            r"track\w*|telemetry|analytics|count\s+or\s+report|report\s+how|spy\w*|monitor\w*|"
+            r"creepy|phone\s+home|usage\s+data",
+            lambda stored: "No: nothing is tracked, and nothing is reported to anybody.",
+        ),
+        (
+            r"(?:other|anyone|anybody|someone|who)\b.{0,30}\b(?:users?|see|read|access)",
+            _seen,
+        ),
+        (
+            r"train\w*",
+            lambda stored: (
+                "CodeQA trains nothing on what you say."
+                + (" What a provider does with it, its own terms say." if stored.senders else "")
+            ),
+        ),
+        (
+            r"sen[dt]|third\s+part\w+|openai|anthropic|leave\w*|upload\w*|cloud|shar(?:e|ed|ing)|"
+            r"internet|gesendet|envoyé\w*|envía\w*",
+            _sent,
+        ),
+        (
+            r"record(?:ing|ed)?",
+            lambda stored: "Questions and answers are kept as text, in your own data folder.",
+        ),
+        (
+            r"anonym\w*",
+            lambda stored: (
+                "You need not say who you are: no account is made, and nothing but what "
+                "you type is stored."
+            ),
+        ),
+        (
+            r"(?:api\s+)?keys?|passwords?|secrets?|tokens?|credentials?",
+            lambda stored: (
+                "What looks like a key is replaced by asterisks before it is stored or "
+                "sent; other passwords are not recognised. Deleting the conversation removes them, "
+                "and one that was exposed is best changed."
+            ),
+        ),
+        (
+            r"copy\s+of|export\w*|download\w*",
+            lambda stored: (
+                "`codeqa privacy show --json` gives these figures and your profile, the "
+                "page exports each conversation as Markdown or JSON."
+            ),
+        ),
+    )
+)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,5 +1,0 @@
-"""Places in a turn where plugins may change what is done: `Hooks` and its decorators."""
-
-from codeqa.answering.hooks.manager import HOOK_NAMES, HookError, Hooks, Retrieved, load_hooks
-
-__all__ = ["HOOK_NAMES", "HookError", "Hooks", "Retrieved", "load_hooks"]

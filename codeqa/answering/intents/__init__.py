@@ -1,7 +1,0 @@
-"""What a message is for (S3.03 to S3.07): by tag, cache, rules, or a language model."""
-
-from codeqa.answering.intents.classifier import MODEL_BELOW, Classifier, cache_key
-from codeqa.answering.intents.heuristics import by_heuristics
-from codeqa.answering.intents.intent import INTENTS, Intent
-
-__all__ = ["INTENTS", "MODEL_BELOW", "Classifier", "Intent", "by_heuristics", "cache_key"]

@@ -1,1 +1,0 @@
-"""What is stored of a user: told, deleted, and looked for in the bytes that are left."""

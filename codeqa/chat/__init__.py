@@ -1,0 +1,27 @@
+"""From a question to an answer: evidence, generation, citations, and the stream of events."""
+
+from codeqa.chat.chat import Chat
+from codeqa.chat.citations import Citation, find_citations, verify, verify_all
+from codeqa.chat.trace import Trace
+from codeqa.chat.turns import TurnView
+from codeqa.extractive.evidence import Evidence
+from codeqa.extractive.generator import Asked, Exchange, Generator, Piece, Sent, Used
+from codeqa.text.places import Span
+
+__all__ = [
+    "Asked",
+    "Chat",
+    "Citation",
+    "Evidence",
+    "Exchange",
+    "Generator",
+    "Piece",
+    "Sent",
+    "Span",
+    "Trace",
+    "TurnView",
+    "Used",
+    "find_citations",
+    "verify",
+    "verify_all",
+]

@@ -1,0 +1,94 @@
+"""Chunks that a model calls by number or Id, turned into citations of their lines.
+
+The model is asked to refer to chunks so (S5.19), but to a reader `[Chunk 2]`, `(Chunk 2)` or
+`[ctx_3f9a01bc]` says nothing. They become `[path:12-34]` while the answer arrives: that can be
+followed and is verified as any citation, and it means the same in a later turn, whose block
+numbers other chunks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from codeqa.chat.citations import fence_after, find_citations
+from codeqa.types import Chunk
+
+LONGEST_NAME = 80
+"""Characters in brackets that may wait for their end: five chunks by Id."""
+LONGEST_LINE = 10_000
+"""What is longer is no prose; it is handed on as it is, so that lines without end cost nothing."""
+
+_ONE = r"(?:chunks?[ #]*\d{1,3}|(?:id: ?)?ctx_[0-9a-f]{8})"
+_MORE = rf"(?: ?(?:[,;&/]|\band\b) ?(?:{_ONE}|#?\d{{1,3}}))*"
+_NAMES = re.compile(rf"\[({_ONE}{_MORE})\](?!\()|\(({_ONE}{_MORE})\)", re.IGNORECASE)
+_NAME = re.compile(r"ctx_[0-9a-f]{8}|\d+", re.IGNORECASE)
+_BEGUN = re.compile(
+    r"(?:c(?:h(?:u(?:n(?:k(?:s?[ #]*(?:\d[\w ,;&/#:]*)?)?)?)?)?|t(?:x(?:_[\w ,;&/#:]*)?)?)?"
+    r"|i(?:d(?::[\w ,;&/#:]*)?)?)?[\])]?",
+    re.IGNORECASE,
+)
+"""What follows a bracket as long as it may still become names."""
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class ChunkNames:
+    """The names of `chunks`, the block's in its order, in an answer that comes in pieces.
+
+    Names of chunks that are not in the block, and what stands in code, stay as they are.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._places: dict[str, str] = {}
+        for number, chunk in enumerate(chunks, 1):
+            place = f"[{chunk.path}:{chunk.start_line}-{chunk.end_line}]"
+            if find_citations(place):  # a path may hold what would end it early
+                self._places[str(number)] = self._places[chunk.id] = place
+        self._held = ""
+        self._line = ""
+        self._fence = ""
+
+    def feed(self, text: str) -> str:
+        """The answer as far as it can be told after `text`; a name that has begun waits."""
+        text = self._held + text
+        end = _begin_of_name(text)
+        self._held = text[end:]
+        return self._written(text[:end])
+
+    def close(self) -> str:
+        """What still waited when the answer ends."""
+        rest, self._held = self._held, ""
+        return self._written(rest)
+
+    def _written(self, text: str) -> str:
+        return "".join(map(self._part, _LINES.findall(text)))
+
+    def _part(self, part: str) -> str:
+        """A line, or as much of one as there is."""
+
+        def cited(match: re.Match[str]) -> str:
+            names = _NAME.findall(match[1] or match[2])
+            places = [self._places.get(name.lower(), "") for name in names]
+            before = self._line + part[: match.start()]
+            code, address = before.count("`") % 2, match[2] and before.endswith("]")
+            if code or address or not all(places) or len(match[0]) > LONGEST_NAME:
+                return match[0]
+            listed = ", ".join(dict.fromkeys(places))
+            return listed if match[1] else f"({listed})"
+
+        prose = not self._fence and len(self._line) < LONGEST_LINE
+        written = _NAMES.sub(cited, part) if prose else part
+        if len(self._line) < LONGEST_LINE:
+            self._line += part
+        if part.endswith("\n"):
+            self._fence = fence_after(self._line.rstrip("\n"), self._fence)
+            self._line = ""
+        return written
+
+
+def _begin_of_name(text: str) -> int:
+    """Where in `text` names begin that what follows may complete; its length for nowhere."""
+    at = max(text.rfind("["), text.rfind("("))
+    if at < 0 or len(text) - at > LONGEST_NAME or text[max(0, at - 1) : at + 1] == "](":
+        return len(text)
+    return at if _BEGUN.fullmatch(text, at + 1) else len(text)

@@ -1,0 +1,139 @@
+"""What the policy looks at: a message in its conversation, as plain facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from codeqa.account.profile import asked_fact, detect_facts, preferences
+from codeqa.account.words import NOT_TO_BE_KEPT
+from codeqa.intents import Intent, by_heuristics
+from codeqa.search import parse_query
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The nine features of S3.14, and ours after them."""
+
+    is_greeting: bool = False
+    """It greets, thanks or takes its leave, and nothing else."""
+    references_profile: bool = False
+    """It refers to the person: "given my experience"."""
+    privacy_signal: bool = False
+    """Something in it is about what is stored, or is not to be."""
+    is_followup: bool = False
+    """It cannot be understood without an earlier turn, and there is one."""
+    is_profile_statement: bool = False
+    """It clearly states a fact about its writer."""
+    is_profile_question: bool = False
+    """It asks for such a fact."""
+    has_profile_data: bool = False
+    profile_name: str = ""
+    conversation_length: int = 0
+    """Messages before this one, questions and answers."""
+
+    tagged: bool = False
+    """It asks for a search: `@codebase`, or `@name`."""
+    has_context: bool = False
+    """The conversation has code from an earlier search."""
+    code_signal: bool = False
+    """It names code, or asks where or how (C-03)."""
+    off_topic: bool = False
+    """The topic gate's word on a continuation (S3.13)."""
+    has_preferences: bool = False
+    """There are lasting wishes as to the answers (C-29), or it states one."""
+    asks: bool = False
+    """It asks something, or asks for something."""
+
+
+_HELLO = (
+    r"hi|hello|hey|hiya|howdy|yo|greetings|good (?:morning|afternoon|evening|day|night)"
+    r"|thanks?|thank you|thx|ty|cheers|bye|goodbye|see you|welcome|nice to meet you"
+    r"|hallo|guten (?:tag|morgen|abend)|moin|servus|danke|tschüss"
+    r"|bonjour|salut|merci|au revoir|hola|buenos días|buenas|gracias|adiós"
+    r"|ciao|grazie|buongiorno|olá|oi|obrigad[oa]|привет|спасибо|здравствуйте"
+    r"|你好|谢谢|こんにちは|ありがとう|안녕하세요|감사합니다"
+)
+_AFTER_HELLO = (
+    r"there|all|everyone|again|so much|very much|a lot|vielmals|beaucoup|mucho|codeqa|bot|team"
+    r"|and|for (?:your|the) help|that helped|that helps|how are you(?: doing)?"
+)
+_GREETING = re.compile(rf"\W*(?:(?:{_HELLO})\b\W*(?:(?:{_AFTER_HELLO})\b\W*)*)+", re.IGNORECASE)
+
+_KNOWN = (
+    "name|role|job|level|experience|background|team|company|editor|preferences?|preferred|"
+    "favou?rite|usual|profile|time ?zone|language|operating system|skills?"
+)
+_REFERS = re.compile(
+    rf"\b(?:given|considering|with|for|at|to|about|on|in|as per) my (?:own )?(?:{_KNOWN})\b"
+    rf"|\b(?:some(?:one|body)|people|a person) like me\b|\bwhat you know about me\b"
+    rf"|\b(?:as|like) i (?:said|told you|mentioned|prefer|like)\b|\bmy (?:{_KNOWN})\b|\bwho am i\b",
+    re.IGNORECASE,
+)
+
+_WHERE_OR_HOW = re.compile(
+    r"\b(?:where|how)\b(?!\s+(?:are you|come|so\b|about|do you do))"
+    r"|\b(?:which|what|who|whose) (?:\w+ ){0,2}(?:calls?|raises?|returns?|uses?|sets?|throws?"
+    r"|functions?|methods?|class(?:es)?|modules?|files?|tests?|lines?|packages?|handlers?|types?)\b"
+    r"|\b(?:functions?|methods?|class(?:es)?|modules?|source|code ?base|repository|repo|endpoints?"
+    r"|implement(?:s|ed|ation)?|defined|called|calls|imported|raised|returned)\b"
+    r"|\b(?:wo|wie|wohin|woher|où|comment|dónde|cómo|onde|dove|где|как)\b|哪里|哪儿|怎么|如何|どこ|どう|어디|어떻게",
+    re.IGNORECASE,
+)
+
+_ASKS = re.compile(
+    r"[?？]|(?:^|[,.;:!]\s*|\b(?:and|so|but|und|et|y)\s+)(?:please\s+)?(?:how|where|what|which|who|why"
+    r"|when|does|do|did|is|are|can|could|would|should|show|explain|find|list|tell|describe|give"
+    r"|wo|wie|was|welche|wer|warum|zeig|erklär|où|comment|quel|pourquoi|qui|dónde|cómo|qué|quién)\b",
+    re.IGNORECASE,
+)
+
+
+def extract_features(
+    text: str,
+    *,
+    tagged: bool,
+    intent: Intent,
+    off_topic: bool,
+    profile: Mapping[str, str],
+    messages: int,
+    has_context: bool,
+) -> Features:
+    """Features of `text`, which is without tag and mode; pure.
+
+    `messages` is the length of the conversation before it, `profile` what is known of its writer.
+    """
+    # A tag hides what the words alone would be, and so may a model.
+    words_say = by_heuristics(text, has_history=messages > 0).name
+    privacy = "privacy" in (intent.name, words_say) or bool(NOT_TO_BE_KEPT.search(text))
+    stated = detect_facts(text)
+    return Features(
+        is_greeting=is_greeting(text),
+        references_profile=_REFERS.search(text) is not None,
+        privacy_signal=privacy,
+        is_followup=messages > 0 and "continuation" in (intent.name, words_say),
+        is_profile_statement=bool(stated),
+        is_profile_question=bool(asked_fact(text)),
+        has_profile_data=bool(profile),
+        profile_name=profile.get("name", ""),
+        conversation_length=messages,
+        tagged=tagged,
+        has_context=has_context,
+        code_signal=has_code_signal(text),
+        off_topic=off_topic,
+        has_preferences=bool(preferences({**profile, **stated})),
+        asks=_ASKS.search(text) is not None,
+    )
+
+
+def is_greeting(text: str) -> bool:
+    """Whether `text` greets, thanks or takes its leave, and nothing else."""
+    return _GREETING.fullmatch(text) is not None
+
+
+def has_code_signal(text: str) -> bool:
+    """Whether `text` names code (an identifier, a file, an `@name`), or asks where or how."""
+    query = parse_query(text)
+    named = query.names or query.qualified or query.files or query.pointed or query.filtered
+    return bool(named) or _WHERE_OR_HOW.search(text) is not None

@@ -1,0 +1,5 @@
+"""Places in a turn where plugins may change what is done: `Hooks` and its decorators."""
+
+from codeqa.chat.hooks.manager import HOOK_NAMES, HookError, Hooks, Retrieved, load_hooks
+
+__all__ = ["HOOK_NAMES", "HookError", "Hooks", "Retrieved", "load_hooks"]

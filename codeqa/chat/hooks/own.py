@@ -1,0 +1,71 @@
+"""CodeQA's own hooks: what is always done to what is sent, whatever a plugin adds before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codeqa.chat.hooks.specs import Retrieved, mark
+from codeqa.repository.secrets import mask_secrets
+
+if TYPE_CHECKING:
+    from codeqa.extractive.generator import Asked, Exchange
+    from codeqa.types import Chunk
+
+MOST_SIMILAR = 8
+"""Past answers that are told at most: four of this conversation and four of others (S3.18)."""
+
+
+@mark(specname="after_retrieval")
+def mask_what_was_found(retrieved: Retrieved) -> Retrieved | None:
+    """Make secret-looking strings in chunks asterisks: those of the index are masked already,
+    those that a plugin brings may not be."""
+    chunks = tuple(
+        chunk if chunk.content == (content := _masked(chunk.content))
+        else replace(chunk, content=content)
+        for chunk in retrieved.chunks
+    )  # fmt: skip
+    return None if chunks == retrieved.chunks else replace(retrieved, chunks=chunks)
+
+
+@mark(specname="after_retrieval")
+def each_once(retrieved: Retrieved) -> Retrieved | None:
+    """Leave out chunks that are there twice, and past answers beyond the most that are told."""
+    chunks: dict[tuple[str, int, int], Chunk] = {}
+    for chunk in retrieved.chunks:
+        chunks.setdefault((chunk.path, chunk.start_line, chunk.end_line), chunk)
+    similar: dict[str, Exchange] = {}
+    for exchange in retrieved.similar:
+        similar.setdefault(exchange.turn or exchange.question, exchange)
+    once = replace(
+        retrieved,
+        chunks=tuple(chunks.values()),
+        similar=tuple(similar.values())[:MOST_SIMILAR],
+    )
+    return None if once == retrieved else once
+
+
+@mark(specname="before_generation")
+def mask_what_is_told(asked: Asked) -> Asked | None:
+    """Make secret-looking strings asterisks in the question, in earlier questions and answers,
+    which a client may have told, and in what is known of the user."""
+    masked = replace(
+        asked,
+        question=_masked(asked.question),
+        history=_all_masked(asked.history),
+        similar=_all_masked(asked.similar),
+        profile=_masked(asked.profile),
+    )
+    return None if masked == asked else masked
+
+
+def _all_masked(exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:
+    return tuple(
+        replace(one, question=_masked(one.question), answer=_masked(one.answer))
+        for one in exchanges
+    )
+
+
+def _masked(text: str) -> str:
+    return mask_secrets(text)[0]

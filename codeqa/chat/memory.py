@@ -1,0 +1,64 @@
+"""The context that a conversation already has, kept so that a follow-up need not search."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from codeqa.context import notes_of, parse_block, with_notes
+from codeqa.errors import StorageError
+from codeqa.extractive.generator import NO_CONTEXT
+from codeqa.state.cache import Cache, context_key
+from codeqa.types import ContextBlock
+
+CONTEXT_SECONDS = 24 * 3600.0
+"""Lifetime of a cached context: a working day and the night after it."""
+
+log = logging.getLogger(__name__)
+
+
+class Memory:
+    """Cached contexts of one repository.
+
+    The cache may lose them at any time, which costs a follow-up its code but never the turn.
+    """
+
+    def __init__(self, cache: Cache, repository: str) -> None:
+        self._cache = cache
+        self._repository = repository
+
+    def keep(self, user: str, conversation: str, block: ContextBlock) -> None:
+        """Make `block` the context of the conversation, in place of what it had."""
+        value = {
+            "repository": self._repository,
+            "context": block.text,
+            "chunks": notes_of(block.chunks),
+        }
+        try:
+            self._cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
+        except StorageError as error:
+            log.warning("a context could not be cached: %s", error)
+
+    def recall(self, user: str, conversation: str) -> ContextBlock:
+        """The conversation's context; empty when there is none, or of another repository."""
+        try:
+            value = self._cache.get(context_key(user, conversation))
+        except StorageError as error:
+            log.warning("a cached context could not be read: %s", error)
+            value = None
+        return self._read(value) if value else NO_CONTEXT
+
+    def forget(self, user: str, conversation: str) -> None:
+        """Drop the conversation's context."""
+        self._cache.delete(context_key(user, conversation))
+
+    def _read(self, value: str) -> ContextBlock:
+        try:
+            stored = json.loads(value)
+            if stored["repository"] != self._repository:
+                return NO_CONTEXT
+            text = stored["context"]
+            return ContextBlock(text, with_notes(parse_block(text), stored.get("chunks", ())))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            log.warning("a damaged cached context was left out")
+            return NO_CONTEXT

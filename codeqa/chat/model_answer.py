@@ -1,0 +1,101 @@
+"""Answers written by a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from codeqa.chat.chunk_names import ChunkNames
+from codeqa.chat.messages import as_sent, build_messages
+from codeqa.context import pack
+from codeqa.errors import ContextLengthError, ModelError
+from codeqa.extractive.generator import Asked, Piece, Sent, Used, closed_after
+from codeqa.llm import Model, Usage
+
+SMALLER = 0.5
+"""Part of the block that is sent when the whole was too long for the model: what it can hold
+is not known, and a second refusal costs more time than a little code left out."""
+SHORTENED = (
+    "The whole context was too long for this model: at most half of the code was sent, and no "
+    "earlier questions."
+)
+LEFT_OUT = "The conversation was too long for this model: no earlier questions were sent."
+
+
+class ModelAnswer:
+    """The generator that asks `model`."""
+
+    needs_evidence = False
+
+    def __init__(self, model: Model, config_dir: Path | None = None) -> None:
+        self._model = model
+        self._config_dir = config_dir
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    def generate(self, asked: Asked) -> Iterator[Piece]:
+        """Ask; once again with less when the model says that it was too long."""
+        smaller = None
+        try:
+            yield from self._ask(asked)
+        except ContextLengthError:
+            smaller = shrink(asked)
+            if smaller is None:
+                raise
+        if smaller is not None:
+            yield from self._ask(smaller, LEFT_OUT if smaller.block is asked.block else SHORTENED)
+
+    def _ask(self, asked: Asked, notice: str = "") -> Iterator[Piece]:
+        messages = build_messages(asked, self._config_dir)
+        yield Sent(
+            model=self._model.name,
+            host=self._model.host,
+            messages=as_sent(messages),
+            block=asked.block,
+            notice=notice,
+        )
+        answered = False
+        names = ChunkNames(asked.block.chunks)
+        try:
+            reply = self._model.stream(messages, cancelled=asked.cancelled)
+            with closed_after(reply) as stream:
+                for piece in stream:
+                    if isinstance(piece, Usage):
+                        yield Used(piece.prompt_tokens, piece.completion_tokens, piece.cut)
+                    else:
+                        answered = True
+                        if text := names.feed(piece):
+                            yield text
+        except ModelError as error:
+            if rest := names.close():
+                yield rest
+            if answered and isinstance(error, ContextLengthError):
+                # Too late to begin anew: the reader already has a part of the answer.
+                raise ModelError(error.message, error.hint) from error
+            raise
+        if rest := names.close():
+            yield rest
+
+
+def shrink(asked: Asked) -> Asked | None:
+    """`asked` without history and with the block packed anew to half of its length.
+
+    A block that cannot be halved stays as it is when there was a history to leave out. None
+    when nothing can be left out.
+    """
+    whole = asked.block
+    room = int(len(whole.text) * SMALLER)
+    half = pack(whole.chunks, room)
+    if not half.chunks:  # all are long: the best alone may use all of the room
+        half = pack(whole.chunks[:1], room)
+    if half.chunks:
+        kept = {(c.path, c.start_line) for c in half.chunks}
+        left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
+        half = replace(half, dropped=(*left_out, *whole.dropped))
+        return replace(asked, block=half, history=(), similar=())
+    if not (asked.history or asked.similar):
+        return None
+    return replace(asked, history=(), similar=())

@@ -1,0 +1,239 @@
+"""What an answer is made of: the hits that matter, where they are used, what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from codeqa.context import call_site_chunk, pack, unit_chunk
+from codeqa.extractive.overview import Overview, overview_of
+from codeqa.search import Query, written_forms
+from codeqa.search.search import SearchResult
+from codeqa.settings import Settings
+from codeqa.store import Tables
+from codeqa.symbols import Usage, usages
+from codeqa.text.places import Span
+from codeqa.types import TEXT_KINDS, Chunk, ContextBlock, Hit, Unit
+
+SHOWN = 3
+"""Units shown in full; more would be a list, not an answer."""
+SHOWN_SCORE = 0.7
+"""A unit is shown in full when it scores at least this part of the best."""
+OTHERS = 5
+MORE_FILES = 3
+"""Further units, and best units of further files, named in one line each."""
+USES = 5
+USES_ASKED = 20
+"""Places of use listed, and when the question asks for them."""
+WEAK_COVERAGE = 0.4
+"""When no hit holds at least this part of the question's words, the evidence is weak."""
+CALL_SITE_UNITS = 2
+CALL_SITES = 3
+"""Units whose call sites enter the context, and call sites of each."""
+SURE_ENOUGH = 0.5
+"""Least confidence of a call site that enters the context."""
+EARLIER = "found for an earlier question"
+PINNED = "pinned"
+
+_ASKS_USES = re.compile(
+    r"\b(?:who|what|which|where)\b.*\b(?:calls?|called|uses?|used|invoke[sd]?|references?)\b"
+    r"|\b(?:callers?|usages?|references?|uses) (?:of|to)\b|\bcall sites?\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place that uses a unit: the unit around it and how sure the match is (0..1)."""
+
+    path: str
+    line: int
+    inside: str
+    confidence: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A unit that is shown in full, with the places that use it."""
+
+    hit: Hit
+    uses: tuple[Use, ...] = ()
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that a generator may draw on."""
+
+    question: str
+    query: Query
+    findings: tuple[Finding, ...] = ()
+    others: tuple[Hit, ...] = ()
+    more_files: tuple[Hit, ...] = ()
+    """Best units of further files."""
+    missing: tuple[str, ...] = ()
+    """Words of the question that no hit holds."""
+    weak: bool = False
+    asks_uses: bool = False
+    overview: Overview | None = None
+    cached: tuple[Chunk, ...] = ()
+    """Context of an earlier question; nothing was searched when this is what there is."""
+    chosen: bool = False
+    """`cached` is what the user chose of what was found, in that order."""
+    coverage: str = ""
+    channels: tuple[str, ...] = ()
+    changed: frozenset[str] = frozenset()
+
+    def spans(self) -> list[Span]:
+        """Every line that may be cited."""
+        hits = [*(finding.hit for finding in self.findings), *self.others, *self.more_files]
+        spans = [_span(hit.unit) for hit in hits]
+        for finding in self.findings:
+            spans += [Span(use.path, use.line, use.line, use.inside) for use in finding.uses]
+        if self.overview:
+            spans += [_span(unit) for unit in self.overview.units()]
+        return spans + [Span(c.path, c.start_line, c.end_line) for c in self.cached]
+
+
+def gather_evidence(tables: Tables, result: SearchResult) -> Evidence:
+    """Choose from `result` what is shown in full, and look up where it is used."""
+    asks_uses = _ASKS_USES.search(result.query.text) is not None
+    overview = overview_of(tables) if result.query.overview else None
+    main = _main(_asked_for(result))
+    findings = []
+    for number, hit in enumerate(main):
+        if hit.unit.kind in TEXT_KINDS:
+            findings.append(Finding(hit))
+            continue
+        limit = 0 if number else USES_ASKED if asks_uses else USES
+        uses, total = find_uses(tables, hit.unit, limit)
+        findings.append(Finding(hit, uses, total))
+    shown = {hit.unit.id for hit in main}
+    others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
+    named = {hit.unit.path for hit in (*main, *others)}
+    more_files = [file.best for file in result.files if file.path not in named][:MORE_FILES]
+    held = [_held(hit.unit, result.query) for hit in result.units]
+    total_words = len(result.query.words)
+    best = max((len(words) for words in held[:SHOWN]), default=0)
+    return Evidence(
+        question=result.question,
+        query=result.query,
+        findings=tuple(findings),
+        others=tuple(others),
+        more_files=tuple(more_files),
+        missing=tuple(w for w in result.query.words if not any(w in words for words in held)),
+        weak=not result.units or (total_words > 0 and best / total_words < WEAK_COVERAGE),
+        asks_uses=asks_uses,
+        overview=overview,
+        coverage=result.coverage,
+        channels=result.channels,
+        changed=frozenset(result.changed),
+    )
+
+
+def find_uses(tables: Tables, unit: Unit, limit: int) -> tuple[tuple[Use, ...], int]:
+    """Up to `limit` places that use `unit`, best first, and how many there are in all."""
+    found = usages(tables, unit, limit=max(2 * limit, 1))
+    # Two uses on one line are one place to read.
+    lines: dict[tuple[str, int], Usage] = {}
+    for use in found.references:
+        lines.setdefault((use.reference.path, use.reference.line), use)
+    kept = list(lines.values())[:limit]
+    around = {u.id: u for u in tables.by_ids([use.reference.unit_id for use in kept])}
+    uses = []
+    for use in kept:
+        reference = use.reference
+        inside = around.get(reference.unit_id)
+        name = inside.qualified_name if inside and inside.kind not in TEXT_KINDS else ""
+        uses.append(Use(reference.path, reference.line, name, use.confidence, use.reason))
+    return tuple(uses), found.total
+
+
+def build_context(
+    tables: Tables,
+    result: SearchResult,
+    settings: Settings,
+    *,
+    most: int | None = None,
+    earlier: Sequence[Chunk] = (),
+) -> ContextBlock:
+    """The context block of `result`: what the question points at, its best methods and classes
+    by rank, then call sites. What is pointed at shares the room, so that all of it is there.
+
+    `most` is how many methods and classes there may be in all. `earlier` is what an earlier
+    question of the same matter found: it takes the room that is left.
+    """
+    best = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
+    best.sort(key=lambda hit: -hit.score)
+    best = best[:most]
+    kept = list({hit.unit.id: hit for hit in (*result.mentioned, *best)}.values())
+    chunks = [unit_chunk(hit.unit, "; ".join(hit.why)) for hit in kept]
+    definitions = [hit.unit for hit in kept if hit.unit.kind not in TEXT_KINDS]
+    for unit in definitions[:CALL_SITE_UNITS]:
+        chunks.extend(_call_sites(tables, unit))
+    sharing = max(2, len(result.mentioned))
+    chunks.extend(replace(chunk, why=EARLIER) for chunk in earlier)
+    return pack(chunks, settings.context_characters, share=1 / sharing)
+
+
+def repack(
+    chunks: Sequence[Chunk], pinned: Sequence[Chunk], excluded: Collection[str], budget: int
+) -> ContextBlock:
+    """What was found before, without what lies at a place of `excluded` (`path:12-34`) and with
+    `pinned` first; what is pinned shares the room, so that all of it is there."""
+    first = [replace(chunk, why=PINNED) for chunk in pinned]
+    kept = [chunk for chunk in chunks if place_of(chunk) not in excluded]
+    return pack([*first, *kept], budget, share=1 / max(2, len(first)))
+
+
+def place_of(chunk: Chunk) -> str:
+    """`path:first-last`, the form in which a chunk is pinned and excluded."""
+    return f"{chunk.path}:{chunk.start_line}-{chunk.end_line}"
+
+
+def _call_sites(tables: Tables, unit: Unit) -> list[Chunk]:
+    found = usages(tables, unit, limit=CALL_SITES).references[:CALL_SITES]
+    sure = [use.reference for use in found if use.confidence >= SURE_ENOUGH]
+    around = {inside.id: inside for inside in tables.by_ids([r.unit_id for r in sure])}
+    sites = [call_site_chunk(r, around[r.unit_id]) for r in sure if r.unit_id in around]
+    return [site for site in sites if site is not None]
+
+
+def _asked_for(result: SearchResult) -> Sequence[Hit]:
+    """All hits; of a question that is a name, when it is defined, those of that name."""
+    hits = result.units
+    if result.query.symbol_like and hits and "symbol" in hits[0].channels:
+        return [hit for hit in hits if "symbol" in hit.channels]
+    return hits
+
+
+def _main(hits: Sequence[Hit]) -> list[Hit]:
+    """The first hits that score near the best, none inside another that is shown."""
+    main: list[Hit] = []
+    for hit in hits[: 2 * SHOWN]:
+        if len(main) == SHOWN or hit.score < SHOWN_SCORE * hits[0].score:
+            break
+        if main and hit.unit.kind == "chunk" and hit.unit.start_line == hit.unit.end_line:
+            continue  # a line between definitions; it is named below
+        if not any(_overlap(hit.unit, other.unit) for other in main):
+            main.append(hit)
+    return main
+
+
+def _overlap(one: Unit, other: Unit) -> bool:
+    inside = one.path == other.path and (
+        one.start_line <= other.end_line and other.start_line <= one.end_line
+    )
+    # A member beside its long class is no repetition: of the class only the head is shown.
+    return inside and (one.is_method == other.is_method)
+
+
+def _held(unit: Unit, query: Query) -> frozenset[str]:
+    text = "\n".join((unit.path, unit.qualified_name, unit.source_code)).lower()
+    return frozenset(w for w in query.words if any(form in text for form in written_forms(w)))
+
+
+def _span(unit: Unit) -> Span:
+    return Span(unit.path, unit.start_line, unit.end_line, unit.qualified_name)

@@ -1,0 +1,202 @@
+"""An answer that only says what the code itself says: quoted, cited, most relevant first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from codeqa.context.blocks import chunk_id
+from codeqa.extractive.evidence import Evidence
+from codeqa.extractive.excerpt import excerpt, first_sentence, whole
+from codeqa.extractive.finding import finding_section, one_line
+from codeqa.extractive.generator import Asked, Piece
+from codeqa.extractive.overview import Overview
+from codeqa.text.markdown import (
+    cite,
+    code_block,
+    code_span,
+    escape,
+    inline,
+    joined,
+    pieces,
+    prose,
+    quote,
+)
+from codeqa.types import Chunk, Hit, Unit
+
+WORDS_ONLY = (
+    "Without an embedding the words of a question are looked for as they stand: use those of "
+    "the code, in its language."
+)
+INTRODUCTION = "*Without a language model, this is what the code itself says.*"
+CHOSEN = "*Without a language model, this is what the code that you chose says.*"
+CACHED_SHOWN = 3
+
+
+class Extractive:
+    """The generator that needs no model."""
+
+    name = "extractive"
+    needs_evidence = True
+
+    def generate(self, asked: Asked) -> Iterator[Piece]:
+        """Yield the answer line by line; each section is made when it is reached."""
+        if asked.evidence is None or not (asked.searched or asked.block.chunks):
+            yield from pieces(OTHER_TOPIC if asked.intent == "general" else NOTHING_LOOKED_UP)
+            return
+        for section in self._sections(asked.evidence):
+            yield from pieces(section)
+
+    def _sections(self, evidence: Evidence) -> Iterator[str]:
+        if evidence.cached:
+            yield from _from_cache(evidence)
+            return
+        if evidence.overview and (evidence.overview.readme or evidence.overview.folders):
+            yield joined([INTRODUCTION])
+            yield from _overview(evidence.overview)
+            return
+        if not evidence.findings:
+            yield _nothing(evidence)
+            return
+        if evidence.weak:
+            yield _weak(evidence)
+        else:
+            yield joined([INTRODUCTION])
+            for finding in evidence.findings:
+                yield finding_section(finding, evidence)
+        yield _also(evidence)
+
+
+def _also(evidence: Evidence) -> str:
+    if evidence.weak:
+        return ""
+    items = [one_line(hit) for hit in evidence.others]
+    items += [one_line(hit) for hit in evidence.more_files]
+    return joined(["### Also relevant", "\n".join(items)]) if items else ""
+
+
+def _weak(evidence: Evidence) -> str:
+    missing = ", ".join(f"“{escape(word)}”" for word in evidence.missing)
+    lacks = f" Nothing that was found holds {missing}." if missing else ""
+    hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
+    words = "" if _has_vectors(evidence) else WORDS_ONLY
+    return joined(
+        [
+            f"**The evidence is weak.** No definition or section matches enough of the question "
+            f"to answer it.{lacks}",
+            "The nearest that there is:",
+            "\n".join(one_line(hit) for hit in hits),
+            words,
+            _searched(evidence),
+        ]
+    )
+
+
+def _has_vectors(evidence: Evidence) -> bool:
+    return any(channel.startswith("vector") for channel in evidence.channels)
+
+
+def _nothing(evidence: Evidence) -> str:
+    words = ", ".join(f"“{escape(word)}”" for word in evidence.query.words)
+    wanted = f" for {words}" if words else ""
+    return joined(
+        [
+            f"**Nothing was found{wanted}.**",
+            _searched(evidence),
+            "Try other words, the name of a function or file, or fewer filters."
+            if evidence.query.filtered
+            else "Try other words, or the name of a function, class or file.",
+        ]
+    )
+
+
+def _searched(evidence: Evidence) -> str:
+    return f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
+
+
+def _overview(overview: Overview) -> Iterator[str]:
+    for unit in overview.readme:
+        told = prose(unit.source_code)
+        if told:
+            place = cite(unit.path, unit.start_line, unit.end_line)
+            yield joined([f"From {place}:", quote(told)])
+    if overview.languages:
+        counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in overview.languages)
+        yield joined([f"### How it is organised\n\nSource files by language: {counted}."])
+    items = []
+    for folder in overview.folders:
+        files = f"{folder.files:,} file{'s' if folder.files != 1 else ''}"
+        item = f"- {code_span(folder.path)}: {files}, mostly {escape(folder.language or 'other')}"
+        if folder.about:
+            unit = folder.about
+            told = inline(first_sentence(unit.doc_comment))
+            item += f". {told} {cite(unit.path, unit.start_line, unit.end_line)}"
+        items.append(item)
+    if items:
+        yield joined(["\n".join(items)])
+    if overview.entries:
+        starts = [one_line(Hit(unit, 0.0)) for unit in overview.entries]
+        yield joined(["### Where it starts", "\n".join(starts)])
+
+
+def _from_cache(evidence: Evidence) -> Iterator[str]:
+    """An answer from the context of an earlier question: the chunks that hold its words."""
+    units = [_chunk_unit(chunk) for chunk in evidence.cached]
+    words = evidence.query.words
+    if evidence.chosen:
+        yield joined([CHOSEN])
+        yield from _quoted(units, words)
+        return
+    scored = [(sum(word in unit.source_code.lower() for word in words), unit) for unit in units]
+    best = [unit for score, unit in sorted(scored, key=lambda pair: -pair[0]) if score]
+    if not best:
+        yield joined(
+            [
+                "The code that was looked up earlier in this conversation does not mention what "
+                "you ask about.",
+                "Add `@codebase` to the question to search the code base for it.",
+            ]
+        )
+        return
+    yield joined(
+        [
+            "*From the code looked up earlier in this conversation; nothing new was searched. "
+            "Without a language model, this is what the code itself says.*"
+        ]
+    )
+    yield from _quoted(best, words)
+    yield joined(["Add `@codebase` to the question to search the code base anew."])
+
+
+def _quoted(units: Sequence[Unit], words: Sequence[str]) -> Iterator[str]:
+    for unit in units[:CACHED_SHOWN]:
+        shown = whole(unit) or excerpt(unit, words)
+        if shown:
+            place = cite(unit.path, shown.start, shown.end)
+            yield joined([place, code_block(shown.code, unit.language)])
+
+
+def _chunk_unit(chunk: Chunk) -> Unit:
+    name = chunk.path.rpartition("/")[2]
+    return Unit(
+        path=chunk.path,
+        language=chunk.language,
+        kind="chunk",
+        name=name,
+        qualified_name=name,
+        source_code=chunk.content,
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        id=chunk_id(chunk.path, name, chunk.content),
+    )
+
+
+OTHER_TOPIC = (
+    "That seems to be about something else than the code that was looked up so far in this "
+    "conversation.\n\n"
+    "Begin the question with `@codebase` to search the code base for it.\n"
+)
+NOTHING_LOOKED_UP = (
+    "No code has been looked up in this conversation yet.\n\n"
+    "Begin the question with `@codebase` to search the code base, for example "
+    "`@codebase where does the program start?`\n"
+)

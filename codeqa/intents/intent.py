@@ -1,0 +1,23 @@
+"""What a message is for (S3.03 to S3.07), as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INTENTS = ("general", "knowledge_base", "continuation", "profile", "privacy")
+
+POLICY_VERSION = 1
+"""Part of the key under which intents are cached: raise it with every change of the rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One of INTENTS, and how it was found."""
+
+    name: str
+    confidence: float
+    """0 to 1: how often a message so classified is one."""
+    source: str
+    """`tag`, `cache`, `heuristics` or `model`."""
+    reason: str = ""
+    """The rule that decided, in words."""

@@ -1,0 +1,189 @@
+"""What a file is for, from its path and its first lines.
+
+Only whole path components and whole parts of file names count: `contest.py`, `latest/` and
+`attestation/` are source. The order of the questions is the order of precedence: a test of
+a vendored library is vendored, generated code in an example is generated.
+"""
+
+from __future__ import annotations
+
+import re
+
+from codeqa.text.names import names
+
+HEAD_BYTES = 2048
+"""Where generators write that a file is generated."""
+
+_VENDORED = names(
+    "vendor vendors vendored _vendor third_party third-party thirdparty 3rdparty 3rd-party "
+    "3rd_party node_modules bower_components jspm_packages site-packages deps external "
+    "externals extern godeps carthage pods .yarn dist-packages"
+)
+_VENDORED_AT_TOP = frozenset({"deps", "external", "externals", "extern"})
+"""Names that a project's own packages have too: vendored only as a first component."""
+
+_TEST_FOLDERS = names(
+    "test tests testing testdata test_data test-data testsuite test-suite test_suite testsuites "
+    "__tests__ __mocks__ __snapshots__ __fixtures__ unittest unittests unit_tests unit-tests "
+    "integration_tests integration-tests integration_test integrationtest integrationtests "
+    "integration-test functional_tests e2e cypress spec specs rspec fixtures mocks js_tests "
+    "js-tests androidtest iostests commontest jvmtest jstest nativetest uitests testfixtures "
+    "test-fixtures selftests regress regression"
+)
+_SOURCE_LOOKALIKES = frozenset({"testing"})
+"""Folder names that hold a project's public test tools when they lie inside its source."""
+
+_TEST_FILE = re.compile(
+    r"""(?:
+        test_.*\.(?:py|pyi|rb|c|cc|cpp|lua|sh|bash|sql|php|jl|el|zig|nim)
+      | tests?\.(?:py|rb|js|mjs|cjs|ts|tsx|jsx|rs|c|cpp|php|lua|sh|sql|clj)
+      | .*_test\.(?:go|py|rb|c|cc|cpp|cxx|h|js|mjs|ts|tsx|dart|ex|exs|rs|clj|lua|sh|php|erl|ml|zig)
+      | .*_tests\.(?:py|rs|c|cc|cpp|js|ts|clj|rb)
+      | .*_(?:unit|browser)test\.(?:cc|cpp|c)
+      | .*_spec\.(?:rb|lua|js|ts|cr|ex|exs)
+      | .*[.-](?:test|tests|spec|specs|e2e|cy|stories)
+        \.(?:js|mjs|cjs|ts|mts|cts|tsx|jsx|vue|svelte|coffee|dart|lua)
+      | conftest\.py
+      | .*\.(?:bats|snap|feature)
+      | (?:jest|vitest|karma|playwright|cypress)\.(?:config|setup|conf)\..*
+    )""",
+    re.VERBOSE,
+)
+_TEST_TYPE_FILE = re.compile(
+    r"(?:[A-Z]\w*(?:Test|Tests|TestCase|TestSuite|IT|ITCase|Spec|Specs)|Test[A-Z]\w*|[A-Z]\w*_Test)"
+    r"\.(?:java|kt|kts|scala|groovy|cs|swift|php|fs|vb|cpp|cc|m|mm|dart)"
+)
+"""Names of types, where the capital tells `LatestTest` from `Latest`."""
+
+_EXAMPLE_FOLDERS = names(
+    "example examples sample samples demo demos tutorial tutorials quickstart quickstarts "
+    "playground playgrounds cookbook showcase example-app getting-started snippets"
+)
+_EXAMPLE_FILE = re.compile(
+    r"(?:example|sample|demo)s?(?:[._-].*)?|.*[._-](?:example|sample)s?(?:\..*)?"
+)
+
+_BENCHMARK_FOLDERS = names(
+    "bench benches benchmark benchmarks benchsuite perf perftest perftests perf_tests "
+    "performance-tests microbench microbenchmarks jmh"
+)
+_BENCHMARK_FILE = re.compile(
+    r"(?:bench(?:mark)?[_-].*|.*[_.-]bench(?:mark)?s?)"
+    r"\.(?:py|go|rs|js|ts|mjs|rb|c|cc|cpp|java|exs|php)"
+)
+_BENCHMARK_TYPE_FILE = re.compile(r"[A-Z]\w*Benchmarks?\.(?:java|kt|scala|cs|swift)")
+
+_DOCUMENT_FOLDERS = names("doc docs documentation")
+_DOCUMENT_FOLDERS_AT_TOP = names("man manual wiki website adr adrs rfcs javadoc")
+"""Names that a project's own packages have too: documents only as a first component."""
+_DOCUMENT_ENDINGS = (
+    ".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc", ".txt", ".org", ".tex",
+    ".textile", ".pod", ".rdoc", ".1", ".3", ".5", ".7", ".8",
+)  # fmt: skip
+_NOT_DOCUMENTS = frozenset(
+    ["cmakelists.txt", "robots.txt", "requirements.txt", "constraints.txt", "meson_options.txt"]
+)
+_REQUIREMENTS = re.compile(r"(?:requirements|constraints)[\w.-]*\.txt")
+_DOCUMENT_FILE = re.compile(
+    r"(?:readme|changelog|changes|history|news|license|licence|copying|notice|authors|"
+    r"contributors|contributing|maintainers|security|code_of_conduct|install|todo|thanks)"
+    r"(?:[._-][\w.-]*)?"
+)
+
+_GENERATED_FILE = re.compile(
+    r""".*(?:
+        _pb2(?:_grpc)?\.pyi? | \.pb(?:\.gw)?\.go | _grpc\.pb\.go | \.pb\.(?:cc|h|rs|swift|dart)
+      | _pb\.(?:js|ts|d\.ts|rb) | _grpc_pb\.(?:js|d\.ts) | grpc\.swift | \.twirp\.go
+      | \.g\.(?:dart|cs|kt|i\.cs) | \.freezed\.dart | \.designer\.(?:cs|vb) | \.generated\.\w+
+      | _generated\.\w+ | \.gen\.(?:go|ts|js|rs|cs) | _gen\.go | zz_generated.*\.go
+      | \.po | \.pot  # catalogues of the source's own strings
+      | _string\.go | _easyjson\.go | \.tsbuildinfo | _autogen\.\w+ | \.yy?\.go
+    )""",
+    re.VERBOSE,
+)
+_GENERATED_FOLDERS = frozenset(
+    ["generated", "__generated__", "autogen", "gen-src", "generated-sources"]
+)
+_GENERATED_MARK = re.compile(
+    rb"^[^\w\n]{0,12}code generated .{0,200}do not (?:edit|modify)"
+    rb"|^[^\w\n]{0,12}@generated\b"
+    rb"|^[^\w\n]{0,12}<auto-?generated\b"
+    rb"|^[^\w\n]{0,12}(?:this (?:file|code|class) (?:is|was|has been) |file )?"
+    rb"(?:auto-?|automatically )generated (?:by|from|using|file|code|with)\b.{0,200}"
+    rb"|^[^\w\n]{0,12}generated by .{0,120}do not (?:edit|modify)"
+    rb"|^[^\w\n]{0,12}generated by the protocol buffer compiler"
+    rb"|^[^\w\n]{0,12}autogenerated (?:by|from)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_MARK = re.compile(rb"generated", re.IGNORECASE)
+
+
+def role_of(path: str, head: bytes = b"") -> str:
+    """One of `types.ROLES` for a repo-relative path; `head` is the beginning of the file."""
+    *folders, name = path.split("/")
+    lowered = [folder.lower() for folder in folders]
+    small = name.lower()
+    if _vendored(lowered):
+        return "vendored"
+    if _generated(lowered, small, head[:HEAD_BYTES]):
+        return "generated"
+    if _benchmark(lowered, name, small):
+        return "benchmark"
+    if _test(lowered, name, small):
+        return "test"
+    if _document(lowered, small):
+        return "document"
+    if _example(lowered, small):
+        return "example"
+    return "source"
+
+
+def _vendored(folders: list[str]) -> bool:
+    return any(
+        folder in _VENDORED and (position == 0 or folder not in _VENDORED_AT_TOP)
+        for position, folder in enumerate(folders)
+    )
+
+
+def _generated(folders: list[str], name: str, head: bytes) -> bool:
+    if _GENERATED_FILE.fullmatch(name) or not _GENERATED_FOLDERS.isdisjoint(folders):
+        return True
+    return bool(_NO_MARK.search(head) and _GENERATED_MARK.search(head))
+
+
+def _benchmark(folders: list[str], name: str, small: str) -> bool:
+    return bool(
+        not _BENCHMARK_FOLDERS.isdisjoint(folders)
+        or _BENCHMARK_FILE.fullmatch(small)
+        or _BENCHMARK_TYPE_FILE.fullmatch(name)
+    )
+
+
+def _test(folders: list[str], name: str, small: str) -> bool:
+    if _TEST_FILE.fullmatch(small) or _TEST_TYPE_FILE.fullmatch(name):
+        return True
+    for position, folder in enumerate(folders):
+        if folder in _TEST_FOLDERS and (position == 0 or folder not in _SOURCE_LOOKALIKES):
+            return True
+        # `Project.Tests/` of .NET, `ProjectTests/` of Swift is met by its files' names
+        if folder.endswith((".tests", ".test", ".unittests", ".integrationtests")):
+            return True
+    return False
+
+
+def _document(folders: list[str], small: str) -> bool:
+    if not _EXAMPLE_FOLDERS.isdisjoint(folders) and not small.endswith(_DOCUMENT_ENDINGS):
+        return False
+    if not _DOCUMENT_FOLDERS.isdisjoint(folders[:2]):
+        return True
+    if folders and folders[0] in _DOCUMENT_FOLDERS_AT_TOP:
+        return True
+    if small in _NOT_DOCUMENTS or _REQUIREMENTS.fullmatch(small):
+        return False
+    if small.endswith(_DOCUMENT_ENDINGS):
+        return True
+    return "." not in small and bool(_DOCUMENT_FILE.fullmatch(small))
+
+
+def _example(folders: list[str], small: str) -> bool:
+    return not _EXAMPLE_FOLDERS.isdisjoint(folders) or bool(_EXAMPLE_FILE.fullmatch(small))

@@ -1,0 +1,225 @@
+"""What must not be indexed: files that are secrets, and secret-looking strings in others.
+
+A file whose name says that it holds a secret, or that consists of one, is left out. In
+every other file the secret-looking strings alone are replaced by as many asterisks, so that
+lines and columns stay true. Only forms that are hardly ever anything else are masked:
+issuers' own prefixes with the length they use, private key blocks, signed tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import translate
+
+from codeqa.text.names import names
+
+_EXACT_NAMES = names(
+    ".netrc _netrc .pgpass .pypirc .git-credentials .dockercfg .htpasswd .s3cfg .boto "
+    ".vault-token .vault_pass .vault_pass.txt .envrc id_rsa id_dsa id_ecdsa id_ed25519 "
+    "id_ecdsa_sk id_ed25519_sk credentials credentials.json credentials.xml credentials.ini "
+    "kubeconfig master.key secring.gpg wallet.dat terraform.tfstate terraform.tfstate.backup "
+    "gradle-local.properties"
+)
+_NAME_GLOBS = names(
+    ".env .env.* *.env *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.kdb *.ppk *.ovpn "
+    "*.tfstate *.tfstate.backup secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini "
+    "secret.yml secret.yaml secret.json *.secrets.yml *.secrets.yaml service-account*.json "
+    "service_account*.json serviceaccount*.json client_secret*.json *-credentials.json "
+    "*_credentials.json *.agekey *.gpg-key *.secret-key"
+)
+_SECRET_NAME = re.compile("|".join(translate(glob) for glob in _NAME_GLOBS))
+_TEMPLATE_NAME = re.compile(
+    r"(?:^|[._-])(?:example|sample|template|tmpl|tpl|dist|defaults?|schema|erb|j2)(?:[._-]|$)"
+)
+_TEMPLATE_ENDINGS = (".md", ".rst", ".py", ".ts", ".js", ".go", ".rb", ".java", ".sh", ".pub")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a file of this name (last component) is left out unread."""
+    lowered = name.lower()
+    if lowered in _EXACT_NAMES:
+        return True
+    if not _SECRET_NAME.match(lowered):
+        return False
+    return not (_TEMPLATE_NAME.search(lowered) or lowered.endswith(_TEMPLATE_ENDINGS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Secrets that contain `mark`, which is searched for first because that is fast."""
+
+    mark: str
+    pattern: str
+    """Matched from `mark`; the group `secret`, or else the whole match, is masked."""
+    apart: bool = True
+    """`mark` begins a word of letters, digits, `_` and `-` (`task-…` is no `sk-…`)."""
+
+
+_BETWEEN = r"(?:\\[nrt]|[\s\\\"',|#*+]){0,80}"
+"""What stands between the lines of a key, also in string literals and comments."""
+
+_FORMS = (
+    _Form(
+        "-----BEGIN ",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:[\s\\nr\"']{1,20}(?:Proc-Type|DEK-Info|Comment|Version):[^\r\n\\]{0,100})*"
+        rf"(?P<secret>(?:{_BETWEEN}+[A-Za-z0-9+/=]{{24,}}+){{1,1000}}"
+        rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{1,24}}(?={_BETWEEN}-----END))?)",
+        apart=False,
+    ),
+    _Form("AKIA", r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    _Form("ASIA", r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    _Form(
+        "ws_secret_access_key",
+        r"ws_secret_access_key[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
+        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
+        apart=False,
+    ),
+    _Form(
+        "WS_SECRET_ACCESS_KEY",
+        r"WS_SECRET_ACCESS_KEY[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
+        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
+        apart=False,
+    ),
+    _Form("ghp_", r"ghp_[A-Za-z0-9]{36,255}"),
+    _Form("gho_", r"gho_[A-Za-z0-9]{36,255}"),
+    _Form("ghu_", r"ghu_[A-Za-z0-9]{36,255}"),
+    _Form("ghs_", r"ghs_[A-Za-z0-9]{36,255}"),
+    _Form("ghr_", r"ghr_[A-Za-z0-9]{36,255}"),
+    _Form("github_pat_", r"github_pat_[A-Za-z0-9_]{40,255}"),
+    _Form("glpat-", r"glpat-[A-Za-z0-9_-]{20,64}"),
+    _Form("xox", r"xox[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}"),
+    _Form("xapp-", r"xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}"),
+    _Form(
+        "hooks.slack.com/services/",
+        r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,})",
+    ),
+    _Form("AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    _Form("sk_live_", r"sk_live_[A-Za-z0-9]{16,250}"),
+    _Form("rk_live_", r"rk_live_[A-Za-z0-9]{16,250}"),
+    _Form(
+        "sk-",
+        r"sk-(?:proj-|ant-|or-|svcacct-|admin-)?(?=[A-Za-z_-]*[0-9])"
+        r"(?=[a-z0-9_-]*[A-Z]|[0-9a-f]{32})[A-Za-z0-9_-]{32,250}",
+    ),
+    _Form("npm_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
+    _Form("pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,}"),
+    _Form("hf_", r"hf_[A-Za-z]{34}(?![A-Za-z0-9])"),
+    _Form("SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
+    _Form("dop_v1_", r"dop_v1_[a-f0-9]{64}"),
+    _Form("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
+    _Form("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
+    _Form("_authToken=", r"_authToken=(?P<secret>[A-Za-z0-9_.=/+-]{20,})"),
+)
+
+_COMPILED = tuple(
+    (form.mark.encode(), re.compile(form.pattern.encode()), form.apart) for form in _FORMS
+)
+
+_RUN = 20
+"""Bytes of an uninterrupted word; all tokens have one at least as long, little else has."""
+_RUN_TABLE = bytes(
+    ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else ord(" ")
+    for code in range(256)
+)
+_LONG_MARKS = (
+    b"-----BEGIN ",
+    b"ws_secret_access_key",
+    b"WS_SECRET_ACCESS_KEY",
+    b"hooks.slack.com/services/",
+    b"_authToken=",
+)
+"""Marks that are searched for by themselves; long ones are found fast."""
+_RUN_MARKS = tuple(mark for mark, _, _ in _COMPILED if mark not in (*_LONG_MARKS, b"SG."))
+"""Marks that a long word begins with."""
+_WORD = re.compile(rb"[A-Za-z0-9_-]")
+_NOT_BREAK = re.compile(rb"[^\r\n]")
+
+
+def mask_secrets(text: str) -> tuple[str, int]:
+    """Replace secret-looking strings by asterisks of equal length; and how many there were."""
+    data, count = mask_secret_bytes(text.encode("utf-8", "surrogatepass"))
+    # What is masked is ASCII, so that bytes and characters are as many.
+    return (data.decode("utf-8", "surrogatepass"), count) if count else (text, 0)
+
+
+def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
+    """`mask_secrets` for the bytes of a file, before they are decoded or parsed."""
+    if not _may_hold_secrets(data):
+        return data, 0
+    spans: list[tuple[int, int]] = []
+    for mark, pattern, apart in _COMPILED:
+        at = data.find(mark)
+        while at >= 0:
+            match = None
+            if not (apart and at and _WORD.match(data, at - 1)):
+                match = pattern.match(data, at)
+            if match is not None:
+                spans.append(match.span("secret" if "secret" in pattern.groupindex else 0))
+            at = data.find(mark, match.end() if match else at + len(mark))
+    if not spans:
+        return data, 0
+    pieces: list[bytes] = []
+    end = 0
+    merged = _merged(spans)
+    for first, last in merged:
+        pieces += (data[end:first], _NOT_BREAK.sub(b"*", data[first:last]))
+        end = last
+    return b"".join((*pieces, data[end:])), len(merged)
+
+
+def _may_hold_secrets(data: bytes) -> bool:
+    """A quick look: searching for two dozen short marks takes ten times as long.
+
+    Every token is a long word, so only the long words are searched for marks.
+    """
+    if any(mark in data for mark in _LONG_MARKS):
+        return True
+    shape = data.translate(_RUN_TABLE)
+    run = b"x" * _RUN
+    at = shape.find(run)
+    while at >= 0:
+        end = shape.find(b" ", at)
+        if end < 0:
+            end = len(data)
+        # `SG.` stands before its word, because a dot ends one.
+        if data.startswith(_RUN_MARKS, at) or data.startswith(b"SG.", max(0, at - 3)):
+            return True
+        at = shape.find(run, end)
+    return False
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if merged and first < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return merged
+
+
+_ARMOUR = re.compile(rb"-----(?:BEGIN|END) [A-Z0-9 ]{1,60}-----")
+_SMALL_FILE = 16_384
+"""Bytes; a file that consists of secrets is smaller than this."""
+
+
+def is_secret_content(data: bytes, is_source: bool = False) -> bool:
+    """Whether a file consists of a secret: a key file, or mostly masked text.
+
+    Source code that is mostly masked is still source code: it is indexed, masked.
+    """
+    if len(data) > _SMALL_FILE:
+        return False
+    stripped = data.strip()
+    armours = _ARMOUR.findall(stripped)
+    if armours and any(b"PRIVATE KEY" in armour for armour in armours):
+        if stripped.startswith(b"-----BEGIN") and stripped.endswith(b"-----"):
+            return True
+        if b'"private_key"' in stripped and b'"client_email"' in stripped:
+            return True  # a service account's key file
+    if is_source:
+        return False
+    masked, count = mask_secret_bytes(stripped)
+    return bool(count) and 2 * (masked.count(b"*") - stripped.count(b"*")) > len(stripped)

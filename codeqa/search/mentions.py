@@ -1,0 +1,212 @@
+"""What a question points at: `@src/app.py`, `@src/flask/`, `@Flask.route`, `@"a b/x.py"`.
+
+A mentioned file or symbol is in the answer whatever the ranking says, a mentioned folder
+restricts the search. A word with `@` that nothing in the index is called by (a decorator, a
+package) is a plain word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from codeqa.search.vocabulary import FILE_ENDINGS
+from codeqa.store import Tables
+from codeqa.text.tokens import name_key
+from codeqa.types import TEXT_KINDS, Hit, Unit
+
+MOST_MENTIONS = 10
+"""Mentions that are looked up; a question points at a few places."""
+MOST_FILES = 5
+"""Files of one name that a mention stands for, those nearest to the root."""
+MOST_NAMED = 5_000
+"""Definitions of one name among which those with the right owners are looked for: a large code
+base has thousands called `__init__`."""
+MOST_DEFINITIONS = 20
+"""Definitions of one name that a mention stands for."""
+GUARANTEED = 3
+"""Units of one mention that are sure to be returned: those that the ranking likes best."""
+
+_LONGEST = 300
+_AT = re.compile(
+    # Behind an ASCII letter it is an address, behind a Chinese one (no blanks) a mention.
+    r"(?<![A-Za-z0-9_.+%/\\=&@{-])@"
+    rf"(?:\"([^\"\n]{{1,{_LONGEST}}})\"|“([^”\n]{{1,{_LONGEST}}})”|([^\s\"“”`<>@]{{1,{_LONGEST}}}))"
+)
+_LINES = re.compile(r"(?::|#L?)(\d{1,7})(?:[-–]L?(\d{1,7}))?$")
+_TRAILING = ".,:;!?)]}'…。、，！？；：）」』】"
+_CUT = re.compile(r"[(\[{,;'’`“”（「，。、；：！？]")
+_NAME = re.compile(r"[A-Z_.:#]")
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Something of the index that the question points at."""
+
+    text: str
+    """As written, without `@`."""
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    """With a `/` at the end."""
+    units: tuple[str, ...] = ()
+    """Ids of definitions."""
+    lines: tuple[int, int] | None = None
+    """Lines of the file that are meant (`@app.py:10-20`)."""
+
+    def holds(self, unit: Unit) -> bool:
+        """Whether the mention guarantees `unit`, as far as one unit can tell."""
+        return unit.id in self.units or unit.path in self.files
+
+
+def take_mentions(text: str) -> tuple[str, tuple[str, ...]]:
+    """`text` without the `@` of mentions, and what stood behind each `@`."""
+    found: dict[str, None] = {}
+
+    def take(match: re.Match[str]) -> str:
+        written = match[1] or match[2] or match[3]
+        found[written] = None
+        return written
+
+    return _AT.sub(take, text), tuple(found)[:MOST_MENTIONS]
+
+
+def resolve(tables: Tables, written: Iterable[str]) -> tuple[list[Mention], list[str]]:
+    """What each of `written` stands for in the index, and those that stand for nothing."""
+    found: list[Mention] = []
+    unknown: list[str] = []
+    for text in written:
+        mention = next(filter(None, (_find(tables, one) for one in readings(text))), None)
+        if mention is None:
+            unknown.append(text)
+        elif mention not in found:
+            found.append(mention)
+    return found, unknown
+
+
+def readings(written: str) -> list[str]:
+    """What `written` may mean, the most literal first: with and without the punctuation, the
+    call and the letters of another script that follow it."""
+    text = written.replace("\\", "/").removeprefix("./")
+    bare = text.rstrip(_TRAILING)
+    cut = [_CUT.split(text, maxsplit=1)[0], _FOREIGN.split(text, maxsplit=1)[0]]
+    found = [text, bare, *cut, *(one.rstrip(_TRAILING) for one in cut)]
+    return [one for one in dict.fromkeys(found) if one.strip("/.*?")]
+
+
+def looks_like_path(text: str) -> bool:
+    """Whether a file or folder is meant rather than a name."""
+    stem, _, ending = _LINES.sub("", text).rpartition(".")
+    return "/" in text or (bool(stem) and ending.lower() in FILE_ENDINGS)
+
+
+def guaranteed(hits: Sequence[Hit], mentions: Iterable[Mention]) -> tuple[Hit, ...]:
+    """Of each mention the best GUARANTEED of `hits` (best first); of lines the units that overlap
+    them first, and those that hold the fewest others."""
+    chosen: dict[str, Hit] = {}
+    for mention in mentions:
+        held = [hit for hit in hits if mention.holds(hit.unit)]
+        if mention.lines:
+            first, last = mention.lines
+            held.sort(key=lambda hit: _beside(hit.unit, first, last))
+        chosen.update((hit.unit.id, hit) for hit in held[:GUARANTEED])
+    return tuple(chosen.values())
+
+
+def keep_guaranteed(hits: Sequence[Hit], mentioned: Sequence[Hit], top: int) -> tuple[Hit, ...]:
+    """The first `top` of `hits`, the last of them giving way to those of `mentioned` that would
+    be missing; never more than `top`."""
+    wanted = {hit.unit.id for hit in mentioned[:top]}
+    room = top - len(wanted)
+    kept = []
+    for hit in hits:
+        if hit.unit.id in wanted:
+            kept.append(hit)
+        elif room > 0:
+            kept.append(hit)
+            room -= 1
+    return tuple(kept)
+
+
+def _beside(unit: Unit, first: int, last: int) -> tuple[bool, int]:
+    """Sorts by whether `unit` misses the lines, then by how many others it holds."""
+    misses = unit.end_line < first or last < unit.start_line
+    inside = min(unit.end_line, last) - max(unit.start_line, first) + 1
+    return misses, 0 if misses else unit.end_line - unit.start_line + 1 - inside
+
+
+def _find(tables: Tables, text: str) -> Mention | None:
+    lines = _LINES.search(text)
+    if lines and (files := _files(tables, text[: lines.start()])):
+        first = int(lines[1])
+        return Mention(text, files=files, lines=(first, int(lines[2] or first)))
+    if looks_like_path(text):
+        return _file_or_folder(tables, text) or _symbol(tables, text)
+    return _symbol(tables, text) or _file_or_folder(tables, text)
+
+
+def _file_or_folder(tables: Tables, text: str) -> Mention | None:
+    if files := _files(tables, text):
+        return Mention(text, files=files)
+    folders = _folders(tables, text) if "/" in text else ()
+    return Mention(text, folders=folders) if folders else None
+
+
+def _files(tables: Tables, text: str) -> tuple[str, ...]:
+    """Indexed files of this path, or whose path ends so; in other letters if not in these."""
+    path = text.lstrip("/")
+    if not path or path.endswith("/"):
+        return ()
+    paths = tables.catalogue().paths
+    if path in paths:
+        return (path,)
+    found = [one for one in paths if one.endswith("/" + path)]
+    if not found:
+        low = path.lower()
+        found = [one for one in paths if one.lower() == low or one.lower().endswith("/" + low)]
+    return tuple(sorted(found, key=lambda one: (one.count("/"), one))[:MOST_FILES])
+
+
+def _folders(tables: Tables, text: str) -> tuple[str, ...]:
+    """Folders of this path from the root, else those at any depth whose path ends so."""
+    path = text.strip("/") + "/"
+    folders = tables.catalogue().folders
+    for wanted, known in ((path, str), (path.lower(), str.lower)):
+        exact = [one for one in folders if known(one) == wanted]
+        found = exact or [one for one in folders if known(one).endswith("/" + wanted)]
+        if found:
+            return tuple(sorted(found, key=lambda one: (one.count("/"), one))[:MOST_FILES])
+    return ()
+
+
+def _symbol(tables: Tables, text: str) -> Mention | None:
+    """Definitions called `text`: a name, or one with its owners or its module before it."""
+    dotted = re.sub(r"::|#|->|/", ".", text).strip(".")
+    name = dotted.rpartition(".")[2]
+    if not name or not name_key(name):
+        return None
+    named = tables.named([name_key(name)], limit=MOST_NAMED)
+    units = [unit for unit in named if unit.kind not in TEXT_KINDS]
+    called = [unit for unit in units if _whole_name(unit).endswith("." + dotted)]
+    if not called and _NAME.search(text):  # a bare lower-case word may be anyone's decorator
+        low = "." + dotted.lower()
+        called = [unit for unit in units if _whole_name(unit).lower().endswith(low)]
+    source = [unit for unit in called if unit.role == "source"] or called
+    if source and all(unit.kind == "module" for unit in source):
+        return Mention(text, files=tuple(unit.path for unit in source[:MOST_FILES]))
+    ids = tuple(unit.id for unit in source[:MOST_DEFINITIONS] if unit.kind != "module")
+    return Mention(text, units=ids) if ids else None
+
+
+def _whole_name(unit: Unit) -> str:
+    return whole_name(unit.path, unit.qualified_name)
+
+
+def whole_name(path: str, qualified_name: str) -> str:
+    """`.src.flask.app.Flask.route`: the module's path, owners and name with `.` before each.
+
+    A mention stands for the definitions whose whole name ends with it.
+    """
+    module = (path.rpartition(".")[0] or path).replace("/", ".")
+    return f".{module}.{re.sub(r'::|#|->', '.', qualified_name)}"

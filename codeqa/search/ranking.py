@@ -1,0 +1,310 @@
+"""Code-aware ranking: fused scores into a list of units and a list of files.
+
+All weights are here, round, each with its reason. They stand on the fused score, which
+runs from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
+from codeqa.search.forms import variants, written_forms
+from codeqa.search.fusion import fuse, ranks
+from codeqa.search.query import Query
+from codeqa.search.typos import reason
+from codeqa.text.tokens import split_identifier, words
+from codeqa.types import TEXT_KINDS, Hit, Unit
+
+SYMBOL_WEIGHT = 1.0
+"""The definition of what the question names stands before everything that mentions it."""
+PATH_WEIGHT = 0.5
+"""A file that the question names outranks the same match elsewhere, not a named symbol."""
+COVERAGE_WEIGHT = 0.75
+"""A unit that holds all words of the question against one that holds none. BM25 adds words
+up, so that one rare word can stand before all of them together."""
+COVERED_CHARACTERS = 4_000
+"""Characters of a unit in which words are looked for: bounds the time, and keeps long
+units from covering every question."""
+MENTION_WEIGHT = 2.0
+"""What the question points at with `@`: as sure as the README is for the whole repository."""
+OVERVIEW_WEIGHT = 2.0
+"""For a question about the whole repository its README stands first, whatever the words."""
+PHRASE_WEIGHT = 0.5
+"""Quoted text found literally: the user asked for exactly this."""
+STEM_WEIGHT = 0.3
+"""Words of the question in the file's name or its folder: a file is named after what it
+is for, and its text may say so only once. Vectors read the path as well: beside them it would
+count twice (.3 loses .01 ndcg@10 and .02 hit@1 there, .15 measures as 0 does)."""
+ROLE_PENALTY = 0.4
+"""Tests, examples, benchmarks, documents, vendored and generated code repeat the words of
+the code they are about; pushing them back was the largest single gain measured."""
+ASKED_ROLE_PENALTY = 0.7
+"""The same where the question has a word for them. "The test that checks how X is done" asks
+for the test and for X, "how do I do X in tests" for X alone: they still repeat its words."""
+TYPE_PENALTY = 0.2
+"""Taken from a class that the question does not name, for it holds the words of all its methods,
+and each of those answers in fewer lines."""
+REEXPORT_PENALTY = 0.5
+"""`__init__.py`, `index.ts`, `.d.ts` name everything and define nothing."""
+FILE_LIFT = 0.2
+"""Each of a file's next three units adds this part of its score to the file: several hits
+speak for the file."""
+LIFTING_UNITS = 3
+
+DIRECT_CHANNELS = frozenset({"symbol", "path", "overview", "mention"})
+"""Channels whose score is a strength of its own rather than one to be fused."""
+
+NAMING_KINDS = frozenset({"module", *TEXT_KINDS})
+OWNING_KINDS = frozenset({"class", "struct", "enum", "trait", "interface"})
+
+NAMELESS_STEMS = frozenset({"__init__", "mod", "index", "lib", "main", "doc"})
+"""File names that say nothing: the folder says what the file is about."""
+
+REEXPORT_FILES = frozenset(
+    {"__init__.py", "index.ts", "index.js", "index.tsx", "package-info.java"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileScore:
+    """A file, its score, and its best unit."""
+
+    path: str
+    score: float
+    best: Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of a question the signals look at, worked out once per search."""
+
+    query: Query
+    forms: frozenset[str]
+    """The question's words, their parts and their other forms."""
+    patterns: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each word with the forms under which a text may hold it."""
+    overlaps: dict[str, float]
+    """Path → its overlap, filled as paths come up."""
+
+    @classmethod
+    def of(cls, query: Query) -> Asked:
+        return cls(query, word_forms(query.words), word_patterns(query.words), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a search found, as the signals look at it: worked out once, for each of some hundred
+    candidates is asked."""
+
+    asked: Asked
+    symbol: Mapping[str, float]
+    mention: Mapping[str, float]
+    overview: Mapping[str, float]
+    path: Mapping[str, float]
+    literal: tuple[str, ...]
+    """Text that counts where it stands literally: quoted, or a name that nothing is called by."""
+    uncalled: tuple[str, ...]
+    """Names that the question looks up and that no unit has."""
+    by_vectors: bool
+
+    @classmethod
+    def of(cls, found: Candidates, asked: Asked) -> Evidence:
+        channel = found.channels.get
+        symbol, query = channel("symbol", {}), asked.query
+        uncalled = query.names if query.symbol_like and not symbol else ()
+        return cls(
+            asked,
+            symbol,
+            channel("mention", {}),
+            channel("overview", {}),
+            channel("path", {}),
+            (*query.phrases, *uncalled),
+            uncalled,
+            found.by_vectors,
+        )
+
+
+def rank(found: Candidates, asked: Asked) -> list[Hit]:
+    """All candidates as hits, best first; ties keep the order path, line.
+
+    `why` is left to `explain`: finding the words costs more than ranking does.
+    """
+    scored = {name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS}
+    fused = fuse(scored)
+    positions = {name: ranks(scores) for name, scores in found.channels.items()}
+    evidence = Evidence.of(found, asked)
+    hits = []
+    for key, unit in found.units.items():
+        score = fused.get(key, 0.0)
+        for value, _ in unit_signals(unit, evidence):
+            score += value
+        score = max(0.0, score)
+        for factor, _ in pushed_back(unit, evidence):
+            score *= factor
+        channels = {name: rank[key] for name, rank in positions.items() if key in rank}
+        hits.append(Hit(unit, score, (), channels))
+    hits.sort(key=lambda hit: (-hit.score, hit.unit.path, hit.unit.start_line))
+    return hits
+
+
+def unit_signals(unit: Unit, evidence: Evidence) -> list[tuple[float, str]]:
+    """What speaks for a candidate beside its fused score: value, and name of the signal."""
+    signals = []
+    asked, key = evidence.asked, unit.id
+    coverage = word_coverage(unit, asked.patterns)
+    if coverage:
+        signals.append((COVERAGE_WEIGHT * coverage, "coverage"))
+    symbol = evidence.symbol.get(key, 0.0)
+    if symbol:
+        signals.append((SYMBOL_WEIGHT * symbol, "symbol"))
+    if key in evidence.path:
+        signals.append((PATH_WEIGHT, "path"))
+    if key in evidence.mention:
+        signals.append((MENTION_WEIGHT * evidence.mention[key], "mention"))
+    if key in evidence.overview:
+        signals.append((OVERVIEW_WEIGHT * evidence.overview[key], "overview"))
+    if unit.kind in OWNING_KINDS and symbol < JOINED:
+        signals.append((-TYPE_PENALTY, "type"))
+    if evidence.literal and any(text in unit.source_code for text in evidence.literal):
+        signals.append((PHRASE_WEIGHT, "phrase"))
+    if not evidence.by_vectors:
+        if unit.path not in asked.overlaps:
+            asked.overlaps[unit.path] = path_overlap(unit.path, asked.forms)
+        if asked.overlaps[unit.path]:
+            signals.append((STEM_WEIGHT * asked.overlaps[unit.path], "stem"))
+    return signals
+
+
+def penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
+    """What pushes a candidate back: a factor on the score, and the words for it."""
+    found = []
+    if unit.role != "source":
+        factor = ASKED_ROLE_PENALTY if unit.role in query.roles else ROLE_PENALTY
+        found.append((factor, f"behind source code: {unit.role}"))
+    if unit.kind in NAMING_KINDS and is_reexport(unit.path):
+        found.append((REEXPORT_PENALTY, "behind definitions: re-exports"))
+    return found
+
+
+def pushed_back(unit: Unit, evidence: Evidence) -> list[tuple[float, str]]:
+    """`penalties`, but none for what holds a looked-up name that nothing here is called by: a
+    setting or a part of a message may be written in a document alone. Nor for what the question
+    points at."""
+    if unit.id in evidence.mention:
+        return []
+    if evidence.uncalled and any(name in unit.source_code for name in evidence.uncalled):
+        return []
+    return penalties(unit, evidence.asked.query)
+
+
+def explain(hit: Hit, found: Candidates, asked: Asked, changed: str = "") -> Hit:
+    """`hit` with the reasons for its place in words, strongest first.
+
+    `changed` says how its file differs from what was indexed, '' for not at all.
+    """
+    unit, evidence = hit.unit, Evidence.of(found, asked)
+    symbol = evidence.symbol.get(unit.id, 0.0)
+    matched = matching_words(unit, asked.patterns)
+    matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
+    words = {
+        "words": matches,
+        "coverage": matches,
+        "symbol": f"{'defines' if symbol >= NAMED else 'is named'} "
+        f"{unit.qualified_name if symbol >= QUALIFIED else unit.name}",
+        "path": "lies in a file that the question names",
+        "mention": "mentioned",
+        "overview": "is the repository's account of itself",
+        "phrase": "holds the text as it was written",
+        "stem": f"its path says {', '.join(_stem_words(unit.path, asked.forms))}",
+    }
+    signals = unit_signals(unit, evidence)
+    if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
+        signals.append((1.0, "words"))
+    signals.sort(key=lambda signal: -signal[0])
+    why = list(dict.fromkeys(words[name] for _, name in signals if name in words))
+    why += [text for _, text in pushed_back(unit, evidence)]
+    if misspelt := reason(unit, asked.query):
+        why.insert(0, misspelt)
+    if changed:
+        why.append(f"file {changed} since it was indexed")
+    return replace(hit, why=(*why, *hit.why))
+
+
+def rank_files(hits: Iterable[Hit]) -> list[FileScore]:
+    """Files by their best unit, lifted by their next three; best first."""
+    by_file: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_file.setdefault(hit.unit.path, []).append(hit)
+    files = []
+    for path, own in by_file.items():
+        own.sort(key=lambda hit: -hit.score)
+        lift = sum(hit.score for hit in own[1 : 1 + LIFTING_UNITS])
+        files.append(FileScore(path, own[0].score + FILE_LIFT * lift, own[0]))
+    files.sort(key=lambda file: (-file.score, file.path))
+    return files
+
+
+def matching_words(unit: Unit, patterns: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Words of the question that `unit` holds in any form, in the question's order."""
+    text = f"{unit.path}\n{unit.qualified_name}\n{unit.source_code[:COVERED_CHARACTERS]}".lower()
+    found = []
+    for word, forms in patterns:
+        for form in forms:  # a plain loop: this is half of the time that ranking takes
+            if form in text:
+                found.append(word)
+                break
+    return found
+
+
+def word_coverage(unit: Unit, patterns: tuple[tuple[str, tuple[str, ...]], ...]) -> float:
+    """Part of the question's words that `unit` holds, 0..1."""
+    return len(matching_words(unit, patterns)) / len(patterns) if patterns else 0.0
+
+
+def word_patterns(question: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each word of a question with the forms that count as holding it, but those that hold
+    another one: `routes` is found with `route`."""
+    return tuple((word, _shortest(written_forms(word))) for word in question)
+
+
+def _shortest(forms: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        form for form in forms if not any(other in form for other in forms if other != form)
+    )
+
+
+def word_forms(question: Iterable[str]) -> frozenset[str]:
+    """The words of a question with their parts and their other forms."""
+    return frozenset(
+        form
+        for word in question
+        for part in (word, *split_identifier(word))
+        for form in (part, *variants(part))
+    )
+
+
+def path_overlap(path: str, forms: frozenset[str]) -> float:
+    """Part of the file's name that the question's words make up, 0..1."""
+    parts = set(_stem_parts(path))
+    return len(parts & forms) / len(parts) if parts else 0.0
+
+
+def is_reexport(path: str) -> bool:
+    """Whether the file's name says that it only gives names on."""
+    file = path.rpartition("/")[2]
+    return file in REEXPORT_FILES or file.endswith(".d.ts")
+
+
+def _stem_words(path: str, forms: frozenset[str]) -> list[str]:
+    return [part for part in dict.fromkeys(_stem_parts(path)) if part in forms]
+
+
+def _stem_parts(path: str) -> list[str]:
+    """Words of the file's name, or of its folder's where the file is called as all are."""
+    folder, _, file = path.rpartition("/")
+    stem = file.split(".", 1)[0] or file
+    if stem in NAMELESS_STEMS:
+        stem = folder.rpartition("/")[2]
+    return [part for word in words(stem) for part in split_identifier(word) if len(part) > 1]

@@ -1,0 +1,270 @@
+"""One question into hits: filters, channels, ranking, freshness, and what was covered."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from codeqa.context import pack, unit_chunk
+from codeqa.coverage import changed_files, coverage
+from codeqa.errors import CodeQAError, EmbeddingError
+from codeqa.llm import Cancelled, Model, never
+from codeqa.search import (
+    Asked,
+    BuiltInReranker,
+    Candidates,
+    Drafting,
+    FileScore,
+    Query,
+    QueryEncoder,
+    Reranker,
+    explain,
+    filter_of,
+    guaranteed,
+    keep_guaranteed,
+    look_up,
+    merge,
+    noted,
+    parse_hyde,
+    parse_query,
+    rank,
+    rank_files,
+    search_by_drafts,
+    search_draft,
+)
+from codeqa.settings import Settings
+from codeqa.store import Tables
+from codeqa.types import Hit, HydeMode, StageTime
+
+PER_TABLE = 5
+"""Hits kept per table (S1.31)."""
+FILES = 10
+"""Files listed at least, where there are as many: a list of files is read to its end."""
+
+NO_MODEL = "No draft of the answer was made, for no language model is chosen."
+
+FileHit = FileScore
+Steps = Generator[StageTime, None, "SearchResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a question found; units and files are two lists with orders of their own."""
+
+    question: str
+    query: Query
+    units: tuple[Hit, ...]
+    files: tuple[FileHit, ...]
+    methods: tuple[Hit, ...]
+    classes: tuple[Hit, ...]
+    milliseconds: float
+    channels: tuple[str, ...]
+    """Channels that were asked and gave something."""
+    coverage: str
+    """How much of the repository was searched, and by what, as a sentence."""
+    changed: Mapping[str, str]
+    """Path → how the file differs from what was indexed (`changed`, `deleted`)."""
+    reranker: str = ""
+    """Name of the reranker that ordered the units; '' when they were not reranked."""
+    notice: str = ""
+    """What the user should know: why another reranker than the wished one did, that it did not
+    read all, that no draft could be made, that a name was misspelt; as sentences."""
+    mentioned: tuple[Hit, ...] = ()
+    """Hits that the question points at with `@`, which belong to every answer."""
+    hyde: HydeMode = "off"
+    """How many drafts of the answer were searched by."""
+    stages: tuple[StageTime, ...] = ()
+    """What was done and how long it took, in order."""
+
+
+class Search:
+    """Answers questions from one index.
+
+    `open_tables` gives the index for reading, `encoder` the query side of the embedding
+    with a given name, None when it is not at hand. Both may raise CodeQAError. `reranker`
+    orders the units of a search that asks for it; without one the built-in does. `connect`
+    gives the model that drafts answers, None for none.
+    """
+
+    def __init__(
+        self,
+        open_tables: Callable[[], Tables],
+        settings: Settings,
+        encoder: Callable[[str], QueryEncoder | None] | None = None,
+        *,
+        reranker: Reranker | None = None,
+        connect: Callable[[], Model | None] | None = None,
+    ) -> None:
+        self._open_tables = open_tables
+        self._settings = settings
+        self._encoder = encoder
+        self._reranker: Reranker = reranker or BuiltInReranker()
+        self._connect = connect
+        self._room = threading.BoundedSemaphore(2 * (os.cpu_count() or 1))
+        """More searches at once than that would only take memory from each other."""
+
+    def search(
+        self,
+        question: str,
+        *,
+        top: int = 10,
+        kind: str = "",
+        language: str = "",
+        path: str = "",
+        rerank: bool = False,
+        hyde: str = "off",
+    ) -> SearchResult:
+        """The best `top` units and at least ten files for `question`.
+
+        Nothing is sent anywhere unless `hyde` says so: see `steps`, which raises the same.
+        """
+        steps = self.steps(
+            question, top=top, kind=kind, language=language, path=path, rerank=rerank, hyde=hyde
+        )
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: SearchResult = end.value
+                return result
+
+    def steps(
+        self,
+        question: str,
+        *,
+        top: int = 10,
+        kind: str = "",
+        language: str = "",
+        path: str = "",
+        rerank: bool = False,
+        hyde: str = "off",
+        cancelled: Cancelled = never,
+    ) -> Steps:
+        """`search`, yielding each draft's stage as it begins and as it ends.
+
+        `hyde` is how many drafts of the answer are searched by (`off`, `one`, `two`), '' for
+        what the setting says; the question goes to the model for the first, what was found for
+        the second. Once `cancelled()` is true what takes long is left out. Raises UsageError for
+        another `hyde`, IndexMissingError and IndexFormatError as the tables do.
+        """
+        started = time.perf_counter()
+        query = parse_query(question, kind=kind, language=language, path=path)
+        mode = parse_hyde(hyde, self._settings.hyde)
+        tables = self._open_tables()
+        encoders, trouble = self._encoders(tables)
+        with self._room:
+            try:
+                looked = look_up(tables, query, encoders)
+            except EmbeddingError as error:
+                encoders, trouble = {}, error.message
+                looked = look_up(tables, query)
+            query, found = looked.query, looked.found
+            asked = Asked.of(query)
+            hits = rank(found, asked)
+            files = rank_files(hits)
+        drafting, notice = self._drafting(mode, wished=bool(hyde), cancelled=cancelled)
+        stages: list[StageTime] = []
+        if drafting is not None:
+
+            def drafted(draft: StageTime) -> Candidates:
+                with self._room:
+                    return search_draft(tables, draft, filter_of(query), encoders)
+
+            drafts = search_by_drafts(drafting, asked, found, hits, drafted, self._context)
+            found = yield from noted(drafts, stages)
+            notice = " ".join(f"A draft {stage.outcome}" for stage in stages if stage.failed)
+            hits, files = merge(rank(found, asked), hits, files, self._kept(hits, top))
+        reranker = ""
+        if rerank and not cancelled():
+            begun = time.perf_counter()
+            reranked = self._reranker.rerank(hits, query)
+            hits, reranker = reranked.hits, reranked.reranker
+            notice = f"{notice} {reranked.notice}".strip()
+            stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
+        methods, classes = best_of_each(hits)
+        mentioned = guaranteed(hits, query.mentions)
+        hits_shown = keep_guaranteed(hits, mentioned, top)
+        changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *hits_shown)])
+
+        explained: dict[str, Hit] = {}  # most stand in several of the lists
+
+        def finished(hit: Hit) -> Hit:
+            if hit.unit.id not in explained:
+                state = changed.get(hit.unit.path, "")
+                explained[hit.unit.id] = explain(hit, found, asked, state)
+            return explained[hit.unit.id]
+
+        units = tuple(map(finished, hits_shown))
+        methods, classes = tuple(map(finished, methods)), tuple(map(finished, classes))
+        listed = [replace(file, best=finished(file.best)) for file in files[: max(top, FILES)]]
+        whole = (time.perf_counter() - started) * 1000
+        own = whole - sum(stage.milliseconds for stage in stages)
+        at = sum(stage.name != "rerank" for stage in stages)
+        stages.insert(at, StageTime("search", own, "done"))
+        return SearchResult(
+            question=question,
+            query=query,
+            units=units,
+            files=tuple(listed),
+            methods=methods,
+            classes=classes,
+            milliseconds=whole,
+            channels=tuple(name for name, scores in found.channels.items() if scores),
+            coverage=coverage(tables, encoders, trouble),
+            changed=changed,
+            reranker=reranker,
+            notice=" ".join(filter(None, (*looked.notices, notice))),
+            mentioned=tuple(map(finished, mentioned)),
+            hyde=drafting.mode if drafting else "off",
+            stages=tuple(stages),
+        )
+
+    def _drafting(
+        self, mode: HydeMode, *, wished: bool, cancelled: Cancelled
+    ) -> tuple[Drafting | None, str]:
+        """What drafts are written with, None when there are to be none; and why not."""
+        if mode == "off":
+            return None, ""
+        try:
+            model = self._connect() if self._connect else None
+        except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
+            return None, f"No draft of the answer was made. {error}"
+        if model is None:
+            return None, NO_MODEL if wished else ""
+        settings = self._settings
+        return Drafting(model, mode, settings.hyde_seconds, settings.config_dir, cancelled), ""
+
+    def _context(self, hits: Sequence[Hit]) -> str:
+        """The best of each table as a block for a second draft: methods, then classes (C-07)."""
+        methods, classes = best_of_each(hits)
+        chunks = [unit_chunk(hit.unit) for hit in (*methods, *classes)]
+        return pack(chunks, self._settings.context_characters).text
+
+    def _kept(self, hits: Sequence[Hit], top: int) -> int:
+        """How many of the table of the first of `hits` a chat or a list of `top` shows at least."""
+        methods = bool(hits) and hits[0].unit.is_method
+        kept = self._settings.top_methods if methods else self._settings.top_classes
+        return max(1, min(top, kept or top))
+
+    def _encoders(self, tables: Tables) -> tuple[dict[str, QueryEncoder], str]:
+        """Vector column → its encoder, for those at hand; and what stood in the way."""
+        found: dict[str, QueryEncoder] = {}
+        trouble = ""
+        for column, record in tables.vector_columns():
+            try:
+                encoder = self._encoder(record.name) if self._encoder else None
+            except EmbeddingError as error:
+                encoder, trouble = None, error.message
+            if encoder is not None:
+                found[column] = encoder
+        return found, trouble
+
+
+def best_of_each(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+    """The first PER_TABLE of `hits` that are methods, and of those that are classes or text."""
+    methods = [hit for hit in hits if hit.unit.is_method][:PER_TABLE]
+    classes = [hit for hit in hits if not hit.unit.is_method][:PER_TABLE]
+    return tuple(methods), tuple(classes)

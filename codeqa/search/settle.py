@@ -1,0 +1,126 @@
+"""A question against the index: what it points at, filters out, and misspells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather, patterns
+from codeqa.search.conditions import KINDS
+from codeqa.search.mentions import Mention, looks_like_path, resolve
+from codeqa.search.query import Query, described
+from codeqa.search.scripts import asking_words
+from codeqa.search.typos import notice, repaired
+from codeqa.search.vocabulary import QUESTION_WORDS
+from codeqa.store import Filter, Tables, nearest_words
+
+SHOWN = 60
+"""Characters of a filter's value that a notice repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A question as the index understands it, and what was found for it."""
+
+    query: Query
+    found: Candidates
+    notices: tuple[str, ...]
+    """Sentences for whoever asked: what was understood otherwise than written."""
+
+
+def look_up(
+    tables: Tables, query: Query, encoders: Mapping[str, QueryEncoder] | None = None
+) -> Lookup:
+    """Settle `query`, ask every channel, and once more where a name was misspelt.
+
+    Raises what the tables and the encoders raise.
+    """
+    query, notices = settle(tables, query)
+    found = gather(tables, query, encoders)
+    again = repaired(tables, query, found)
+    if again is not None:
+        query, found = again, gather(tables, again, encoders)
+        notices.append(notice(query))
+    return Lookup(query, found, tuple(notices))
+
+
+def settle(tables: Tables, query: Query) -> tuple[Query, list[str]]:
+    """`query` with its mentions resolved, and what there is to say about them and its filters."""
+    notices: list[str] = []
+    if query.pointed:
+        mentions, unknown = resolve(tables, query.pointed)
+        query = _without_places(replace(query, mentions=tuple(mentions)))
+        notices += [_not_there(tables, text) for text in unknown if looks_like_path(text)]
+        notices += [text for mention in mentions if (text := _several(mention))]
+    if query.filtered or query.unknown_kinds:
+        notices += explain_nothing(tables, query)
+    return query, notices
+
+
+def explain_nothing(tables: Tables, query: Query) -> list[str]:
+    """Why the filters let nothing through, as sentences; [] when they let something through."""
+    notices = [_no_kind(kind) for kind in query.unknown_kinds]
+    where = filter_of(query)
+    if where is None or tables.holds(where):
+        return notices
+    catalogue = tables.catalogue()
+    before = len(notices)
+    for value in query.languages:
+        if value not in catalogue.languages:
+            near = nearest_words(value, catalogue.languages)
+            rest = (
+                f"did you mean {near[0]}?" if near else f"there is {_listed(catalogue.languages)}."
+            )
+            notices.append(f"No indexed file is written in lang:{_short(value)}; {rest}")
+    for path in query.paths:
+        if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
+            near = nearest_words(path.rstrip("/"), [one.rstrip("/") for one in catalogue.folders])
+            near = near or nearest_words(path, catalogue.paths)
+            rest = f"did you mean {near[0]}?" if near else "use another or leave it out."
+            notices.append(f"No indexed file's path matches path:{_short(path)}; {rest}")
+    if len(notices) == before:
+        notices.append("No indexed code meets all filters of the question; use fewer of them.")
+    return notices
+
+
+def _without_places(query: Query) -> Query:
+    """`query` without the words of the files and folders that it points at, unless nothing would
+    be left: they say where to look, not what for."""
+    text = query.text
+    for mention in query.mentions:
+        if mention.files or mention.folders:
+            text = text.replace(mention.text, " ")
+    if not (text.strip() and text != query.text):
+        return query
+    less = described(query, text)
+    describing = set(less.words) - asking_words(less.words, QUESTION_WORDS)
+    return less if describing else query
+
+
+def _several(mention: Mention) -> str:
+    places = mention.files or mention.folders
+    if len(places) < 2:
+        return ""
+    return f"@{mention.text} is {len(places)} places: {', '.join(places)}."
+
+
+def _not_there(tables: Tables, text: str) -> str:
+    catalogue = tables.catalogue()
+    known: Iterable[str] = catalogue.folders if text.endswith("/") else catalogue.paths
+    near = nearest_words(text, known)
+    rest = f"did you mean @{near[0]}?" if near else "it was searched for as words."
+    return f"No indexed file or folder is called @{_short(text)}; {rest}"
+
+
+def _no_kind(value: str) -> str:
+    near = nearest_words(value.lower(), KINDS)
+    rest = f"did you mean {near[0]}?" if near else f"there is {_listed(KINDS)}."
+    return f"kind:{_short(value)} is no kind of unit and was searched for as a word; {rest}"
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(sorted(values)) or "nothing"
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= SHOWN else value[: SHOWN - 1] + "…"

@@ -1,0 +1,112 @@
+"""What may be typed behind `@`, the tree of files, and what a question mentions.
+
+Names are kept in memory for one version of the index and read again, in the background, when
+somebody types after it has changed: until then the older names serve.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from codeqa.errors import NotFoundError
+from codeqa.store import Tables
+from codeqa.store.catalogue import Catalogue
+from codeqa.symbols.completion.mentioned import Mentioned, mentioned
+from codeqa.symbols.completion.paths import Branch
+from codeqa.symbols.completion.places import KINDS, Kind, Place, Places
+from codeqa.types import Chunk
+
+__all__ = ["KINDS", "Branch", "Completer", "Completions", "Kind", "Mentioned", "Place"]
+
+PATIENCE = 2.0
+"""Seconds that the first to ask waits for the names: a hundred thousand take less than one."""
+MOST_TYPED = 300
+"""Signs of what is typed that are looked at: a mention may have no more."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """Places for what is typed, best first."""
+
+    places: tuple[Place, ...]
+    ready: bool = True
+    """False while the names are being read for the first time."""
+
+
+class Completer:
+    """Completes what is typed, for one repository; threads may share it.
+
+    `open_tables` gives the index; what it raises before there is one, every method raises.
+    """
+
+    def __init__(self, open_tables: Callable[[], Tables]) -> None:
+        self._open_tables = open_tables
+        self._lock = threading.Lock()
+        self._known: tuple[Catalogue, Places] | None = None
+        self._reading: threading.Event | None = None
+
+    def complete(
+        self, typed: str, *, kinds: Sequence[Kind] = KINDS, limit: int = 20
+    ) -> Completions:
+        """The best `limit` places for `typed`, which stands behind `@`."""
+        places = self._places()
+        if places is None:
+            return Completions((), ready=False)
+        return Completions(tuple(places.complete(typed[:MOST_TYPED], kinds, limit)))
+
+    def tree(self, folder: str = "") -> Branch | None:
+        """What lies directly in `folder`, '' for the root; None while the names are being read.
+
+        Raises NotFoundError when no indexed file is in it.
+        """
+        places = self._places()
+        if places is None:
+            return None
+        branch = places.paths.branch(folder)
+        if branch is None:
+            raise NotFoundError(
+                f"{folder!r} is not an indexed folder.",
+                "Only folders with indexed files are shown.",
+            )
+        return branch
+
+    def mentioned(self, question: str, chunks: Sequence[Chunk] | None = None) -> list[Mentioned]:
+        """What `question` points at with `@`, and how much of it `chunks` hold, None for no
+        context yet."""
+        return mentioned(self._open_tables(), question, chunks)
+
+    def _places(self) -> Places | None:
+        """The names of the current version, else of the one before; None when none are read."""
+        catalogue = self._open_tables().catalogue()
+        known = self._known
+        if known is not None and known[0] is catalogue:
+            return known[1]
+        with self._lock:
+            reading = self._reading
+            if reading is None:
+                reading = self._reading = threading.Event()
+                threading.Thread(
+                    target=self._read, args=(catalogue, reading), name="names", daemon=True
+                ).start()
+        if known is None:
+            reading.wait(PATIENCE)
+            known = self._known
+        return known[1] if known else None
+
+    def _read(self, catalogue: Catalogue, done: threading.Event) -> None:
+        try:
+            import pyarrow as pa
+
+            self._known = (catalogue, Places(catalogue))
+            pa.default_memory_pool().release_unused()  # the columns that were read
+        except Exception:  # a rebuild dropped its tables: whoever asks next reads the new ones
+            _log.debug("the names were not read", exc_info=True)
+        finally:
+            with self._lock:
+                self._reading = None
+            done.set()

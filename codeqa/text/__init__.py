@@ -1,0 +1,1 @@
+"""Small readings of text: tokens, the tag, places, the text of a unit."""
