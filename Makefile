@@ -18,7 +18,7 @@ export PYTHON WHEELS
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
 	@echo 'make test              run the tests, with headless Chromium (BROWSER=no: without)'
-	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging'
+	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging, properties at random'
 	@echo 'make test-rerank       the tests of the ColBERT reranker, with torch in .venv-rerank'
 	@echo 'make test-training     the tests of training/, with torch in .venv-rerank'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
@@ -50,10 +50,10 @@ endif
 WITHOUT_BROWSER := $(if $(filter no,$(BROWSER)), and not browser)
 
 test: browser
-	@$(PY) -m pytest -q -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
+	@$(PY) -m pytest -q -n auto --dist loadfile -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
 
 test-slow: browser
-	@$(PY) -m pytest -q -m "slow$(WITHOUT_BROWSER)" $(ARGS)
+	@$(PY) -m pytest -q -m "(slow or hypothesis)$(WITHOUT_BROWSER)" --hypothesis-profile random $(ARGS)
 
 # In an environment of its own, so that all other tests run without the model's frameworks.
 test-rerank: setup-dev

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from codeqa.settings import Settings, load_settings, settings_table
@@ -17,6 +19,17 @@ ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {name for name, _, _ in settings_table()}
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# Property tests are the same on every run; `make test-slow` searches at random.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile("random", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A shell that starts the tests in the background has SIGINT ignored, and every process below
+    inherits that; the tests of Ctrl-C need it to arrive."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
