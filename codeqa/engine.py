@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.account.account import account
-from codeqa.account.deletions import erased_text
-from codeqa.account.forgetting import SCOPES, Erased, Privacy
-from codeqa.account.stored import StoredData
+from codeqa.account import (
+    SCOPES,
+    DataInventory,
+    DeletionResult,
+    Privacy,
+    StoredData,
+    deletion_report,
+    privacy_report,
+)
 from codeqa.chat import Chat, Exchange, Generator, Sent, Trace, TurnView
 from codeqa.chat.explain import Explained, explain_message, policy_rules
 from codeqa.chat.hooks import HOOK_NAMES, load_hooks
@@ -22,7 +27,7 @@ from codeqa.evaluation import COUNT, Kind, Own, Question, Ranked, prepared, rank
 from codeqa.files import Files, FileText
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
-from codeqa.intents.mode import MODES
+from codeqa.intents import MODES
 from codeqa.llm import (
     CUSTOM,
     PROVIDERS,
@@ -57,8 +62,8 @@ __all__ = [
     "Choice",
     "CommentPlan",
     "Conversation",
+    "DeletionResult",
     "Engine",
-    "Erased",
     "Exchange",
     "Explained",
     "FileHit",
@@ -73,9 +78,8 @@ __all__ = [
     "StoredData",
     "Trace",
     "TurnView",
-    "account",
     "add_comments",
-    "erased_text",
+    "deletion_report",
     "explain_message",
     "find_repositories",
     "find_repository",
@@ -92,6 +96,7 @@ __all__ = [
     "parse_rerank",
     "plan_comments",
     "policy_rules",
+    "privacy_report",
     "provider_named",
     "rank_repositories",
     "recent_repositories",
@@ -145,7 +150,7 @@ def open_engine(
         reranker=choose_reranker(settings),
         connect=models.connect_small,
     )
-    privacy = Privacy(settings, state, cache, models)
+    privacy = Privacy(DataInventory(settings, state, cache, models))
     chat = Chat(
         search,
         tables,
@@ -172,7 +177,8 @@ def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy
     for a setting that cannot be used.
     """
     state = State(settings.data_dir)
-    return Privacy(settings, state, open_cache(settings, state), models or Models(settings))
+    cache = open_cache(settings, state)
+    return Privacy(DataInventory(settings, state, cache, models or Models(settings)))
 
 
 def recent_repositories(settings: Settings) -> list[Path]:

@@ -20,7 +20,7 @@ from codeqa.chat.model_answer import shrink
 from codeqa.context import pack, parse_block, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.extractive.generator import NO_CONTEXT, Asked, Exchange
-from codeqa.intents.mode import MODES, read_mode
+from codeqa.intents import MODES, read_mode
 from codeqa.parsing import parse_file
 from codeqa.prompts import override_path, render_prompt
 from codeqa.types import Chunk, ContextBlock

@@ -15,8 +15,8 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
+from codeqa.account import DataInventory, DeletionResult, Privacy
 from codeqa.account.bytesearch import BLOCK_BYTES, Needles, Searched, search_files
-from codeqa.account.forgetting import Erased, Privacy
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.intents.classifier import cache_key
@@ -45,7 +45,7 @@ def state(data_dir: Path) -> State:
 
 @pytest.fixture
 def privacy(settings: Settings, state: State) -> Privacy:
-    return Privacy(settings, state, state, Models(settings))
+    return Privacy(DataInventory(settings, state, state, Models(settings)))
 
 
 def tell(
@@ -80,7 +80,7 @@ def grep(folder: Path, *texts: str) -> dict[str, list[str]]:
     return found
 
 
-def assert_gone(erased: Erased) -> None:
+def assert_gone(erased: DeletionResult) -> None:
     assert (erased.found, erased.kept, erased.problems) == ((), (), ())
     assert erased.searched_files >= 1 and erased.searched_texts >= 3
 
@@ -100,7 +100,7 @@ def test_a_deleted_conversation_is_in_no_byte_of_the_data_folder(
     assert set(grep(data_dir, turn, *SAID)) == {turn, *SAID}
 
     state.delete_conversation("conversation-of-parasols", "local", REPOSITORY)
-    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas", REPOSITORY)
+    erased = privacy.delete("conversation", "local", "conversation-of-umbrellas", REPOSITORY)
     assert erased.counts == {
         "conversations": 1, "turns": 1, "thumbs": 1, "vectors": 1, "facts": 0, "cached": 1,
     }  # fmt: skip
@@ -116,7 +116,7 @@ def test_other_conversations_stay_whole_and_shared_words_are_told(
 ) -> None:
     tell(state, "conversation-of-umbrellas")
     kept = tell(state, "conversation-of-parasols", texts=" (kept)")
-    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    erased = privacy.delete("conversation", "local", "conversation-of-umbrellas")
     assert erased.found == ()
     assert len(erased.kept) == 1 and "1 conversation of yours" in erased.kept[0]
     turn = state.turn(kept)
@@ -131,7 +131,7 @@ def test_a_deleted_profile_is_in_no_byte_and_conversations_stay(
     state.save_fact("name", NAME)
     state.save_fact("editor", "vi")
     assert set(grep(data_dir, NAME)) == {NAME}
-    erased = privacy.forget("profile", "local")
+    erased = privacy.delete("profile", "local")
     assert erased.counts["facts"] == 2 and sum(erased.counts.values()) == 2
     assert_gone(erased)
     assert grep(data_dir, NAME, "localeditorvi") == {}
@@ -140,7 +140,7 @@ def test_a_deleted_profile_is_in_no_byte_and_conversations_stay(
 
 def test_where_a_fact_was_said_it_is_told_to_stay(privacy: Privacy, state: State) -> None:
     tell(state, "conversation-of-names", texts=f" My name is {NAME}.", facts=True)
-    erased = privacy.forget("profile", "local")
+    erased = privacy.delete("profile", "local")
     assert erased.counts["facts"] == 1 and erased.found == ()
     assert len(erased.kept) == 1 and "1 conversation of yours that you keep" in erased.kept[0]
     assert NAME not in str(erased.as_data())
@@ -154,27 +154,27 @@ def test_everything_of_a_user_goes_and_nothing_of_another(
     for user in ("token-aaaaaaaa", "token-bbbbbbbb"):
         state.set(context_key(user, "conversation-0"), f"context of {user}", 60)
         state.set(context_key(user, ""), f"lone context of {user}", 60)
-    erased = privacy.forget("everything", "token-aaaaaaaa")
+    erased = privacy.delete("everything", "token-aaaaaaaa")
     assert erased.counts == {
         "conversations": 3, "turns": 3, "thumbs": 3, "vectors": 3, "facts": 1, "cached": 2,
     }  # fmt: skip
     assert erased.found == () and erased.problems == ()
     assert grep(data_dir, *mine, "token-aaaaaaaa") == {}
     assert grep(data_dir, yours)
-    assert privacy.stored("token-aaaaaaaa").turns == 0
-    assert privacy.stored("token-bbbbbbbb").turns == 1
-    assert privacy.stored("token-bbbbbbbb").profile == {"name": NAME}
+    assert privacy.inventory.stored("token-aaaaaaaa").turns == 0
+    assert privacy.inventory.stored("token-bbbbbbbb").turns == 1
+    assert privacy.inventory.stored("token-bbbbbbbb").profile == {"name": NAME}
     assert state.get(context_key("token-bbbbbbbb", "conversation-0"))
-    privacy.forget("everything", "token-bbbbbbbb")
+    privacy.delete("everything", "token-bbbbbbbb")
     assert grep(data_dir, yours, NAME, *SAID) == {}
 
 
 def test_a_deletion_does_not_tell_what_another_user_wrote(privacy: Privacy, state: State) -> None:
     tell(state, "conversation-alone", "anna")
-    alone = privacy.forget("conversation", "anna", "conversation-alone")
+    alone = privacy.delete("conversation", "anna", "conversation-alone")
     tell(state, "conversation-alone", "anna")
     tell(state, "conversation-other", "bela")
-    beside = privacy.forget("conversation", "anna", "conversation-alone")
+    beside = privacy.delete("conversation", "anna", "conversation-alone")
     assert (alone.found, alone.kept, alone.problems) == (beside.found, beside.kept, beside.problems)
     assert (alone.found, alone.kept) == ((), ())
 
@@ -188,7 +188,7 @@ def test_long_texts_over_many_pages_are_gone_as_well(
         tell(state, f"conversation-{number}", texts=f" about {number}")
     assert_bytes = [f"line {number} of the marsupial" for number in (0, 1500, 2999)]
     assert len(grep(data_dir, *assert_bytes)) == 3
-    privacy.forget("conversation", "local", "conversation-of-sagas")
+    privacy.delete("conversation", "local", "conversation-of-sagas")
     assert grep(data_dir, *assert_bytes) == {}
 
 
@@ -205,11 +205,11 @@ def test_facts_are_forgotten_one_by_one(privacy: Privacy, state: State, data_dir
 
 def test_what_is_not_there_is_said(privacy: Privacy) -> None:
     with pytest.raises(NotFoundError):
-        privacy.forget("conversation", "local", "nowhere")
+        privacy.delete("conversation", "local", "nowhere")
     for scope, conversation in (("all", ""), ("conversation", "")):
         with pytest.raises(UsageError):
-            privacy.forget(scope, "local", conversation)
-    assert sum(privacy.forget("everything", "local").counts.values()) == 0
+            privacy.delete(scope, "local", conversation)
+    assert sum(privacy.delete("everything", "local").counts.values()) == 0
 
 
 def test_an_intent_that_was_cached_lately_goes_with_its_question(
@@ -218,7 +218,7 @@ def test_an_intent_that_was_cached_lately_goes_with_its_question(
     key = cache_key("local", QUESTION, True)
     tell(state, "conversation-of-umbrellas")
     state.set(key, '["general", 0.9]', 60)
-    privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    privacy.delete("conversation", "local", "conversation-of-umbrellas")
     assert state.get(key) is None
 
 
@@ -230,7 +230,7 @@ def test_the_search_finds_what_a_copy_of_the_file_still_holds(
 ) -> None:
     tell(state, "conversation-of-umbrellas")
     (data_dir / "backup.sqlite").write_bytes(b"x" * 3 + (data_dir / "state.sqlite").read_bytes())
-    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    erased = privacy.delete("conversation", "local", "conversation-of-umbrellas")
     assert len(erased.found) == 1 and "backup.sqlite" in erased.found[0]
     assert "umbrella" not in str(erased.as_data())
 
@@ -242,7 +242,7 @@ def test_ids_are_found_also_among_the_index_tables(
     table = data_dir / "repos" / REPOSITORY / "tables" / "methods.lance"
     table.parent.mkdir(parents=True)
     table.write_bytes(os.urandom(BLOCK_BYTES - 10) + turn.encode() + os.urandom(1000))
-    erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+    erased = privacy.delete("conversation", "local", "conversation-of-umbrellas")
     assert len(erased.found) == 1 and "methods.lance" in erased.found[0]
 
 
@@ -255,12 +255,12 @@ def test_a_reader_that_holds_the_log_open_is_told_and_not_denied(
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM turn").fetchone()
     try:
-        erased = privacy.forget("conversation", "local", "conversation-of-umbrellas")
+        erased = privacy.delete("conversation", "local", "conversation-of-umbrellas")
     finally:
         reader.close()
     assert erased.counts["turns"] == 1
     assert erased.problems and erased.found
-    assert sum(privacy.forget("everything", "local").counts.values()) == 0
+    assert sum(privacy.delete("everything", "local").counts.values()) == 0
 
 
 @pytest.mark.parametrize("place", [0, 5, BLOCK_BYTES - 20, BLOCK_BYTES - 1, 2 * BLOCK_BYTES + 3])
@@ -306,18 +306,18 @@ def test_the_keys_of_a_user_are_gone_from_redis_and_no_others(
     settings = load_settings(data=data_dir, redis_url=server.url)
     state = State(data_dir)
     cache = open_cache(settings, state)
-    privacy = Privacy(settings, state, cache, Models(settings))
+    privacy = Privacy(DataInventory(settings, state, cache, Models(settings)))
     tell(state, "one"), tell(state, "two")
     mine = [context_key("local", name) for name in ("one", "two", "a*b[c]?", "")]
     theirs = [context_key("local2", "one"), context_key("token-1", "one"), "another:program"]
     for key in (*mine, *theirs):
         cache.set(key, "code", 60)
     state.set(mine[0], "from before Redis was set", 60)
-    assert privacy.stored("local").cached == 5
-    assert privacy.stored("local").redis == server.url.removeprefix("redis://")
-    assert privacy.forget("conversation", "local", "one").counts["cached"] == 2
+    assert privacy.inventory.stored("local").cached == 5
+    assert privacy.inventory.stored("local").redis == server.url.removeprefix("redis://")
+    assert privacy.delete("conversation", "local", "one").counts["cached"] == 2
     assert keys(server) == sorted([*mine[1:], *theirs])
-    assert privacy.forget("everything", "local").counts["cached"] == 3
+    assert privacy.delete("everything", "local").counts["cached"] == 3
     assert keys(server) == sorted(theirs)
 
 
@@ -329,13 +329,13 @@ def test_a_redis_server_that_is_down_is_told_and_emptied_when_it_is_back(
     settings = load_settings(data=data_dir, redis_url=server.url)
     state = State(data_dir)
     cache = RedisCache(server.url)
-    privacy = Privacy(settings, state, cache, Models(settings))
+    privacy = Privacy(DataInventory(settings, state, cache, Models(settings)))
     cache.set(context_key("local", "one"), "code", 60)
     server.freeze()
     monkeypatch.setattr("codeqa.state.cache.SWEEP_SECONDS", 0.3)
-    erased = privacy.forget("everything", "local")
+    erased = privacy.delete("everything", "local")
     assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
-    assert privacy.stored("local").cached is None
+    assert privacy.inventory.stored("local").cached is None
     server.thaw()
     time.sleep(0.1)
     assert cache.get("any") is None
@@ -483,7 +483,7 @@ def test_the_command_gives_a_copy_as_json(run_python: Run, state: State) -> None
 
 
 def receivers(settings: Settings) -> Sequence[tuple[str, str, bool]]:
-    found = open_privacy(settings).stored("local").receivers
+    found = open_privacy(settings).inventory.stored("local").receivers
     return [(one.part, one.host, one.local) for one in found]
 
 
@@ -512,10 +512,10 @@ def test_every_host_that_receives_something_is_named(
 
 def test_an_address_that_was_typed_once_is_found(privacy: Privacy, state: State) -> None:
     asked = "do you have my email address?"
-    nothing = privacy.stored("local", asked).asked
+    nothing = privacy.inventory.stored("local", asked).asked
     assert nothing is not None and (nothing.facts, nothing.questions) == (0, 0)
     tell(state, "one", texts=" Write to wilhelmina@example.org")
-    found = privacy.stored("local", asked).asked
+    found = privacy.inventory.stored("local", asked).asked
     assert found is not None and (found.facts, found.questions) == (0, 1)
-    assert privacy.stored("other", asked).asked == nothing
-    assert privacy.stored("local", "how long do you keep my chats?").asked is None
+    assert privacy.inventory.stored("other", asked).asked == nothing
+    assert privacy.inventory.stored("local", "how long do you keep my chats?").asked is None

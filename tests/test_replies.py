@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from codeqa.account.deletions import (
+from codeqa.account import (
     CONFIRMATIONS,
+    MASKED,
+    DeletionResult,
+    Mentioned,
+    Receiver,
+    StoredData,
     confirmed_scope,
-    erased_text,
+    deletion_report,
+    detect_facts,
     wished_scope,
 )
-from codeqa.account.forgetting import Erased
-from codeqa.account.profile import detect_facts
-from codeqa.account.stored import MASKED, Mentioned, Receiver, StoredData
 from codeqa.chat.replies import Replies
 
 STORED = StoredData(
@@ -242,12 +245,14 @@ def test_only_the_exact_sentence_confirms(scope: str) -> None:
 
 def test_the_result_tells_counts_and_what_the_search_came_to() -> None:
     counts = {"conversations": 1, "turns": 2, "thumbs": 0, "vectors": 2, "facts": 1, "cached": 1}
-    done = erased_text(Erased("everything", counts, 12, 4_000_000, 30))
+    done = deletion_report(DeletionResult("everything", counts, 12, 4_000_000, 30))
     for piece in ("1 conversation, 2 questions, 2 vectors", "12 files", "4 MB", "none is left"):
         assert piece in done
     assert "thumb" not in done
-    left = Erased("profile", counts, 12, 4_000, 30, ("1 piece is in x.log.",), ("a", "b"), ("c",))
-    told = erased_text(left)
+    left = DeletionResult(
+        "profile", counts, 12, 4_000, 30, ("1 piece is in x.log.",), ("a", "b"), ("c",)
+    )
+    told = deletion_report(left)
     assert "not all of it is gone" in told and "none is left" not in told
     for one in ("x.log", "- a", "- b", "- c"):
         assert one in told

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from codeqa.account.asked import ASKED, FORGET, NOUNS
-from codeqa.account.rules import facts_of
+from codeqa.account.facts import facts_of
 from codeqa.account.words import FIRST_PERSON, KEPT_IN_MIND, NOT_TO_BE_KEPT, REMEMBER
 from codeqa.repository.secrets import mask_secrets
 from codeqa.text.tokens import split_identifier, well_formed, words

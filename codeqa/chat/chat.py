@@ -18,8 +18,7 @@ from codeqa.errors import CodeQAError, UsageError
 from codeqa.extractive.evidence import build_context
 from codeqa.extractive.generator import Exchange, Generator
 from codeqa.files import Files
-from codeqa.intents import Classifier, by_heuristics
-from codeqa.intents.mode import read_mode
+from codeqa.intents import Classifier, by_heuristics, read_mode
 from codeqa.llm import Cancelled, Model, never
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import parse_hyde

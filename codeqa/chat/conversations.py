@@ -18,7 +18,7 @@ from codeqa.chat.vectors import QuestionVectors, read_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError
 from codeqa.extractive.extractive import Extractive
 from codeqa.extractive.generator import NO_CONTEXT, Asked, Exchange, Sent
-from codeqa.intents.mode import DEFAULT, read_mode
+from codeqa.intents import DEFAULT_MODE, read_mode
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
 from codeqa.state import Conversation, Found, Place, State, Turn
@@ -191,7 +191,7 @@ class Conversations:
     def weight(self, block: ContextBlock, history: tuple[Exchange, ...]) -> int:
         """Tokens of a follow-up without words of its own."""
         latest = history[-(RECENCY_WINDOW // 2) :]
-        follow_up = Asked("", DEFAULT, block, searched=False, history=latest)
+        follow_up = Asked("", DEFAULT_MODE, block, searched=False, history=latest)
         try:
             messages = build_messages(follow_up, self._settings.config_dir)
         except SettingsError:

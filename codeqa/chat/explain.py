@@ -9,8 +9,7 @@ from typing import Any
 from codeqa.chat.features import Features, extract_features
 from codeqa.chat.policy import RULES, BehaviorPolicy, PolicyDecision, Rule
 from codeqa.errors import UsageError
-from codeqa.intents import Intent, by_heuristics
-from codeqa.intents.mode import read_mode
+from codeqa.intents import Intent, by_heuristics, read_mode
 from codeqa.search import parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.account.profile import asked_fact, detect_facts, preferences
-from codeqa.account.words import NOT_TO_BE_KEPT
+from codeqa.account import NOT_TO_BE_KEPT, asked_fact, detect_facts, preferences
 from codeqa.intents import Intent, by_heuristics
 from codeqa.search import parse_query
 

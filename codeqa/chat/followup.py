@@ -13,8 +13,7 @@ from pathlib import Path
 
 from codeqa.chat.features import Features
 from codeqa.extractive.generator import Exchange
-from codeqa.intents import by_heuristics
-from codeqa.intents.mode import read_mode
+from codeqa.intents import by_heuristics, read_mode
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets

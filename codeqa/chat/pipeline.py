@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from codeqa.account.deletions import confirmed_scope
-from codeqa.account.profile import (
+from codeqa.account import (
+    confirmed_scope,
     detect_facts,
     facts_to_forget,
     preferences,

@@ -13,7 +13,7 @@ from codeqa.chat.topic import Vector
 from codeqa.errors import StorageError
 from codeqa.extractive.extractive import Extractive
 from codeqa.extractive.generator import Exchange
-from codeqa.intents.mode import read_mode
+from codeqa.intents import read_mode
 from codeqa.state import PastExchange, PastQuestion, State
 from codeqa.text.tag import strip_tag
 

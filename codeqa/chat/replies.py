@@ -8,25 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from codeqa.account.account import account
-from codeqa.account.deletions import (
-    asked_back,
-    confirmed_scope,
-    erased_text,
-    wished_scope,
-)
-from codeqa.account.profile import (
+from codeqa.account import (
+    NOT_TO_BE_KEPT,
+    StoredData,
     asked_fact,
+    confirmed_scope,
+    deletion_question,
+    deletion_report,
     is_preference,
     kind_of,
     matching,
+    privacy_report,
+    wished_scope,
 )
-from codeqa.account.stored import StoredData
-from codeqa.account.words import NOT_TO_BE_KEPT
 from codeqa.text.markdown import code_span, escape
 from codeqa.text.tokens import words
 
-__all__ = ["Replies", "confirmed_scope", "erased_text", "wished_scope"]
+__all__ = ["Replies", "confirmed_scope", "deletion_report", "wished_scope"]
 
 TRY = (
     "@codebase what is this repository, and how is it organised?",
@@ -160,11 +158,11 @@ class Replies:
             return (
                 "I have not added anything to your profile. This message is kept with its "
                 "conversation, like every other, until you delete that: send `delete this "
-                "conversation`.\n\n" + account(text, stored)
+                "conversation`.\n\n" + privacy_report(text, stored)
             )
         if scope := wished_scope(text):
-            return asked_back(scope, stored)
-        return account(text, stored)
+            return deletion_question(scope, stored)
+        return privacy_report(text, stored)
 
     def forgotten(self, kinds: Sequence[str], number: int) -> str:
         """The reply after single facts were removed; their values are not repeated."""

@@ -6,10 +6,14 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from codeqa.account.deletions import confirmed_scope, erased_text
-from codeqa.account.forgetting import Privacy
-from codeqa.account.profile import detect_facts, facts_to_forget
-from codeqa.account.stored import StoredData
+from codeqa.account import (
+    Privacy,
+    StoredData,
+    confirmed_scope,
+    deletion_report,
+    detect_facts,
+    facts_to_forget,
+)
 from codeqa.chat.replies import Replies
 from codeqa.errors import CodeQAError, NotFoundError, StorageError
 from codeqa.extractive.generator import Asked, Generator, Piece
@@ -82,14 +86,14 @@ class Replying:
         if scope != "profile":
             conversations.abandon(draft.user, draft.conversation if scope == "conversation" else "")
         try:
-            erased = self.privacy.forget(scope, draft.user, draft.conversation, self._repository)
+            erased = self.privacy.delete(scope, draft.user, draft.conversation, self._repository)
         except NotFoundError:
             return NOT_KEPT_HERE
-        return erased_text(erased)
+        return deletion_report(erased)
 
     def _profile(self, draft: Draft) -> dict[str, str]:
         try:
-            known = self.privacy.state.profile(draft.user)
+            known = self.privacy.inventory.state.profile(draft.user)
         except StorageError as error:
             log.warning("a profile could not be read: %s", error)
             return {}
@@ -97,14 +101,16 @@ class Replying:
 
     def _stored(self, draft: Draft) -> StoredData | None:
         try:
-            return self.privacy.stored(draft.user, draft.text, draft.conversation, self._repository)
+            return self.privacy.inventory.stored(
+                draft.user, draft.text, draft.conversation, self._repository
+            )
         except CodeQAError as error:
             log.warning("what is stored could not be read: %s", error)
             return None
 
     def _model(self) -> str:
         try:
-            return str(self.privacy.models.current() or "")
+            return str(self.privacy.inventory.models.current() or "")
         except CodeQAError:
             return ""
 

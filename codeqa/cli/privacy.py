@@ -14,7 +14,7 @@ from codeqa.errors import UsageError
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
-    from codeqa.engine import Erased, Privacy
+    from codeqa.engine import DeletionResult, Privacy
 
 LOCAL = "local"
 USER_HELP = "Name of a user behind a token, as 'privacy show' gives it there; else this machine's."
@@ -30,13 +30,13 @@ def privacy() -> None:
 @click.option("--user", default=LOCAL, help=USER_HELP)
 def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
-    from codeqa.engine import account
+    from codeqa.engine import privacy_report
 
-    stored = _privacy().stored(user)
+    stored = _privacy().inventory.stored(user)
     if as_json:
         click.echo(json.dumps(stored.as_data(), ensure_ascii=False, indent=2))
     else:
-        click.echo(_plain(account("", stored)))
+        click.echo(_plain(privacy_report("", stored)))
 
 
 @privacy.group()
@@ -53,7 +53,7 @@ def delete_conversation_command(conversation: str, yes: bool, user: str) -> None
     found = _privacy()
     kept = found.conversation(conversation, user)
     _confirm(yes, f"Delete the conversation “{kept.title}” ({kept.turns:,} questions) for good?")
-    _report(found.forget("conversation", user, kept.id, kept.repository))
+    _report(found.delete("conversation", user, kept.id, kept.repository))
 
 
 @command(delete, "profile", ["codeqa privacy delete profile --yes"])
@@ -62,8 +62,10 @@ def delete_conversation_command(conversation: str, yes: bool, user: str) -> None
 def delete_profile_command(yes: bool, user: str) -> None:
     """Delete what you told of yourself; conversations stay."""
     found = _privacy()
-    _confirm(yes, f"Delete {len(found.stored(user).profile):,} lines of your profile for good?")
-    _report(found.forget("profile", user))
+    _confirm(
+        yes, f"Delete {len(found.inventory.stored(user).profile):,} lines of your profile for good?"
+    )
+    _report(found.delete("profile", user))
 
 
 @command(delete, "everything", ["codeqa privacy delete everything --yes"])
@@ -75,13 +77,13 @@ def delete_everything_command(yes: bool, user: str) -> None:
     Indices of repositories and keys of models stay.
     """
     found = _privacy()
-    stored = found.stored(user)
+    stored = found.inventory.stored(user)
     _confirm(
         yes,
         f"Delete {stored.conversations:,} conversations with {stored.turns:,} questions and "
         f"{len(stored.profile):,} lines of your profile for good?",
     )
-    _report(found.forget("everything", user))
+    _report(found.delete("everything", user))
 
 
 def _privacy() -> Privacy:
@@ -98,10 +100,10 @@ def _confirm(yes: bool, question: str) -> None:
     click.confirm(_plain(question), abort=True)
 
 
-def _report(erased: Erased) -> None:
-    from codeqa.engine import erased_text
+def _report(erased: DeletionResult) -> None:
+    from codeqa.engine import deletion_report
 
-    click.echo(_plain(erased_text(erased)).rstrip())
+    click.echo(_plain(deletion_report(erased)).rstrip())
 
 
 def _plain(markdown: str) -> str:

@@ -61,8 +61,10 @@ class Classifier:
         user: str,
         use_model: bool = True,
         cancelled: Cancelled = never,
+        by_rules: Intent | None = None,
     ) -> Intent:
-        """The intent of `text`, which comes without tag and mode.
+        """The intent of `text`, which comes without tag and mode; `by_rules` is what
+        `by_heuristics` said of it, where that is known already.
 
         Raises nothing: whatever becomes of the cache and the model, the rules have an answer.
         """
@@ -71,7 +73,7 @@ class Classifier:
         key = cache_key(user, text, has_history)
         if (known := self._recall(key)) is not None:
             return known
-        found = by_heuristics(text, has_history=has_history)
+        found = by_rules or by_heuristics(text, has_history=has_history)
         if found.confidence >= MODEL_BELOW or not use_model:
             return found
         said = self._ask(text, has_history, cancelled)

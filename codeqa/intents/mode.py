@@ -6,8 +6,8 @@ import re
 
 from codeqa.errors import UsageError
 
-DEFAULT = "explain"
-MODES = (DEFAULT, "locate", "review", "plan", "change")
+DEFAULT_MODE = "explain"
+MODES = (DEFAULT_MODE, "locate", "review", "plan", "change")
 """Each has a prompt `mode_<name>` that says what it asks for."""
 
 _COMMAND = re.compile(rf"/({'|'.join(MODES)})(?!\S)\s*", re.IGNORECASE)
@@ -65,4 +65,4 @@ def read_mode(question: str, given: str = "") -> tuple[str, str]:
 
 def _by_words(question: str) -> str:
     first_line = question.lstrip().split("\n", 1)[0][:400]
-    return next((mode for mode, words in _BY_WORDS if words.search(first_line)), DEFAULT)
+    return next((mode for mode, words in _BY_WORDS if words.search(first_line)), DEFAULT_MODE)

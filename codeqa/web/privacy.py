@@ -18,7 +18,7 @@ blueprint = Blueprint("privacy", __name__, url_prefix="/api/privacy")
 @described(TAG, Stored, errors=ENGINE)
 def stored() -> Response:
     """Exactly what is stored of this user: counts, profile, places, and who receives it."""
-    return jsonify(workspace().privacy().stored(member_of_request().user).as_data())
+    return jsonify(workspace().privacy().inventory.stored(member_of_request().user).as_data())
 
 
 @blueprint.delete("/conversation")
@@ -50,5 +50,5 @@ def _forget(scope: str, conversation: str = "", repository: str | None = None) -
     space, user = workspace(), member_of_request().user
     if scope != "profile":
         space.abandon(user, conversation)
-    erased = space.privacy().forget(scope, user, conversation, repository)
+    erased = space.privacy().delete(scope, user, conversation, repository)
     return jsonify(erased.as_data())

@@ -90,7 +90,7 @@ class StoredData:
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class DataInventory:
     """Finds out what is stored, and where."""
 
     settings: Settings

@@ -5,15 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from codeqa.account.deletion import DeletionResult
 from codeqa.account.figures import counted, size_of
+from codeqa.account.inventory import MASKED, Mentioned, Receiver, StoredData
 from codeqa.account.profile import kind_of
-from codeqa.account.stored import MASKED, Mentioned, Receiver, StoredData
+from codeqa.account.requests import CONFIRMATIONS
 from codeqa.text.markdown import code_span, escape
 
 LINES_SHOWN = 40
+NOT_HERE = {
+    "conversation": "This conversation holds nothing yet, so there is nothing to delete.",
+    "profile": "You have not told me anything about yourself, so there is nothing to delete.",
+    "everything": "Nothing is stored of you, so there is nothing to delete.",
+}
 
 
-def account(text: str, stored: StoredData) -> str:
+def privacy_report(text: str, stored: StoredData) -> str:
     """All that is stored, where, how long, and who receives it; first what `text` asks for."""
     parts = [
         _focus(text, stored),
@@ -227,3 +234,83 @@ _FOCUS: tuple[tuple[re.Pattern[str], Callable[[StoredData], str]], ...] = tuple(
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def deletion_question(scope: str, stored: StoredData) -> str:
+    """What a deletion would take away, and how it is confirmed."""
+    what = {
+        "conversation": [counted(stored.here, "question") + " with answers, thumbs and vectors"],
+        "profile": [counted(len(stored.profile), "line") + " of your profile"],
+        "everything": _everything(stored),
+    }[scope]
+    empty = {
+        "conversation": not stored.here,
+        "profile": not stored.profile,
+        "everything": not (stored.turns or stored.profile or stored.cached),
+    }[scope]
+    if empty:
+        return NOT_HERE[scope]
+    goes = "\n".join(f"- {one}" for one in what)
+    stays = {
+        "conversation": "Your profile and your other conversations stay. A single message cannot "
+        "be deleted by itself.",
+        "profile": "The conversations in which you told me stay, and with them what you said "
+        "there.",
+        "everything": "The indices of repositories stay, the list of those opened last, and keys "
+        "of models"
+        + (f" (in {code_span(stored.keys_file)})" if stored.keys_file else "")
+        + ": none of them holds what you said. Other users' data is not touched.",
+    }[scope]
+    named = {"conversation": "This conversation", "profile": "Your profile"}.get(
+        scope, "Everything"
+    )
+    return (
+        f"{named} would be deleted for good:\n\n{goes}\n\n{stays} Nothing has been deleted yet. "
+        f"To do it, send exactly:\n\n`{CONFIRMATIONS[scope]}`"
+    )
+
+
+def deletion_report(erased: DeletionResult) -> str:
+    """What was deleted, and what the search of the data folder for it came to."""
+    named = {"conversation": "This conversation", "profile": "Your profile"}.get(
+        erased.scope, "Everything that was stored of you"
+    )
+    parts = [counted(number, _COUNTED[name]) for name, number in erased.counts.items() if number]
+    told = f": {', '.join(parts)}" if parts else "; there was nothing"
+    lines = [f"{named} is deleted{told}."]
+    where = (
+        f"{counted(erased.searched_files, 'file')} of the data folder "
+        f"({size_of(erased.searched_bytes)}) were searched for "
+        f"{counted(erased.searched_texts, 'id')} and pieces of it"
+    )
+    if erased.found:
+        lines.append(f"{where}, and not all of it is gone:")
+    else:
+        besides = " but what stands below" if erased.kept or erased.problems else ""
+        lines.append(
+            f"{where}: none is left{besides}. Index tables hold code, not what was said, and were "
+            "searched for ids alone."
+        )
+    rest = [*erased.found, *erased.kept, *erased.problems]
+    told = "\n\n".join(lines)
+    return told + ("\n\n" + "\n".join(f"- {escape(one)}" for one in rest) if rest else "") + "\n"
+
+
+def _everything(stored: StoredData) -> list[str]:
+    questions = counted(stored.turns, "question")
+    about = counted(stored.repositories, "repository")
+    numbers = (
+        (stored.turns, f"{counted(stored.conversations, 'conversation')} about {about}, with "
+         f"{questions} and the answers to them"),
+        (stored.thumbs, counted(stored.thumbs, "thumb") + " with your reasons"),
+        (stored.vectors, "vectors of " + counted(stored.vectors, "question")),
+        (len(stored.profile), counted(len(stored.profile), "line") + " of your profile"),
+        (stored.cached or 0, counted(stored.cached or 0, "piece") + " of cached code"),
+    )  # fmt: skip
+    return [told for number, told in numbers if number]
+
+
+_COUNTED = {
+    "conversations": "conversation", "turns": "question", "thumbs": "thumb", "vectors": "vector",
+    "facts": "line of the profile", "cached": "cached piece of code",
+}  # fmt: skip

@@ -20,12 +20,12 @@ from typing import Any
 
 from codeqa.account.bytesearch import LEAST_BYTES, Needles, Searched, search_files
 from codeqa.account.figures import counted
+from codeqa.account.inventory import DataInventory, prefix_of
 from codeqa.account.profile import kind_of
-from codeqa.account.stored import Holdings, prefix_of
 from codeqa.errors import NotFoundError, StorageError, UsageError
+from codeqa.intents import read_mode
 from codeqa.intents.classifier import CACHE_SECONDS, cache_key
-from codeqa.intents.mode import read_mode
-from codeqa.state import Conversation
+from codeqa.state import Conversation, State
 from codeqa.text.tag import strip_tag
 
 SCOPES = ("conversation", "profile", "everything")
@@ -48,7 +48,7 @@ NOT_UNCACHED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class DeletionResult:
     """What was deleted, and what the search of the data folder for it came to."""
 
     scope: str
@@ -94,12 +94,18 @@ class _Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Privacy(Holdings):
-    """What is stored of each user, and how it is deleted for good."""
+class Privacy:
+    """What is stored of each user (`inventory`), and how it is deleted for good."""
 
-    def forget(
+    inventory: DataInventory
+
+    @property
+    def state(self) -> State:
+        return self.inventory.state
+
+    def delete(
         self, scope: str, user: str, conversation: str = "", repository: str | None = None
-    ) -> Erased:
+    ) -> DeletionResult:
         """Delete a conversation, the profile or everything of `user`, in state and cache, have
         the state file written anew, and search the data folder for what was deleted.
 
@@ -141,7 +147,7 @@ class Privacy(Holdings):
         }
         searched = self._search(wanted, problems)
         found, kept = self._judged(searched, wanted, user)
-        return Erased(
+        return DeletionResult(
             scope,
             {name: max(0, count) for name, count in counts.items()},
             searched.files,
@@ -176,7 +182,7 @@ class Privacy(Holdings):
         """Delete the cached contexts, and the intents of what was asked lately; how many
         contexts there were."""
         total = 0
-        for cache in self.caches():
+        for cache in self.inventory.caches():
             deleted = cache.delete_prefix(prefix_of(user, conversation))
             total += deleted or 0
             for key in wanted.intents:
@@ -209,11 +215,11 @@ class Privacy(Holdings):
     def _search(self, wanted: _Wanted, problems: list[str]) -> Searched:
         searched = Searched()
         until = time.monotonic() + SEARCH_SECONDS
-        state = set(self.state_files())
+        state = set(self.inventory.state_files())
         ours: list[Path] = []
         tables: list[Path] = []
-        repositories = self.settings.data_dir / "repos"
-        for path in _files(self.settings.data_dir):
+        repositories = self.inventory.settings.data_dir / "repos"
+        for path in _files(self.inventory.settings.data_dir):
             if path not in state:
                 (tables if path.is_relative_to(repositories) else ours).append(path)
         everything = Needles([*wanted.ids, *wanted.texts])
@@ -234,7 +240,7 @@ class Privacy(Holdings):
         That another user's row says the same is not told: whoever deletes a guess would learn
         what others wrote.
         """
-        state = set(self.state_files())
+        state = set(self.inventory.state_files())
         left: dict[Path, int] = {}
         in_state = [needle for needle, paths in searched.found.items() if state & set(paths)]
         held, said = self._held(Needles(in_state), user) if in_state else (set(), 0)
@@ -263,7 +269,7 @@ class Privacy(Holdings):
         return held, len(own)
 
     def _left(self, path: Path, count: int) -> str:
-        shown = path.relative_to(self.settings.data_dir)
+        shown = path.relative_to(self.inventory.settings.data_dir)
         return f"{counted(count, 'piece')} of what was deleted can still be found in {shown}."
 
 
