@@ -26,7 +26,7 @@ help:
 	@echo 'make lint              ruff: rules and format'
 	@echo 'make format            let ruff correct what it can'
 	@echo 'make types             mypy --strict'
-	@echo 'make docs              write the generated parts of README.md'
+	@echo 'make docs              write the generated table of docs/settings.md'
 	@echo 'make wheel             build dist/*.whl and dist/*.tar.gz'
 	@echo 'make clean             remove .venv and everything that was built'
 

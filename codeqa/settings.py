@@ -33,7 +33,7 @@ def _provider_key(name: str) -> Any:
 
 
 class Settings(BaseSettings):
-    """All settings; the README's table is generated from these fields."""
+    """All settings; the table in docs/settings.md is generated from these fields."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, extra="ignore", frozen=True, populate_by_name=True
@@ -195,7 +195,7 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
         variable = name if name.isupper() else PREFIX + name.upper()
         raise SettingsError(
             f"{variable} has a value that cannot be used: {first['msg']}.",
-            "Correct or unset it; the README lists every setting.",
+            "Correct or unset it; docs/settings.md lists every setting.",
         ) from None
 
 

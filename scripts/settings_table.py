@@ -1,6 +1,6 @@
-"""Writes the README's table of settings from codeqa/settings.py.
+"""Writes docs/settings.md's table of settings from codeqa/settings.py.
 
-`--write` changes README.md between its two markers; without it the table is printed.
+`--write` changes it between its two markers; without it the table is printed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ def markdown_table() -> str:
     return "\n".join(lines)
 
 
-def with_table(readme: str) -> str:
-    """`readme` with the table between its markers; ValueError if a marker is missing."""
-    before, after = readme.index(BEGIN) + len(BEGIN), readme.index(END)
-    return f"{readme[:before]}\n{markdown_table()}\n{readme[after:]}"
+def with_table(document: str) -> str:
+    """`document` with the table between its markers; ValueError if a marker is missing."""
+    before, after = document.index(BEGIN) + len(BEGIN), document.index(END)
+    return f"{document[:before]}\n{markdown_table()}\n{document[after:]}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write it into README.md")
+    parser.add_argument("--write", action="store_true", help="write it into docs/settings.md")
     if not parser.parse_args().write:
         print(markdown_table())
         return 0
-    readme = ROOT / "README.md"
-    readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    page = ROOT / "docs" / "settings.md"
+    page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 

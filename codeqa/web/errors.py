@@ -16,11 +16,11 @@ from codeqa.errors import CodeQAError, UsageError, places_of
 log = logging.getLogger(__name__)
 
 HINTS = {
-    400: ("bad_request", "The request cannot be read.", "Send JSON as the README describes."),
+    400: ("bad_request", "The request cannot be read.", "Send JSON as docs/api.md describes."),
     401: ("sign_in", "This page needs its token.", "Sign in, or send it as a bearer token."),
     403: ("forbidden", "The request was refused.", "Open the page under its own address."),
     404: ("not_found", "There is nothing at this address.", "Go back to the first page."),
-    405: ("method", "This address does not take that method.", "The README lists the addresses."),
+    405: ("method", "This address does not take that method.", "docs/api.md lists the addresses."),
     413: ("too_large", "The request is too large.", "Send less text."),
     415: ("media_type", "The request is not JSON.", "Send it as application/json."),
     421: ("host", "The server does not answer to this host name.", "Use its own address."),
