@@ -39,13 +39,15 @@ from codeqa.llm import (
     provider_named,
 )
 from codeqa.search import (
+    FileHit,
     QueryEncoder,
+    Search,
+    SearchResult,
     choose_reranker,
     language_named,
     parse_hyde,
     parse_rerank,
 )
-from codeqa.search.search import FileHit, Search, SearchResult
 from codeqa.settings import Settings, with_home
 from codeqa.state import Conversation, State
 from codeqa.state.cache import open_cache

@@ -23,7 +23,7 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.comments import add_comments, plan_comments
 from codeqa.indexing.describing import MAX_TOKENS
 from codeqa.llm import Message
-from codeqa.search.search import Search
+from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, locate
 from tests.index_rows import rows

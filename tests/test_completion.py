@@ -14,7 +14,7 @@ from codeqa.context import unit_chunk
 from codeqa.engine import open_engine
 from codeqa.errors import IndexMissingError, NotFoundError
 from codeqa.indexing import Indexer
-from codeqa.search.mentions import resolve, take_mentions
+from codeqa.search.mentions import resolve_mentions, take_mentions
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
 from codeqa.symbols.completion import Completer, Place
@@ -204,7 +204,7 @@ def meant(tables: Tables, place: Place) -> Any:
     """What the question `@…` points at, when the place is written into it."""
     _, written = take_mentions(f"look at @{place.text}, then answer")
     assert len(written) == 1, place.text
-    found, unknown = resolve(tables, written)
+    found, unknown = resolve_mentions(tables, written)
     assert not unknown, place.text
     return found[0]
 

@@ -17,7 +17,7 @@ from colbert_checkpoint import make_checkpoint
 from codeqa.embeddings import chosen_embedding, query_embedding
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
-from codeqa.search.search import Search
+from codeqa.search import Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
 

@@ -19,9 +19,14 @@ from codeqa.embeddings import query_embedding
 from codeqa.engine import Engine, open_engine, rank_repositories
 from codeqa.errors import EmbeddingError, ModelError, UsageError
 from codeqa.evaluation import Question
-from codeqa.search.drafts import DRAFT_CHARACTERS, DRAFT_WORDS, clean_draft, draft_tokens
-from codeqa.search.hyde import keep_first, only_drafted
-from codeqa.search.search import Search, SearchResult
+from codeqa.search import Search, SearchResult
+from codeqa.search.hyde import keep_first, only_by_hypothesis
+from codeqa.search.hypothesis import (
+    HYPOTHESIS_CHARACTERS,
+    HYPOTHESIS_WORDS,
+    clean_hypothesis,
+    hypothesis_tokens,
+)
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, StageTime, Unit
 from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent
@@ -298,7 +303,7 @@ def test_the_first_hit_of_the_literal_question_stays(
             first = plain.units[0]
             assert first.unit.id in ids[:3]
             before = found.units[: ids.index(first.unit.id)]
-            assert not any(only_drafted(hit) for hit in before)
+            assert not any(only_by_hypothesis(hit) for hit in before)
             kept = found.methods if first.unit.is_method else found.classes
             assert first.unit.id in [hit.unit.id for hit in kept[:3]]
             scores = [hit.score for hit in found.units]
@@ -325,7 +330,7 @@ def test_the_first_hit_moves_before_what_only_a_draft_found(
         hit("b", 1.5, "text"),
         hit("first", 1.0, "text"),
     ]
-    kept = keep_first(ranked, "first", lambda one: one.unit.id, only_drafted, within)
+    kept = keep_first(ranked, "first", lambda one: one.unit.id, only_by_hypothesis, within)
     assert [one.unit.id for one in kept][: len(expected)] == expected
     assert sorted(one.unit.id for one in kept) == ["a", "b", "first", "guess"]
     scores = [one.score for one in kept]
@@ -334,8 +339,8 @@ def test_the_first_hit_moves_before_what_only_a_draft_found(
 
 def test_a_first_hit_that_stands_well_is_left_where_it_is() -> None:
     ranked = [hit("a", 2.0, "text"), hit("first", 1.0, "text"), hit("guess", 0.5, "hyde-1 text")]
-    assert keep_first(ranked, "first", lambda one: one.unit.id, only_drafted) == ranked
-    assert keep_first(ranked, "gone", lambda one: one.unit.id, only_drafted) == ranked
+    assert keep_first(ranked, "first", lambda one: one.unit.id, only_by_hypothesis) == ranked
+    assert keep_first(ranked, "gone", lambda one: one.unit.id, only_by_hypothesis) == ranked
 
 
 # When no draft, or no second one, is wanted
@@ -526,7 +531,7 @@ def test_a_hostile_draft_is_bounded_and_only_searched_by(opened: Opened, text: s
             assert len(json.dumps(body)) < 40_000
     assert first in [one.unit.id for one in found.units[:3]]
     for stage in found.stages:
-        assert len(stage.text) <= DRAFT_CHARACTERS
+        assert len(stage.text) <= HYPOTHESIS_CHARACTERS
         assert not set(stage.text) & set("\x00\x1b\u202e\u2066\ufeff\ud800")
         json.dumps(stage.text).encode()
 
@@ -542,13 +547,13 @@ def test_a_draft_that_does_not_end_is_closed_at_its_longest(opened: Opened) -> N
 
 def test_the_words_of_a_draft_are_few_with_identifiers_first() -> None:
     text = "def the session return cookie\nclass FooBar: open_session(self) " + "word " * 9
-    assert draft_tokens(text)[:6] == ["foo", "bar", "foobar", "open", "session", "opensession"]
-    assert not {"def", "return", "class", "self", "the"} & set(draft_tokens(text))
-    assert len(draft_tokens(HOSTILE["words"])) == DRAFT_WORDS
+    assert hypothesis_tokens(text)[:6] == ["foo", "bar", "foobar", "open", "session", "opensession"]
+    assert not {"def", "return", "class", "self", "the"} & set(hypothesis_tokens(text))
+    assert len(hypothesis_tokens(HOSTILE["words"])) == HYPOTHESIS_WORDS
 
 
 def test_a_draft_is_shown_without_fences_and_line_ends_of_windows() -> None:
-    assert clean_draft("```python\r\nx = 1\r\n\r\ny\r\n```\r\n") == "x = 1\n\ny"
+    assert clean_hypothesis("```python\r\nx = 1\r\n\r\ny\r\n```\r\n") == "x = 1\n\ny"
 
 
 # In a turn of the chat

@@ -8,9 +8,8 @@ import pytest
 from indexed import indexed
 
 from codeqa.extractive.evidence import build_context
-from codeqa.search import Mention, guaranteed, keep_guaranteed, parse_query
-from codeqa.search.mentions import GUARANTEED, readings, resolve, take_mentions
-from codeqa.search.search import Search, SearchResult
+from codeqa.search import Mention, Search, SearchResult, guaranteed, keep_guaranteed, parse_query
+from codeqa.search.mentions import GUARANTEED, readings, resolve_mentions, take_mentions
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, Unit
@@ -115,7 +114,7 @@ def test_what_follows_a_mention_is_not_part_of_it(written: str, meant: str) -> N
 def test_files_are_found_by_the_end_of_their_path(
     tables: Tables, written: str, files: list[str]
 ) -> None:
-    (mention,), unknown = resolve(tables, [written])
+    (mention,), unknown = resolve_mentions(tables, [written])
     assert list(mention.files) == files
     assert not unknown
 
@@ -132,7 +131,7 @@ def test_files_are_found_by_the_end_of_their_path(
     ],
 )
 def test_folders_are_found_with_a_slash(tables: Tables, written: str, folders: list[str]) -> None:
-    (mention,), _ = resolve(tables, [written])
+    (mention,), _ = resolve_mentions(tables, [written])
     assert list(mention.folders) == folders
 
 
@@ -151,7 +150,7 @@ def test_folders_are_found_with_a_slash(tables: Tables, written: str, folders: l
 def test_symbols_are_found_by_name_owner_and_module(
     tables: Tables, written: str, name: str
 ) -> None:
-    (mention,), _ = resolve(tables, [written])
+    (mention,), _ = resolve_mentions(tables, [written])
     assert {unit.qualified_name for unit in tables.by_ids(mention.units)} == {name}
 
 
@@ -159,7 +158,7 @@ def test_symbols_are_found_by_name_owner_and_module(
     "written", ["nothing", "nope.py", "no/such/folder/", "ROUTES", "app", "%", "_", "''"]
 )
 def test_what_is_not_in_the_index_is_no_mention(tables: Tables, written: str) -> None:
-    assert resolve(tables, [written]) == ([], [written])
+    assert resolve_mentions(tables, [written]) == ([], [written])
 
 
 def test_a_mentioned_symbol_is_returned_and_sent_whatever_the_words_find(
@@ -299,4 +298,4 @@ def test_guaranteed_hits_take_the_places_of_the_last() -> None:
 def test_a_repository_path_is_never_left(tables: Tables, tmp_path: Path) -> None:
     outside = tmp_path / "secret.py"
     outside.write_text("x = 1\n")
-    assert resolve(tables, [str(outside)]) == ([], [str(outside)])
+    assert resolve_mentions(tables, [str(outside)]) == ([], [str(outside)])

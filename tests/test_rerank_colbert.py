@@ -373,7 +373,7 @@ def test_a_search_says_which_model_ordered_its_units(
 ) -> None:
     pytest.importorskip("lancedb")
     from codeqa.indexing import Indexer
-    from codeqa.search.search import Search
+    from codeqa.search import Search
     from codeqa.store import Tables, locate
 
     settings = load_settings(data=tmp_path / "data", workers=1, reranker=str(checkpoint))

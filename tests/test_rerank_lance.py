@@ -26,10 +26,9 @@ from lancedb.rerankers import (
 
 from codeqa.errors import RerankerError
 from codeqa.indexing import Indexer
-from codeqa.search import BuiltInReranker, LanceReranker, Query, lance_reranker, parse_query
+from codeqa.search import BuiltInReranker, LanceReranker, Query, Search, lance_reranker, parse_query
 from codeqa.search.lance import CHARACTERS, relevance
 from codeqa.search.rerank import CANDIDATES
-from codeqa.search.search import Search
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from codeqa.types import Hit, Unit

@@ -12,9 +12,9 @@ from codeqa.search.channels import (
     filter_of,
     symbol_strength,
 )
-from codeqa.search.forms import form_pattern, variants, written_forms
 from codeqa.search.fusion import fuse, ranks, z_scores
 from codeqa.search.query import parse_query
+from codeqa.search.word_forms import form_pattern, variants, written_forms
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.types import Unit
 

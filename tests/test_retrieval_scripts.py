@@ -8,9 +8,8 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 from indexed import indexed
 
-from codeqa.search import parse_query
+from codeqa.search import Search, parse_query
 from codeqa.search.scripts import ASKING_WORDS, asking_words, describing_part, separate
-from codeqa.search.search import Search
 from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.settings import Settings
 from codeqa.store import Tables

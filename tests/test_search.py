@@ -11,8 +11,7 @@ import pytest
 from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError, RerankerError
 from codeqa.files import Files
 from codeqa.indexing import Indexer
-from codeqa.search import Query, Reranked, choose_reranker
-from codeqa.search.search import Search
+from codeqa.search import Query, Reranked, Search, choose_reranker
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
 from codeqa.types import Hit, Unit

@@ -10,7 +10,7 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 from indexed import indexed
 
-from codeqa.search.search import Search
+from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.store import Filter, Tables
 from codeqa.store.filters import MOST_WILDCARDS

@@ -9,9 +9,8 @@ import pytest
 from codeqa.embeddings import fast_embedding, shipped_table
 from codeqa.embeddings.table.weights import load_weights
 from codeqa.indexing import Indexer
-from codeqa.search import parse_query
+from codeqa.search import Search, parse_query
 from codeqa.search.ranking import word_coverage, word_patterns
-from codeqa.search.search import Search
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from training.licences import ALLOWED

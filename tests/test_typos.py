@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.indexing import Indexer
-from codeqa.search import parse_query
-from codeqa.search.search import Search
-from codeqa.search.typos import allowed_edits
+from codeqa.search import Search, parse_query
+from codeqa.search.spelling import allowed_edits
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
 from codeqa.store.names import Names, edits

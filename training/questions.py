@@ -22,10 +22,9 @@ from codeqa.errors import UsageError
 from codeqa.evaluation import compare, load_questions, load_ranked
 from codeqa.evaluation import score as judge
 from codeqa.indexing import Indexer
-from codeqa.search import parse_query
+from codeqa.search import Search, parse_query
 from codeqa.search.channels import length_factor
-from codeqa.search.ranking import penalties
-from codeqa.search.search import Search
+from codeqa.search.ranking import role_penalties
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, TextSearch, VectorSearch, locate
 from codeqa.store.meta import EmbeddingRecord
@@ -166,7 +165,7 @@ def by_vectors(indexed: Indexed, question: str, embedding: Embedding) -> list[Un
     for place, unit in enumerate(indexed.units):
         if scores[place] > 0:
             scores[place] *= length_factor(unit)
-            for factor, _ in penalties(unit, query):
+            for factor, _ in role_penalties(unit, query):
                 scores[place] *= factor
     order = np.argsort(-scores, kind="stable")
     return enough(indexed.units[place] for place in order)

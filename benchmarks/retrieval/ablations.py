@@ -33,10 +33,10 @@ from codeqa.evaluation import Question
 from codeqa.evaluation.scores import score_question
 from codeqa.indexing import Indexer
 from codeqa.search import (
-    Asked,
     BuiltInReranker,
     Candidates,
     Query,
+    QueryFeatures,
     parse_query,
     rank,
     rank_files,
@@ -45,7 +45,7 @@ from codeqa.search import channels as channel_module
 from codeqa.search import closeness as closeness_module
 from codeqa.search import fusion as fusion_module
 from codeqa.search import ranking as ranking_module
-from codeqa.search.settle import look_up
+from codeqa.search.resolve import find_candidates
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from codeqa.text.unit_text import fields_of
@@ -120,7 +120,7 @@ def judged(case: Case, hits: Sequence[Hit]) -> Row:
 
 def ranked(case: Case) -> list[Hit]:
     """As a search ranks."""
-    return rank(case.found, Asked.of(case.query))
+    return rank(case.found, QueryFeatures.of(case.query))
 
 
 def reranked(case: Case) -> list[Hit]:
@@ -196,7 +196,7 @@ def measure(
         }
         cases = []
         for question in (one for one in questions if one.repo == repository):
-            looked = look_up(tables, parse_query(question.question), encoders)
+            looked = find_candidates(tables, parse_query(question.question), encoders)
             cases.append(Case(question, looked.query, looked.found))
 
         def add(name: str, some: Sequence[Case], ranking: Ranking = ranked) -> None:

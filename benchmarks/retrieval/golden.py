@@ -21,7 +21,7 @@ from benchmarks.retrieval.sets import questions_of
 from codeqa.engine import open_search
 from codeqa.evaluation import Question
 from codeqa.indexing import Indexer
-from codeqa.search.search import Search
+from codeqa.search import Search
 from codeqa.settings import load_settings
 from codeqa.store import locate
 from codeqa.types import Unit

@@ -29,7 +29,7 @@ from benchmarks.retrieval.peers import (
 from benchmarks.retrieval.report import document, save
 from benchmarks.retrieval.sets import SPLITS, questions_of
 from codeqa.engine import open_search
-from codeqa.evaluation import Answered, Question, Ranked, Report, ask, load_ranked, score
+from codeqa.evaluation import Answered, Question, Ranked, Report, ask_all, load_ranked, score
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
@@ -103,7 +103,7 @@ def _ours(
     for name, options in VARIANTS.items():
         if name == OURS or "variants" in systems:
             search = open_search(settings, location, vectors=options.get("vectors", True))
-            lists.add_own(name, ask(questions, search, rerank=options.get("rerank", False)))
+            lists.add_own(name, ask_all(questions, search, rerank=options.get("rerank", False)))
     if "bm25" in systems:
         with tempfile.TemporaryDirectory() as folder:
             peer = Bm25Functions(Tables.open(location), tree, Path(folder))

@@ -21,8 +21,7 @@ from codeqa.files import Files
 from codeqa.intents import Classifier, by_heuristics, read_mode
 from codeqa.llm import Cancelled, Model, never
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search import parse_hyde
-from codeqa.search.search import Search
+from codeqa.search import Search, parse_hyde
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache

@@ -18,7 +18,7 @@ from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Query, parse_query
-from codeqa.search.drafts import DONE, write_draft
+from codeqa.search.hypothesis import DONE, generate_bounded
 from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import search_tokens
@@ -105,7 +105,7 @@ def rewrite(
     """
     if model is not None:
         ask = partial(standalone_messages, text, history, names, config_dir)
-        drafting = write_draft("standalone", model, ask, REWRITE_TOKENS, seconds, cancelled)
+        drafting = generate_bounded("standalone", model, ask, REWRITE_TOKENS, seconds, cancelled)
         *_, stage = drafting
         rewritten = usable(stage.text, text, history, names) if stage.outcome == DONE else ""
         if rewritten:

@@ -21,8 +21,7 @@ from codeqa.extractive.evidence import Evidence, build_context, gather_evidence,
 from codeqa.extractive.generator import NO_CONTEXT, Exchange
 from codeqa.files import Files
 from codeqa.llm import Model
-from codeqa.search import parse_query
-from codeqa.search.search import Search
+from codeqa.search import Search, parse_query
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Event

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from codeqa.search.search import SearchResult, Steps
+from codeqa.search import SearchResult, SearchSteps
 from codeqa.types import Chunk, Event, Hit, StageTime
 
 Values = Mapping[str, Any]
@@ -70,7 +70,7 @@ def read_trace(details: Mapping[str, Any]) -> Trace:
     )
 
 
-def told(steps: Steps) -> Told[SearchResult]:
+def told(steps: SearchSteps) -> Told[SearchResult]:
     """The result of a search; its stages are yielded as events meanwhile."""
     while True:
         try:

@@ -19,7 +19,7 @@ from codeqa.context import notes_of, parse_block, with_notes
 from codeqa.errors import CodeQAError
 from codeqa.extractive.generator import NO_CONTEXT, Piece, Sent, Used
 from codeqa.llm import estimate_tokens
-from codeqa.search.search import SearchResult
+from codeqa.search import SearchResult
 from codeqa.state import Learnt, Turn
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed

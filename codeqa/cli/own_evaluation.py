@@ -20,7 +20,7 @@ from codeqa.evaluation import (
     Figure,
     Own,
     Report,
-    ask,
+    ask_all,
     compare,
     save_plot,
     save_questions,
@@ -122,7 +122,7 @@ def _run(own: Own, variant: str, models: Models, show: ProgressDisplay) -> list[
     phase = VARIANTS.get(variant, PLAIN)
     found = []
     hyde = "two" if drafts else "off"
-    for answered in ask(own.questions, search, rerank=variant == "rerank", hyde=hyde):
+    for answered in ask_all(own.questions, search, rerank=variant == "rerank", hyde=hyde):
         found.append(answered)
         show(Progress(f"asking, {phase}", len(found), len(own.questions)))
     return found

@@ -32,7 +32,7 @@ _SAFE_DIFF = (
 _OBJECT = re.compile(r"[0-9a-f]{40,64}")
 _HUNK = re.compile(rb"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
-Span = tuple[int, int]
+LineRange = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _modified_source(line: str) -> tuple[str, str] | None:
     return (path, fields[3]) if fields[4] == "M" and _OBJECT.fullmatch(fields[3]) else None
 
 
-def _spans(git: str, top: Path, commit: str, paths: list[str]) -> dict[str, list[Span]]:
+def _spans(git: str, top: Path, commit: str, paths: list[str]) -> dict[str, list[LineRange]]:
     """Path → the spans of lines, after the commit, that it changed."""
     patch = read_git(
         git,
@@ -96,7 +96,7 @@ def _spans(git: str, top: Path, commit: str, paths: list[str]) -> dict[str, list
         (*_CONFIG, "show", "--format=", "-U0", *_SAFE_DIFF, commit, "--", *paths),
         COMMIT_SECONDS,
     )
-    spans: dict[str, list[Span]] = {}
+    spans: dict[str, list[LineRange]] = {}
     path = ""
     for line in (patch or b"").split(b"\n"):
         if line.startswith(b"+++ b/"):
@@ -107,7 +107,7 @@ def _spans(git: str, top: Path, commit: str, paths: list[str]) -> dict[str, list
     return spans
 
 
-def _touched(git: str, top: Path, path: str, blob: str, spans: list[Span]) -> list[str]:
+def _touched(git: str, top: Path, path: str, blob: str, spans: list[LineRange]) -> list[str]:
     """Qualified names of the functions in that version of `path` that `spans` lie in."""
     data = read_git(git, top, ("cat-file", "blob", blob), COMMIT_SECONDS) if spans else None
     if data is None or len(data) > MAX_BYTES:

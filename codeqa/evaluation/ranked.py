@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from codeqa.errors import ModelError, UsageError
 from codeqa.evaluation.questions import Question
-from codeqa.search.search import Search
+from codeqa.search import Search
 from codeqa.types import Hit
 
 RESULTS = 50
@@ -66,11 +66,11 @@ def rank_questions(
     for question in questions:
         by_repository.setdefault(question.repo, []).append(question)
     for repository, asked in by_repository.items():
-        for answered in ask(asked, open_search(repository), rerank=rerank, hyde=hyde):
+        for answered in ask_all(asked, open_search(repository), rerank=rerank, hyde=hyde):
             yield answered.files if kind == "files" else answered.units
 
 
-def ask(
+def ask_all(
     questions: Sequence[Question], search: Search, *, rerank: bool = False, hyde: str = "off"
 ) -> Iterator[Answered]:
     """Ask `questions` of one repository, each once. Raises what the search raises, and

@@ -58,13 +58,13 @@ def question_of(comment: str, name: str) -> str:
         rest = sentence[len(name) :]
         if not rest[:1].isalnum():
             sentence = _NAME_SEPARATOR.sub("", rest).strip()
-    return sentence if usable(sentence) else ""
+    return sentence if describes_something(sentence) else ""
 
 
 def subject_question(subject: str) -> str:
     """What a commit's subject says was wanted; '' for merges, releases and chores."""
     text = plain(_NUMBER.sub("", _PREFIX.sub("", subject.strip())))
-    return "" if _CHORE.match(text) or not usable(text) else text
+    return "" if _CHORE.match(text) or not describes_something(text) else text
 
 
 def plain(text: str) -> str:
@@ -73,7 +73,7 @@ def plain(text: str) -> str:
     return " ".join(bare.split()).strip(" .:;,-")
 
 
-def usable(sentence: str) -> bool:
+def describes_something(sentence: str) -> bool:
     """Whether a sentence describes something in words."""
     words = _WORDS.findall(sentence)
     filled = [one for one in sentence if not one.isspace()]

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from codeqa.context import call_site_chunk, pack, unit_chunk
 from codeqa.extractive.overview import Overview, overview_of
-from codeqa.search import Query, written_forms
-from codeqa.search.search import SearchResult
+from codeqa.search import Query, SearchResult, written_forms
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.symbols import Usage, usages

@@ -4,44 +4,48 @@ from codeqa.search.blend import LanceReranker
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather
 from codeqa.search.choice import choose_reranker, reranker_status
 from codeqa.search.conditions import language_named
-from codeqa.search.drafts import search_draft
-from codeqa.search.forms import form_pattern, variants, written_forms
+from codeqa.search.hybrid import Search, SearchResult, SearchSteps
 from codeqa.search.hyde import (
-    Drafting,
+    HydeWriter,
     merge,
     noted,
     parse_hyde,
-    search_by_drafts,
+    search_with_hyde,
 )
+from codeqa.search.hypothesis import search_hypothesis
 from codeqa.search.lance import lance_reranker
 from codeqa.search.mentions import Mention, guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query, says_something
-from codeqa.search.ranking import Asked, FileScore, explain, rank, rank_files
+from codeqa.search.ranking import FileHit, QueryFeatures, explain_hit, rank, rank_files
 from codeqa.search.rerank import BuiltInReranker, Reranked, Reranker, parse_rerank
-from codeqa.search.settle import look_up
+from codeqa.search.resolve import find_candidates
+from codeqa.search.word_forms import form_pattern, variants, written_forms
 
 __all__ = [
-    "Asked",
     "BuiltInReranker",
     "Candidates",
-    "Drafting",
-    "FileScore",
+    "FileHit",
+    "HydeWriter",
     "LanceReranker",
     "Mention",
     "Query",
     "QueryEncoder",
+    "QueryFeatures",
     "Reranked",
     "Reranker",
+    "Search",
+    "SearchResult",
+    "SearchSteps",
     "choose_reranker",
-    "explain",
+    "explain_hit",
     "filter_of",
+    "find_candidates",
     "form_pattern",
     "gather",
     "guaranteed",
     "keep_guaranteed",
     "lance_reranker",
     "language_named",
-    "look_up",
     "merge",
     "noted",
     "parse_hyde",
@@ -51,8 +55,8 @@ __all__ = [
     "rank_files",
     "reranker_status",
     "says_something",
-    "search_by_drafts",
-    "search_draft",
+    "search_hypothesis",
+    "search_with_hyde",
     "variants",
     "written_forms",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from codeqa.errors import RerankerError
 from codeqa.search.lance import relevance
 from codeqa.search.query import Query
-from codeqa.search.ranking import penalties
+from codeqa.search.ranking import role_penalties
 from codeqa.search.rerank import CANDIDATES, Reranked, in_front, unread_notice
 from codeqa.types import Hit
 
@@ -119,7 +119,7 @@ def combined(read: Sequence[tuple[Hit, float]], query: Query, name: str) -> list
     found = []
     for hit, score in read:
         relevant = (score - low) / (high - low) if high > low else 1.0
-        for factor, _ in penalties(hit.unit, query):
+        for factor, _ in role_penalties(hit.unit, query):
             relevant *= factor
         mixed = MODEL_SHARE * relevant * best + (1 - MODEL_SHARE) * hit.score
         why = f"reranked by {name}: {score:.2f}"

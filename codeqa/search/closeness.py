@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from codeqa.embeddings import shipped_table, table_reading
 from codeqa.errors import EmbeddingError
-from codeqa.search.forms import form_pattern
 from codeqa.search.query import Query
+from codeqa.search.word_forms import form_pattern
 from codeqa.text.unit_text import fields_of
 from codeqa.types import TEXT_KINDS, Hit, Unit
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 WEIGHTS = {"text": 0.5, "vector": 1.0, "vector_refined": 1.0}
 """Weight of each scored channel. A vector sees the meaning of a question in plain words,
 full text only its letters, so it counts double where there is one (measured)."""
-DRAFT_WEIGHT = 0.3
+HYPOTHESIS_WEIGHT = 0.3
 """Weight of each channel that a draft of the answer searched in (their names begin with `hyde`).
 No model was at hand to measure it with: drafts made of the target's own code and of another's
 stand for a model that knows and one that guesses. On 75 development questions (ndcg@10 of files
@@ -44,7 +44,7 @@ def fuse(channels: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     for name, scores in filled.items():
         z = z_scores(scores)
         missing = min(z.values()) - MISSING
-        weight = DRAFT_WEIGHT if name.startswith("hyde") else WEIGHTS.get(name, 1.0)
+        weight = HYPOTHESIS_WEIGHT if name.startswith("hyde") else WEIGHTS.get(name, 1.0)
         for key in keys:
             total[key] += weight * (z.get(key, missing) - missing)
     best = max(total.values())

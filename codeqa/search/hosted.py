@@ -34,7 +34,7 @@ PORTION = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class RerankProvider:
     """A provider of rerankers, by its name in the setting and in `rerankers`."""
 
     title: str
@@ -52,8 +52,8 @@ class Provider:
 
 
 PROVIDERS = {
-    "cohere": Provider("Cohere", "https://api.cohere.ai/v1", "rerank-v3.5"),
-    "jina": Provider("Jina", "https://api.jina.ai/v1", "jina-reranker-v2-base-multilingual"),
+    "cohere": RerankProvider("Cohere", "https://api.cohere.ai/v1", "rerank-v3.5"),
+    "jina": RerankProvider("Jina", "https://api.jina.ai/v1", "jina-reranker-v2-base-multilingual"),
 }
 
 

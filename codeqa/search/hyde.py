@@ -17,18 +17,18 @@ from typing import TypeVar
 from codeqa.errors import UsageError
 from codeqa.llm import Cancelled, Model, never
 from codeqa.search.channels import Candidates
-from codeqa.search.drafts import (
+from codeqa.search.fusion import fuse
+from codeqa.search.hypothesis import (
     DONE,
     EMPTY,
     STOPPED,
     TIMED_OUT,
     first_messages,
+    generate_bounded,
     second_messages,
-    write_draft,
 )
-from codeqa.search.fusion import fuse
 from codeqa.search.query import Query
-from codeqa.search.ranking import Asked, FileScore, rank, rank_files
+from codeqa.search.ranking import FileHit, QueryFeatures, rank, rank_files
 from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime
 
 PREFIX = "hyde"
@@ -51,13 +51,13 @@ DRAFTED = "found by a draft of the answer"
 
 _ENDED = {TIMED_OUT: "took too long", STOPPED: "was stopped", EMPTY: "is empty"}
 
-_T = TypeVar("_T", Hit, FileScore)
+_T = TypeVar("_T", Hit, FileHit)
 
-Steps = Generator[StageTime, None, Candidates]
+HydeSteps = Generator[StageTime, None, Candidates]
 
 
 @dataclass(frozen=True, slots=True)
-class Drafting:
+class HydeWriter:
     """What drafts are written with; `seconds` is the time of each."""
 
     model: Model
@@ -76,14 +76,14 @@ def parse_hyde(value: str, default: str = "off") -> HydeMode:
     return mode
 
 
-def search_by_drafts(
-    drafting: Drafting,
-    asked: Asked,
+def search_with_hyde(
+    drafting: HydeWriter,
+    asked: QueryFeatures,
     found: Candidates,
     hits: Sequence[Hit],
     search: Callable[[StageTime], Candidates],
     context: Callable[[Sequence[Hit]], str],
-) -> Steps:
+) -> HydeSteps:
     """`found` and what drafts find besides; yields each stage as it begins and as it ends.
 
     `hits` are those of `found`, ranked; `search` gives what a draft finds, `context` the block
@@ -97,7 +97,7 @@ def search_by_drafts(
             yield _skipped(SECOND, reason)
         return found
     text, settings = query.text, drafting.config_dir
-    first = yield from write_draft(
+    first = yield from generate_bounded(
         FIRST,
         drafting.model,
         lambda: first_messages(text, settings),
@@ -116,7 +116,7 @@ def search_by_drafts(
         yield _skipped(SECOND, "the first draft found what the question finds")
         return joined
     block = context(rank(joined, asked))
-    second = yield from write_draft(
+    second = yield from generate_bounded(
         SECOND,
         drafting.model,
         lambda: second_messages(text, first.text, block, settings),
@@ -127,7 +127,7 @@ def search_by_drafts(
     return _join(joined, search(second)) if second.text else joined
 
 
-def noted(steps: Steps, stages: list[StageTime]) -> Steps:
+def noted(steps: HydeSteps, stages: list[StageTime]) -> HydeSteps:
     """`steps`, each stage that has ended put down in `stages`."""
     while True:
         try:
@@ -161,26 +161,28 @@ def agrees(hits: Sequence[Hit], drafted: Candidates) -> bool:
     return bool(same) and own[0] == by_draft[0] and len(same) >= enough
 
 
-def only_drafted(hit: Hit) -> bool:
+def only_by_hypothesis(hit: Hit) -> bool:
     """Whether nothing but drafts found `hit`."""
     return bool(hit.channels) and all(name.startswith(PREFIX) for name in hit.channels)
 
 
 def merge(
-    hits: Sequence[Hit], own: Sequence[Hit], own_files: Sequence[FileScore], within: int
-) -> tuple[list[Hit], list[FileScore]]:
+    hits: Sequence[Hit], own: Sequence[Hit], own_files: Sequence[FileHit], within: int
+) -> tuple[list[Hit], list[FileHit]]:
     """The lists of units and files of a search with drafts.
 
     `hits` are ranked with the drafts' channels; `own` and `own_files` are what the question
     alone ranks: the first of each stays among the first FIRST_STAYS, and at most `within`.
     """
-    merged = [replace(h, why=(*h.why, DRAFTED)) if only_drafted(h) else h for h in hits]
+    merged = [replace(h, why=(*h.why, DRAFTED)) if only_by_hypothesis(h) else h for h in hits]
     if own:
         most = min(FIRST_STAYS, within)
-        merged = keep_first(merged, own[0].unit.id, lambda hit: hit.unit.id, only_drafted, most)
+        merged = keep_first(
+            merged, own[0].unit.id, lambda hit: hit.unit.id, only_by_hypothesis, most
+        )
     files = rank_files(merged)
     if own_files:
-        literal = {hit.unit.path for hit in merged if not only_drafted(hit)}
+        literal = {hit.unit.path for hit in merged if not only_by_hypothesis(hit)}
         first = own_files[0].path
         files = keep_first(files, first, lambda f: f.path, lambda f: f.path not in literal)
     return merged, files

@@ -72,7 +72,7 @@ def take_mentions(text: str) -> tuple[str, tuple[str, ...]]:
     return _AT.sub(take, text), tuple(found)[:MOST_MENTIONS]
 
 
-def resolve(tables: Tables, written: Iterable[str]) -> tuple[list[Mention], list[str]]:
+def resolve_mentions(tables: Tables, written: Iterable[str]) -> tuple[list[Mention], list[str]]:
     """What each of `written` stands for in the index, and those that stand for nothing."""
     found: list[Mention] = []
     unknown: list[str] = []

@@ -64,7 +64,7 @@ class Query:
     pointed: tuple[str, ...] = ()
     """What stands behind each `@`, as written."""
     mentions: tuple[Mention, ...] = ()
-    """What of it is in the index (`settle`): guaranteed, folders restrict."""
+    """What of it is in the index (`resolve_query`): guaranteed, folders restrict."""
     misspelt: tuple[tuple[str, str], ...] = ()
     """Names that nothing is called by, each with the nearest that there is (`typos`)."""
     roles: frozenset[str] = frozenset()
@@ -113,7 +113,7 @@ def parse_query(
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
         overview=overview and _OVERVIEW.search(text) is not None,
     )
-    return described(query, text)
+    return with_words(query, text)
 
 
 def says_something(text: str) -> bool:
@@ -122,7 +122,7 @@ def says_something(text: str) -> bool:
     return not asking_words(found, QUESTION_WORDS).issuperset(found)
 
 
-def described(query: Query, text: str) -> Query:
+def with_words(query: Query, text: str) -> Query:
     """`query` with words, names and files of `text`, which may be a part or a repair of its own.
 
     What is left of the question stays as it is, the text for the embedding included.

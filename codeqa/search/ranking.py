@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
-from codeqa.search.forms import variants, written_forms
 from codeqa.search.fusion import fuse, ranks
 from codeqa.search.query import Query
-from codeqa.search.typos import reason
+from codeqa.search.spelling import reason
+from codeqa.search.word_forms import variants, written_forms
 from codeqa.text.tokens import split_identifier, words
 from codeqa.types import TEXT_KINDS, Hit, Unit
 
@@ -68,7 +68,7 @@ REEXPORT_FILES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class FileScore:
+class FileHit:
     """A file, its score, and its best unit."""
 
     path: str
@@ -77,7 +77,7 @@ class FileScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryFeatures:
     """What of a question the signals look at, worked out once per search."""
 
     query: Query
@@ -89,16 +89,16 @@ class Asked:
     """Path → its overlap, filled as paths come up."""
 
     @classmethod
-    def of(cls, query: Query) -> Asked:
+    def of(cls, query: Query) -> QueryFeatures:
         return cls(query, word_forms(query.words), word_patterns(query.words), {})
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RankingSignals:
     """What a search found, as the signals look at it: worked out once, for each of some hundred
     candidates is asked."""
 
-    asked: Asked
+    asked: QueryFeatures
     symbol: Mapping[str, float]
     mention: Mapping[str, float]
     overview: Mapping[str, float]
@@ -110,7 +110,7 @@ class Evidence:
     by_vectors: bool
 
     @classmethod
-    def of(cls, found: Candidates, asked: Asked) -> Evidence:
+    def of(cls, found: Candidates, asked: QueryFeatures) -> RankingSignals:
         channel = found.channels.get
         symbol, query = channel("symbol", {}), asked.query
         uncalled = query.names if query.symbol_like and not symbol else ()
@@ -126,22 +126,22 @@ class Evidence:
         )
 
 
-def rank(found: Candidates, asked: Asked) -> list[Hit]:
+def rank(found: Candidates, asked: QueryFeatures) -> list[Hit]:
     """All candidates as hits, best first; ties keep the order path, line.
 
-    `why` is left to `explain`: finding the words costs more than ranking does.
+    `why` is left to `explain_hit`: finding the words costs more than ranking does.
     """
     scored = {name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS}
     fused = fuse(scored)
     positions = {name: ranks(scores) for name, scores in found.channels.items()}
-    evidence = Evidence.of(found, asked)
+    evidence = RankingSignals.of(found, asked)
     hits = []
     for key, unit in found.units.items():
         score = fused.get(key, 0.0)
         for value, _ in unit_signals(unit, evidence):
             score += value
         score = max(0.0, score)
-        for factor, _ in pushed_back(unit, evidence):
+        for factor, _ in penalties(unit, evidence):
             score *= factor
         channels = {name: rank[key] for name, rank in positions.items() if key in rank}
         hits.append(Hit(unit, score, (), channels))
@@ -149,7 +149,7 @@ def rank(found: Candidates, asked: Asked) -> list[Hit]:
     return hits
 
 
-def unit_signals(unit: Unit, evidence: Evidence) -> list[tuple[float, str]]:
+def unit_signals(unit: Unit, evidence: RankingSignals) -> list[tuple[float, str]]:
     """What speaks for a candidate beside its fused score: value, and name of the signal."""
     signals = []
     asked, key = evidence.asked, unit.id
@@ -177,7 +177,7 @@ def unit_signals(unit: Unit, evidence: Evidence) -> list[tuple[float, str]]:
     return signals
 
 
-def penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
+def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     """What pushes a candidate back: a factor on the score, and the words for it."""
     found = []
     if unit.role != "source":
@@ -188,23 +188,23 @@ def penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     return found
 
 
-def pushed_back(unit: Unit, evidence: Evidence) -> list[tuple[float, str]]:
-    """`penalties`, but none for what holds a looked-up name that nothing here is called by: a
+def penalties(unit: Unit, evidence: RankingSignals) -> list[tuple[float, str]]:
+    """`role_penalties`, but none for what holds a looked-up name that nothing here is called by: a
     setting or a part of a message may be written in a document alone. Nor for what the question
     points at."""
     if unit.id in evidence.mention:
         return []
     if evidence.uncalled and any(name in unit.source_code for name in evidence.uncalled):
         return []
-    return penalties(unit, evidence.asked.query)
+    return role_penalties(unit, evidence.asked.query)
 
 
-def explain(hit: Hit, found: Candidates, asked: Asked, changed: str = "") -> Hit:
+def explain_hit(hit: Hit, found: Candidates, asked: QueryFeatures, changed: str = "") -> Hit:
     """`hit` with the reasons for its place in words, strongest first.
 
     `changed` says how its file differs from what was indexed, '' for not at all.
     """
-    unit, evidence = hit.unit, Evidence.of(found, asked)
+    unit, evidence = hit.unit, RankingSignals.of(found, asked)
     symbol = evidence.symbol.get(unit.id, 0.0)
     matched = matching_words(unit, asked.patterns)
     matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
@@ -224,7 +224,7 @@ def explain(hit: Hit, found: Candidates, asked: Asked, changed: str = "") -> Hit
         signals.append((1.0, "words"))
     signals.sort(key=lambda signal: -signal[0])
     why = list(dict.fromkeys(words[name] for _, name in signals if name in words))
-    why += [text for _, text in pushed_back(unit, evidence)]
+    why += [text for _, text in penalties(unit, evidence)]
     if misspelt := reason(unit, asked.query):
         why.insert(0, misspelt)
     if changed:
@@ -232,7 +232,7 @@ def explain(hit: Hit, found: Candidates, asked: Asked, changed: str = "") -> Hit
     return replace(hit, why=(*why, *hit.why))
 
 
-def rank_files(hits: Iterable[Hit]) -> list[FileScore]:
+def rank_files(hits: Iterable[Hit]) -> list[FileHit]:
     """Files by their best unit, lifted by their next three; best first."""
     by_file: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -241,7 +241,7 @@ def rank_files(hits: Iterable[Hit]) -> list[FileScore]:
     for path, own in by_file.items():
         own.sort(key=lambda hit: -hit.score)
         lift = sum(hit.score for hit in own[1 : 1 + LIFTING_UNITS])
-        files.append(FileScore(path, own[0].score + FILE_LIFT * lift, own[0]))
+        files.append(FileHit(path, own[0].score + FILE_LIFT * lift, own[0]))
     files.sort(key=lambda file: (-file.score, file.path))
     return files
 

@@ -104,5 +104,5 @@ def in_front(rescored: Sequence[Hit], rest: Sequence[Hit]) -> list[Hit]:
 
 
 def _rescored(hit: Hit, value: float, close: Close) -> Hit:
-    # A factor, not a sum: penalties and the order of the channels keep their meaning.
+    # A factor, not a sum: role_penalties and the order of the channels keep their meaning.
     return replace(hit, score=hit.score * (1 + value), why=(*hit.why, close.why))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from codeqa.search.mentions import Mention, resolve, take_mentions
+from codeqa.search.mentions import Mention, resolve_mentions, take_mentions
 from codeqa.store import Tables
 from codeqa.text.tag import strip_tag
 from codeqa.types import Chunk
@@ -51,7 +51,7 @@ def mentioned(
 
 
 def _look(tables: Tables, text: str, chunks: Sequence[Chunk] | None) -> Mentioned:
-    found, _ = resolve(tables, [text])
+    found, _ = resolve_mentions(tables, [text])
     if not found:
         return Mentioned(text, "", places=0)
     mention = found[0]

@@ -12,29 +12,14 @@ from codeqa.context import pack, unit_chunk
 from codeqa.coverage import changed_files, coverage
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, never
-from codeqa.search import (
-    Asked,
-    BuiltInReranker,
-    Candidates,
-    Drafting,
-    FileScore,
-    Query,
-    QueryEncoder,
-    Reranker,
-    explain,
-    filter_of,
-    guaranteed,
-    keep_guaranteed,
-    look_up,
-    merge,
-    noted,
-    parse_hyde,
-    parse_query,
-    rank,
-    rank_files,
-    search_by_drafts,
-    search_draft,
-)
+from codeqa.search.channels import Candidates, QueryEncoder, filter_of
+from codeqa.search.hyde import HydeWriter, merge, noted, parse_hyde, search_with_hyde
+from codeqa.search.hypothesis import search_hypothesis
+from codeqa.search.mentions import guaranteed, keep_guaranteed
+from codeqa.search.query import Query, parse_query
+from codeqa.search.ranking import FileHit, QueryFeatures, explain_hit, rank, rank_files
+from codeqa.search.rerank import BuiltInReranker, Reranker
+from codeqa.search.resolve import find_candidates
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime
@@ -46,8 +31,7 @@ FILES = 10
 
 NO_MODEL = "No draft of the answer was made, for no language model is chosen."
 
-FileHit = FileScore
-Steps = Generator[StageTime, None, "SearchResult"]
+SearchSteps = Generator[StageTime, None, "SearchResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +126,7 @@ class Search:
         rerank: bool = False,
         hyde: str = "off",
         cancelled: Cancelled = never,
-    ) -> Steps:
+    ) -> SearchSteps:
         """`search`, yielding each draft's stage as it begins and as it ends.
 
         `hyde` is how many drafts of the answer are searched by (`off`, `one`, `two`), '' for
@@ -157,12 +141,12 @@ class Search:
         encoders, trouble = self._encoders(tables)
         with self._room:
             try:
-                looked = look_up(tables, query, encoders)
+                looked = find_candidates(tables, query, encoders)
             except EmbeddingError as error:
                 encoders, trouble = {}, error.message
-                looked = look_up(tables, query)
+                looked = find_candidates(tables, query)
             query, found = looked.query, looked.found
-            asked = Asked.of(query)
+            asked = QueryFeatures.of(query)
             hits = rank(found, asked)
             files = rank_files(hits)
         drafting, notice = self._drafting(mode, wished=bool(hyde), cancelled=cancelled)
@@ -171,9 +155,9 @@ class Search:
 
             def drafted(draft: StageTime) -> Candidates:
                 with self._room:
-                    return search_draft(tables, draft, filter_of(query), encoders)
+                    return search_hypothesis(tables, draft, filter_of(query), encoders)
 
-            drafts = search_by_drafts(drafting, asked, found, hits, drafted, self._context)
+            drafts = search_with_hyde(drafting, asked, found, hits, drafted, self._context)
             found = yield from noted(drafts, stages)
             notice = " ".join(f"A draft {stage.outcome}" for stage in stages if stage.failed)
             hits, files = merge(rank(found, asked), hits, files, self._kept(hits, top))
@@ -194,7 +178,7 @@ class Search:
         def finished(hit: Hit) -> Hit:
             if hit.unit.id not in explained:
                 state = changed.get(hit.unit.path, "")
-                explained[hit.unit.id] = explain(hit, found, asked, state)
+                explained[hit.unit.id] = explain_hit(hit, found, asked, state)
             return explained[hit.unit.id]
 
         units = tuple(map(finished, hits_shown))
@@ -224,7 +208,7 @@ class Search:
 
     def _drafting(
         self, mode: HydeMode, *, wished: bool, cancelled: Cancelled
-    ) -> tuple[Drafting | None, str]:
+    ) -> tuple[HydeWriter | None, str]:
         """What drafts are written with, None when there are to be none; and why not."""
         if mode == "off":
             return None, ""
@@ -235,7 +219,7 @@ class Search:
         if model is None:
             return None, NO_MODEL if wished else ""
         settings = self._settings
-        return Drafting(model, mode, settings.hyde_seconds, settings.config_dir, cancelled), ""
+        return HydeWriter(model, mode, settings.hyde_seconds, settings.config_dir, cancelled), ""
 
     def _context(self, hits: Sequence[Hit]) -> str:
         """The best of each table as a block for a second draft: methods, then classes (C-07)."""

@@ -10,8 +10,8 @@ import re
 from dataclasses import replace
 
 from codeqa.search.channels import Candidates
-from codeqa.search.forms import variants
-from codeqa.search.query import Query, described
+from codeqa.search.query import Query, with_words
+from codeqa.search.word_forms import variants
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, edits
 from codeqa.text.tokens import name_key, words
 from codeqa.types import ROLES, Unit
@@ -39,7 +39,7 @@ def repaired(tables: Tables, query: Query, found: Candidates) -> Query | None:
     for name, nearest in pairs.items():
         whole = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
         text = re.sub(whole, nearest[0].replace("\\", r"\\"), text, flags=re.I)
-    again = described(query, text)
+    again = with_words(query, text)
     others = [name for nearest in pairs.values() for name in nearest]
     return replace(
         again,

@@ -25,11 +25,11 @@ from codeqa.store import UNIT_TABLES, Filter, Tables
 from codeqa.text.tokens import search_tokens, well_formed, words
 from codeqa.types import StageTime
 
-DRAFT_CHARACTERS = 4_000
+HYPOTHESIS_CHARACTERS = 4_000
 """Longest draft that is used, whatever a server sends: 768 tokens of code and a good third."""
-DRAFT_WORDS = 48
+HYPOTHESIS_WORDS = 48
 """Distinct tokens of a draft that are searched for, as of a question."""
-DRAFT_CANDIDATES = 30
+HYPOTHESIS_CANDIDATES = 30
 """Units fetched per table and channel: what lies deep in the list of a guess says nothing."""
 
 DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
@@ -76,7 +76,7 @@ def second_messages(
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
-def write_draft(
+def generate_bounded(
     name: str,
     model: Model,
     messages: Callable[[], Sequence[Message]],
@@ -103,14 +103,14 @@ def write_draft(
         with closing(stream) as pieces:
             for piece in pieces:
                 text += piece if isinstance(piece, str) else ""
-                if len(text) > DRAFT_CHARACTERS:
+                if len(text) > HYPOTHESIS_CHARACTERS:
                     break
             else:
                 outcome = STOPPED if cancelled() else TIMED_OUT if over() else DONE
     except CodeQAError as error:
         outcome = f"failed: {error.message}"
-    text = clean_draft(text)
-    if outcome == DONE and not draft_tokens(text):
+    text = clean_hypothesis(text)
+    if outcome == DONE and not hypothesis_tokens(text):
         text, outcome = "", EMPTY
     took = (time.monotonic() - started) * 1000
     ended = replace(begun, milliseconds=took, outcome=outcome, text=text)
@@ -118,13 +118,13 @@ def write_draft(
     return ended
 
 
-def clean_draft(text: str) -> str:
+def clean_hypothesis(text: str) -> str:
     """`text` as it is searched by and shown: bounded, no fences, nothing that cannot be seen."""
-    text = _FENCE.sub("", well_formed(text[:DRAFT_CHARACTERS]))
+    text = _FENCE.sub("", well_formed(text[:HYPOTHESIS_CHARACTERS]))
     return _UNSEEN.sub("", text.replace("\r\n", "\n")).strip()
 
 
-def draft_tokens(text: str) -> list[str]:
+def hypothesis_tokens(text: str) -> list[str]:
     """What full-text search is asked for a draft: its identifiers first, then other words."""
     found = [word for word in dict.fromkeys(words(text)) if len(word) > 1]
     found = [w for w in found if w.lower() not in _KEYWORDS and w.lower() not in QUESTION_WORDS]
@@ -132,12 +132,12 @@ def draft_tokens(text: str) -> list[str]:
     tokens: dict[str, None] = {}
     for word in found:
         tokens.update(dict.fromkeys(search_tokens(word)))
-        if len(tokens) >= DRAFT_WORDS:
+        if len(tokens) >= HYPOTHESIS_WORDS:
             break
-    return list(tokens)[:DRAFT_WORDS]
+    return list(tokens)[:HYPOTHESIS_WORDS]
 
 
-def search_draft(
+def search_hypothesis(
     tables: Tables,
     draft: StageTime,
     where: Filter | None,
@@ -161,7 +161,7 @@ def _search(
     where: Filter | None,
     encoders: Mapping[str, QueryEncoder],
 ) -> Candidates:
-    text = " ".join(draft_tokens(draft.text))
+    text = " ".join(hypothesis_tokens(draft.text))
     tasks: list[Callable[[], list[Found]]] = [
         partial(_by_words, tables, table, draft.name, text, where) for table in UNIT_TABLES
     ]
@@ -180,7 +180,7 @@ def _search(
 def _by_words(
     tables: Tables, table: str, name: str, text: str, where: Filter | None
 ) -> list[Found]:
-    hits = tables.full_text(table, text, DRAFT_CANDIDATES, where) if text else []
+    hits = tables.full_text(table, text, HYPOTHESIS_CANDIDATES, where) if text else []
     return [(f"{name} text", unit, score) for unit, score in hits]
 
 
@@ -193,7 +193,7 @@ def _by_meaning(
     return [
         (f"{draft.name} {column}", unit, score * length_factor(unit))
         for table in UNIT_TABLES
-        for unit, score in tables.nearest(table, column, vector, DRAFT_CANDIDATES, where)
+        for unit, score in tables.nearest(table, column, vector, HYPOTHESIS_CANDIDATES, where)
     ]
 
 

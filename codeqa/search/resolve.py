@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather, patterns
 from codeqa.search.conditions import KINDS
-from codeqa.search.mentions import Mention, looks_like_path, resolve
-from codeqa.search.query import Query, described
+from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
+from codeqa.search.query import Query, with_words
 from codeqa.search.scripts import asking_words
-from codeqa.search.typos import notice, repaired
+from codeqa.search.spelling import notice, repaired
 from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.store import Filter, Tables, nearest_words
 
@@ -28,14 +28,14 @@ class Lookup:
     """Sentences for whoever asked: what was understood otherwise than written."""
 
 
-def look_up(
+def find_candidates(
     tables: Tables, query: Query, encoders: Mapping[str, QueryEncoder] | None = None
 ) -> Lookup:
     """Settle `query`, ask every channel, and once more where a name was misspelt.
 
     Raises what the tables and the encoders raise.
     """
-    query, notices = settle(tables, query)
+    query, notices = resolve_query(tables, query)
     found = gather(tables, query, encoders)
     again = repaired(tables, query, found)
     if again is not None:
@@ -44,20 +44,20 @@ def look_up(
     return Lookup(query, found, tuple(notices))
 
 
-def settle(tables: Tables, query: Query) -> tuple[Query, list[str]]:
+def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
     """`query` with its mentions resolved, and what there is to say about them and its filters."""
     notices: list[str] = []
     if query.pointed:
-        mentions, unknown = resolve(tables, query.pointed)
+        mentions, unknown = resolve_mentions(tables, query.pointed)
         query = _without_places(replace(query, mentions=tuple(mentions)))
         notices += [_not_there(tables, text) for text in unknown if looks_like_path(text)]
         notices += [text for mention in mentions if (text := _several(mention))]
     if query.filtered or query.unknown_kinds:
-        notices += explain_nothing(tables, query)
+        notices += filter_warnings(tables, query)
     return query, notices
 
 
-def explain_nothing(tables: Tables, query: Query) -> list[str]:
+def filter_warnings(tables: Tables, query: Query) -> list[str]:
     """Why the filters let nothing through, as sentences; [] when they let something through."""
     notices = [_no_kind(kind) for kind in query.unknown_kinds]
     where = filter_of(query)
@@ -92,7 +92,7 @@ def _without_places(query: Query) -> Query:
             text = text.replace(mention.text, " ")
     if not (text.strip() and text != query.text):
         return query
-    less = described(query, text)
+    less = with_words(query, text)
     describing = set(less.words) - asking_words(less.words, QUESTION_WORDS)
     return less if describing else query
 
