@@ -189,7 +189,7 @@ def test_every_kind_that_rules_name_is_in_the_lexicon() -> None:
         for _, found in several
         for kind in found
     }
-    folder = Path(__file__).parent.parent / "codeqa" / "answering" / "intents"
+    folder = Path(__file__).parent.parent / "codeqa" / "intents"
     named = {
         word
         for path in folder.glob("[!_]*.py")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.account import (
+from codeqa.account.profile import (
     VALUE_CHARACTERS,
     asked_fact,
     detect_facts,
