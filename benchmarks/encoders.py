@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
-from codeqa.embeddings import shipped_table, table_encoder, table_reading
+from codeqa.embeddings import question_matcher, shipped_table, table_encoder
 from codeqa.text.unit_text import UnitText
 
 QUESTION = "store a password so that nobody can read it"
@@ -48,7 +48,7 @@ REPEATS = 7
 def scores() -> list[dict[str, Any]]:
     """Each function with its cosine and its late interaction."""
     encoder = table_encoder(str(shipped_table()))
-    near = table_reading(str(shipped_table()), QUESTION)
+    near = question_matcher(str(shipped_table()), QUESTION)
     texts = [UnitText("passwords.py", "", name, "", "", code) for name, code in FUNCTIONS.items()]
     cosines = encoder.encode_units(texts) @ encoder.encode_query(QUESTION)
     return [
@@ -74,7 +74,7 @@ def times() -> dict[str, float]:
         (vectors @ encoder.encode_query(QUESTION)).argsort()
 
     def late() -> None:
-        near = table_reading(str(shipped_table()), QUESTION)
+        near = question_matcher(str(shipped_table()), QUESTION)
         for unit in units:
             near.nearness(unit)
 

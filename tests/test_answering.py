@@ -9,10 +9,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from codeqa.chat import Asked, Piece, find_citations
+from codeqa.chat.context_selection import build_context
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
-from codeqa.extractive.evidence import build_context
 from codeqa.settings import load_settings
 from codeqa.types import Event
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from codeqa.embeddings import shipped_table, table_reading
+from codeqa.embeddings import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
 from codeqa.search import BuiltInReranker, closeness, parse_query, rerank
 from codeqa.search.closeness import reading, used_by_better
@@ -29,7 +29,7 @@ def hit(name: str, code: str, *, path: str = "", score: float = 1.0, first: int 
 
 
 def test_the_nearest_passage_of_a_long_unit_is_found_and_its_lines_told() -> None:
-    near = table_reading(str(shipped_table()), "encrypt the password with a salted hash")
+    near = question_matcher(str(shipped_table()), "encrypt the password with a salted hash")
     long = UnitText("app.py", "", "work", "", "", f"def work():\n{FILLER}\n{PASSWORD}\n{FILLER}")
     found = near.nearness(long)
     assert found.first_line <= 82 <= found.last_line
@@ -40,7 +40,7 @@ def test_the_nearest_passage_of_a_long_unit_is_found_and_its_lines_told() -> Non
 
 
 def test_what_is_near_stays_within_one_and_an_empty_unit_is_near_to_nothing() -> None:
-    near = table_reading(str(shipped_table()), "open_session")
+    near = question_matcher(str(shipped_table()), "open_session")
     same = near.nearness(UnitText("", "", "", "", "", "open_session open session"))
     assert 0.9 < same.late <= 1.0001 and same.passage <= 1.0001
     for body in ("", "\n\n", "!!"):
@@ -49,7 +49,7 @@ def test_what_is_near_stays_within_one_and_an_empty_unit_is_near_to_nothing() ->
 
 
 def test_a_question_without_a_known_piece_is_read_by_its_words() -> None:
-    assert table_reading(str(shipped_table()), "\u3042\u3044").empty
+    assert question_matcher(str(shipped_table()), "\u3042\u3044").empty
     query = parse_query("\u3042\u3044 \u3046\u3048")
     close = reading([hit("a", "x"), hit("b", "\u3042\u3044 \u3046\u3048")], query)
     assert close(1).value > close(0).value
@@ -104,7 +104,7 @@ def test_without_the_table_words_that_stand_together_come_first(
         raise EmbeddingError("The embedding table cannot be read.", "Install CodeQA again.")
 
     if damaged:
-        monkeypatch.setattr(closeness, "table_reading", fail)
+        monkeypatch.setattr(closeness, "question_matcher", fail)
     else:
         monkeypatch.setattr(closeness, "shipped_table", lambda: None)
     far = "session" + "\n" * 60 + "cookie" + "\n" * 60 + "expire"

@@ -14,7 +14,7 @@ from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.indexing import Indexer
 from codeqa.indexing.describing import CONCURRENT, MAX_CHARACTERS, describe, worth_describing
 from codeqa.indexing.pace import FIRST_PAUSE, LONGEST_WAIT, PATIENCE, Pace
-from codeqa.llm import Choice, Endpoint, Message, Model, Models
+from codeqa.llm import Endpoint, Message, Model, ModelChoice, Models
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.store import Tables, locate
@@ -190,7 +190,7 @@ def test_the_chosen_model_is_asked_unless_another_is_named(
     assert none.returncode == 2
     assert "No language model is chosen" in none.stderr
     with openai_server(lambda path, body: completion(f"From {body['model']}.")) as server:
-        Models(settings).choose(Choice("custom", "picked", server.base_url), "key-of-the-page")
+        Models(settings).choose(ModelChoice("custom", "picked", server.base_url), "key-of-the-page")
         picked = run_python(*arguments, env=environment)
         assert "custom/picked at 127.0.0.1" in picked.stdout, picked.stderr
         assert server.headers[0]["authorization"] == "Bearer key-of-the-page"

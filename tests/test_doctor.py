@@ -13,7 +13,7 @@ from redis_server import free_port, redis_server, server_binaries
 
 from codeqa.doctor import Check, examine
 from codeqa.errors import SettingsError
-from codeqa.llm import Choice, Models
+from codeqa.llm import ModelChoice, Models
 from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import CALL_SECONDS
 from codeqa.web.security import check_settings
@@ -89,7 +89,7 @@ def test_the_model_of_the_setting_is_named_with_host_and_source_of_its_key() -> 
 
 
 def test_a_picked_model_is_named_with_the_key_that_was_entered(settings: Settings) -> None:
-    Models(settings).choose(Choice("groq", "some-model"), KEY)
+    Models(settings).choose(ModelChoice("groq", "some-model"), KEY)
     found = check("model", settings)
     assert found.ok
     assert found.detail == (
@@ -106,7 +106,7 @@ def test_a_missing_key_and_an_unknown_provider_are_said() -> None:
 
 
 def test_a_damaged_file_of_keys_is_said(settings: Settings, data_dir: Path) -> None:
-    Models(settings).choose(Choice("groq", "some-model"), KEY)
+    Models(settings).choose(ModelChoice("groq", "some-model"), KEY)
     (path,) = data_dir.glob("models.json")
     path.write_text("{")
     found = check("model", settings)

@@ -24,7 +24,7 @@ from codeqa.chat.followup import (
     usable,
 )
 from codeqa.extractive.generator import Exchange
-from codeqa.llm import Choice, Model, Models
+from codeqa.llm import Model, ModelChoice, Models
 from codeqa.settings import load_settings
 from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent
 from tests.openai_server import stream as streamed
@@ -61,7 +61,7 @@ def connected(data_dir: Path) -> Iterator[Connect]:
                 )
             )
             ending.callback(models.close)
-            model = models.connect(Choice("openai", "gpt-4o-mini"))
+            model = models.connect(ModelChoice("openai", "gpt-4o-mini"))
             assert model is not None
             return model, server
 

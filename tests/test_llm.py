@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ModelError
-from codeqa.llm import Endpoint, Model, Usage
+from codeqa.llm import Endpoint, Model, TokenUsage
 from codeqa.llm import background as background_module
 from codeqa.llm import client as client_module
 from tests.openai_server import (
@@ -41,7 +41,7 @@ def model_at(server: ScriptedServer, timeout: float = 5.0, key: str = KEY) -> Mo
     return Model(Endpoint(server.base_url, "m1", key, "custom"), timeout)
 
 
-def ask(reply: Reply | Script, **options: Any) -> tuple[list[str | Usage], ScriptedServer]:
+def ask(reply: Reply | Script, **options: Any) -> tuple[list[str | TokenUsage], ScriptedServer]:
     """What a model that replies so streams to one question."""
     script: Script = reply if callable(reply) else lambda path, body: reply
     with openai_server(script) as server, model_at(server) as model:
@@ -50,7 +50,7 @@ def ask(reply: Reply | Script, **options: Any) -> tuple[list[str | Usage], Scrip
 
 def test_an_answer_comes_in_pieces_and_ends_with_what_it_took() -> None:
     pieces, server = ask(stream(["Hal", "lo", "\n", " there"], usage=(11, 4)), max_tokens=40)
-    assert pieces == ["Hal", "lo", "\n", " there", Usage(11, 4)]
+    assert pieces == ["Hal", "lo", "\n", " there", TokenUsage(11, 4)]
     path, body = server.requests[0]
     assert path == "/v1/chat/completions"
     assert body["messages"] == MESSAGES and body["model"] == "m1"
@@ -66,9 +66,9 @@ def test_without_a_limit_none_is_sent_and_without_a_count_none_is_told() -> None
 
 def test_an_answer_cut_at_the_limit_says_so_even_without_a_count() -> None:
     pieces, _ = ask(stream(["a"], usage=None, reason="length"))
-    assert pieces == ["a", Usage(0, 0, cut=True)]
+    assert pieces == ["a", TokenUsage(0, 0, cut=True)]
     pieces, _ = ask(stream(["a"], usage=(3, 9), reason="length"))
-    assert pieces[-1] == Usage(3, 9, cut=True)
+    assert pieces[-1] == TokenUsage(3, 9, cut=True)
 
 
 def test_a_whole_answer_is_joined() -> None:
@@ -136,7 +136,7 @@ def test_something_that_is_no_chat_api_is_named() -> None:
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 def test_an_answer_that_breaks_off_keeps_what_came_and_is_not_asked_again(reset: bool) -> None:
-    got: list[str | Usage] = []
+    got: list[str | TokenUsage] = []
     script: Script = lambda path, body: dropped(["Half an ", "ans"], reset=reset)  # noqa: E731
     with openai_server(script) as server, model_at(server) as model:
         with pytest.raises(ModelError, match="broke off"):
@@ -162,7 +162,7 @@ def test_an_answer_is_complete_with_its_finish_reason_however_the_connection_end
 
 def test_an_error_in_the_middle_of_a_stream_is_one() -> None:
     error = event({"error": {"message": "The GPU fell off the bus", "code": 502}})
-    got: list[str | Usage] = []
+    got: list[str | TokenUsage] = []
     script: Script = lambda path, body: Streamed((delta("Ha"), error))  # noqa: E731
     broken = pytest.raises(ModelError, match=r"502.*fell off the bus")
     with openai_server(script) as server, model_at(server) as model, broken:
@@ -210,7 +210,7 @@ def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
     with openai_server(lambda path, body: reply) as server, model_at(server) as model:
         model.list_models()  # the client is loaded
         cancelled = threading.Event()
-        got: list[str | Usage] = []
+        got: list[str | TokenUsage] = []
 
         def read() -> None:
             got.extend(model.stream(MESSAGES, cancelled=cancelled.is_set))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ModelError
-from codeqa.llm import Choice, Model, Models
+from codeqa.llm import Model, ModelChoice, Models
 from codeqa.llm import events as events_module
 from codeqa.llm import http as http_module
 from codeqa.llm import models as models_module
@@ -189,14 +189,14 @@ def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
     with model_at(endless(b": still here\n\n", 0.05)) as model:
         models = Models(settings)
         with pytest.raises(ModelError, match="no answer in time"):
-            models.test(Choice("custom", "m", model.endpoint.base_url))
+            models.test(ModelChoice("custom", "m", model.endpoint.base_url))
 
 
 def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Settings) -> None:
     models = Models(settings)
     with openai_server() as server:
         server.models = ["\x1b]0;owned\x07", "a\nb", "  ", "x" * 5_000, "\u202elanigiro", "good"]
-        choice = Choice("custom", "", server.base_url)
+        choice = ModelChoice("custom", "", server.base_url)
         assert models.list_models(choice) == ["good"]
         model = models.connect(choice)
         assert model is not None and model.model == "good"

@@ -18,9 +18,9 @@ from codeqa.errors import CodeQAError, ModelError, SettingsError, StorageError, 
 from codeqa.llm import (
     CUSTOM,
     PROVIDERS,
-    Choice,
+    ModelChoice,
+    ModelProvider,
     Models,
-    Provider,
     parse_choice,
     provider_named,
 )
@@ -57,7 +57,7 @@ def test_the_providers_stand_in_their_order() -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
 def test_a_provider_is_either_here_and_free_or_elsewhere_safe_and_with_a_key(
-    provider: Provider,
+    provider: ModelProvider,
 ) -> None:
     fields = {str(name).upper() for name in Settings.model_fields}
     if provider.local:
@@ -82,15 +82,15 @@ def test_an_unknown_provider_lists_the_known() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("groq/llama-3.3-70b-versatile", Choice("groq", "llama-3.3-70b-versatile")),
-        ("openrouter/openai/gpt-4o", Choice("openrouter", "openai/gpt-4o")),
-        (" OpenAI ", Choice("openai", "gpt-4o")),
-        ("openai/", Choice("openai", "gpt-4o")),
-        ("ollama", Choice("ollama", "")),
-        ("ollama/qwen3:8b", Choice("ollama", "qwen3:8b")),
+        ("groq/llama-3.3-70b-versatile", ModelChoice("groq", "llama-3.3-70b-versatile")),
+        ("openrouter/openai/gpt-4o", ModelChoice("openrouter", "openai/gpt-4o")),
+        (" OpenAI ", ModelChoice("openai", "gpt-4o")),
+        ("openai/", ModelChoice("openai", "gpt-4o")),
+        ("ollama", ModelChoice("ollama", "")),
+        ("ollama/qwen3:8b", ModelChoice("ollama", "qwen3:8b")),
     ],
 )
-def test_a_choice_is_read(text: str, expected: Choice) -> None:
+def test_a_choice_is_read(text: str, expected: ModelChoice) -> None:
     assert parse_choice(text) == expected
     assert parse_choice(str(expected)) == expected
 
@@ -142,21 +142,21 @@ def test_nothing_is_chosen_at_first_whatever_is_exported(make: Callable[..., Mod
     models = make(openai_api_key=KEY, groq_api_key=KEY)
     assert models.current() is None and models.source() == ""
     assert models.connect() is None
-    assert models.key_state(Choice("groq", "x")) == "exported"
+    assert models.key_state(ModelChoice("groq", "x")) == "exported"
 
 
 def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(
     make: Callable[..., Models],
 ) -> None:
     assert make(model="ollama/qwen3").source() == "setting"
-    make(model="ollama/qwen3").choose(Choice("ollama", "gemma3"))
+    make(model="ollama/qwen3").choose(ModelChoice("ollama", "gemma3"))
     again = make(model="ollama/qwen3")
-    assert (again.current(), again.source()) == (Choice("ollama", "gemma3"), "page")
+    assert (again.current(), again.source()) == (ModelChoice("ollama", "gemma3"), "page")
     changed = make(model="ollama/llama3")
-    assert (changed.current(), changed.source()) == (Choice("ollama", "llama3"), "setting")
+    assert (changed.current(), changed.source()) == (ModelChoice("ollama", "llama3"), "setting")
     moved = make(model="ollama/qwen3", model_url="http://gpu:11434/v1")
     assert moved.source() == "setting"
-    assert make(model="ollama/qwen3").current() == Choice("ollama", "gemma3")
+    assert make(model="ollama/qwen3").current() == ModelChoice("ollama", "gemma3")
 
 
 def test_no_model_can_be_picked_over_a_setting(make: Callable[..., Models]) -> None:
@@ -168,22 +168,22 @@ def test_no_model_can_be_picked_over_a_setting(make: Callable[..., Models]) -> N
 
 def test_a_pick_is_seen_at_once_by_others_that_are_open(make: Callable[..., Models]) -> None:
     one, other = make(), make()
-    one.choose(Choice("ollama", "qwen3"))
-    assert other.current() == Choice("ollama", "qwen3")
+    one.choose(ModelChoice("ollama", "qwen3"))
+    assert other.current() == ModelChoice("ollama", "qwen3")
 
 
 def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[..., Models]) -> None:
-    make(model="ollama/qwen3").choose(Choice("ollama", "gemma3"))
+    make(model="ollama/qwen3").choose(ModelChoice("ollama", "gemma3"))
     models = make(model="ollama/qwen3")
-    models.prefer(Choice("ollama", "qwen3"))
-    assert models.current() == Choice("ollama", "qwen3")
-    assert make(model="ollama/qwen3").current() == Choice("ollama", "gemma3")
+    models.prefer(ModelChoice("ollama", "qwen3"))
+    assert models.current() == ModelChoice("ollama", "qwen3")
+    assert make(model="ollama/qwen3").current() == ModelChoice("ollama", "gemma3")
     away = make(model_url="http://gpu:11434/v1")
-    away.prefer(Choice("ollama", "x"))
-    assert away.current() == Choice("ollama", "x", "http://gpu:11434/v1")
+    away.prefer(ModelChoice("ollama", "x"))
+    assert away.current() == ModelChoice("ollama", "x", "http://gpu:11434/v1")
     elsewhere = make(model="ollama/qwen3", model_url="http://gpu:11434/v1")
-    elsewhere.prefer(Choice("lmstudio", "x"))
-    assert elsewhere.current() == Choice("lmstudio", "x")
+    elsewhere.prefer(ModelChoice("lmstudio", "x"))
+    assert elsewhere.current() == ModelChoice("lmstudio", "x")
 
 
 def test_an_impossible_setting_is_said(make: Callable[..., Models]) -> None:
@@ -205,38 +205,38 @@ def test_the_settings_address_goes_with_the_settings_choice_alone(
     target = models.endpoint(current)
     assert (target.base_url, target.key, target.host) == ("http://gpu:8000/v1", "for-gpu", "gpu")
     with pytest.raises(SettingsError):  # its user was shown api.openai.com
-        models.endpoint(Choice("openai", "gpt-4o"))
+        models.endpoint(ModelChoice("openai", "gpt-4o"))
 
 
 def test_an_exported_key_goes_to_its_own_provider_only(make: Callable[..., Models]) -> None:
     models = make(groq_api_key=KEY, openai_api_key="for-openai")
-    assert models.endpoint(Choice("groq", "m")).key == KEY
-    elsewhere = models.endpoint(Choice("groq", "m", "https://collector.example/v1"))
+    assert models.endpoint(ModelChoice("groq", "m")).key == KEY
+    elsewhere = models.endpoint(ModelChoice("groq", "m", "https://collector.example/v1"))
     assert elsewhere.key == ""
-    same_name = models.endpoint(Choice("groq", "m", "http://api.groq.com/openai/v1"))
+    same_name = models.endpoint(ModelChoice("groq", "m", "http://api.groq.com/openai/v1"))
     assert same_name.key == ""  # unencrypted is another place
-    custom = models.endpoint(Choice("custom", "m", "https://api.groq.com/openai/v1"))
+    custom = models.endpoint(ModelChoice("custom", "m", "https://api.groq.com/openai/v1"))
     assert custom.key == ""
     with pytest.raises(SettingsError, match="Cerebras") as caught:
-        models.endpoint(Choice("cerebras", "m"))
+        models.endpoint(ModelChoice("cerebras", "m"))
     assert "CEREBRAS_API_KEY" in caught.value.hint
 
 
 def test_openais_address_of_the_environment_is_openais(make: Callable[..., Models]) -> None:
     models = make(openai_base_url="http://gpu:1/v1/", openai_api_key=KEY)
-    target = models.endpoint(Choice("openai", "m"))
+    target = models.endpoint(ModelChoice("openai", "m"))
     assert (target.base_url, target.key) == ("http://gpu:1/v1", KEY)
-    assert make(openai_base_url="http://gpu:1/v1").endpoint(Choice("openai", "m")).key == ""
+    assert make(openai_base_url="http://gpu:1/v1").endpoint(ModelChoice("openai", "m")).key == ""
 
 
 def test_a_key_is_kept_for_the_place_that_it_was_given_for(make: Callable[..., Models]) -> None:
     models = make()
-    box = Choice("custom", "m", "http://box:8000/v1")
+    box = ModelChoice("custom", "m", "http://box:8000/v1")
     models.choose(box, f" {KEY}\n")
     assert models.endpoint(box).key == KEY
-    assert models.endpoint(Choice("vllm", "other", "http://box:8000")).key == KEY
+    assert models.endpoint(ModelChoice("vllm", "other", "http://box:8000")).key == KEY
     for other in ("http://box:8001/v1", "https://box:8000/v1", "http://box.example:8000/v1"):
-        assert models.endpoint(Choice("custom", "m", other)).key == ""
+        assert models.endpoint(ModelChoice("custom", "m", other)).key == ""
     assert make().key_state(box) == "stored"
     models.forget_key(box)
     assert make().key_state(box) == "unneeded"
@@ -247,7 +247,7 @@ def test_a_key_that_is_given_comes_before_a_kept_one_and_that_before_an_exported
     make: Callable[..., Models],
 ) -> None:
     models = make(groq_api_key="exported-key")
-    groq = Choice("groq", "m")
+    groq = ModelChoice("groq", "m")
     assert models.endpoint(groq).key == "exported-key"
     models.choose(groq, "kept-key")
     assert models.endpoint(groq).key == "kept-key"
@@ -258,29 +258,29 @@ def test_a_key_that_is_given_comes_before_a_kept_one_and_that_before_an_exported
 
 def test_the_state_of_a_key_is_one_of_four(make: Callable[..., Models]) -> None:
     models = make(groq_api_key=KEY)
-    assert models.key_state(Choice("groq", "")) == "exported"
-    assert models.key_state(Choice("mistral", "")) == "missing"
-    assert models.key_state(Choice("ollama", "")) == "unneeded"
-    assert models.key_state(Choice("custom", "")) == "unneeded"
+    assert models.key_state(ModelChoice("groq", "")) == "exported"
+    assert models.key_state(ModelChoice("mistral", "")) == "missing"
+    assert models.key_state(ModelChoice("ollama", "")) == "unneeded"
+    assert models.key_state(ModelChoice("custom", "")) == "unneeded"
     with pytest.raises(SettingsError):
-        models.choose(Choice("mistral", "m"))
+        models.choose(ModelChoice("mistral", "m"))
     assert models.current() is None
-    models.choose(Choice("mistral", "m"), KEY)
-    assert models.key_state(Choice("mistral", "x")) == "stored"
+    models.choose(ModelChoice("mistral", "m"), KEY)
+    assert models.key_state(ModelChoice("mistral", "x")) == "stored"
 
 
 def test_another_model_at_the_address_picked_before_needs_no_address(
     make: Callable[..., Models],
 ) -> None:
     models = make()
-    models.choose(Choice("custom", "m", "http://box:8000/v1"), KEY)
-    other = models.endpoint(Choice("custom", "other"))
+    models.choose(ModelChoice("custom", "m", "http://box:8000/v1"), KEY)
+    other = models.endpoint(ModelChoice("custom", "other"))
     assert (other.base_url, other.key) == ("http://box:8000/v1", KEY)
-    models.choose(Choice("custom", "other"))
-    assert models.current() == Choice("custom", "other", "http://box:8000/v1")
+    models.choose(ModelChoice("custom", "other"))
+    assert models.current() == ModelChoice("custom", "other", "http://box:8000/v1")
     models.choose(None)
     with pytest.raises(UsageError, match="needs an address"):
-        models.endpoint(Choice("custom", "m"))
+        models.endpoint(ModelChoice("custom", "m"))
 
 
 @pytest.mark.parametrize("key", ["two words", "zwölf", "tab\tinside", "line\nbreak", "x" * 5000])
@@ -288,16 +288,16 @@ def test_a_key_that_no_header_takes_is_refused_without_repeating_it(
     key: str, make: Callable[..., Models]
 ) -> None:
     with pytest.raises(UsageError, match="key") as caught:
-        make().choose(Choice("groq", "m"), key)
+        make().choose(ModelChoice("groq", "m"), key)
     assert key not in str(caught.value)
     with pytest.raises(SettingsError, match="GROQ_API_KEY") as exported:
-        make(groq_api_key=key).endpoint(Choice("groq", "m"))
+        make(groq_api_key=key).endpoint(ModelChoice("groq", "m"))
     assert key not in str(exported.value)
 
 
 def test_no_key_shows_in_any_representation(make: Callable[..., Models]) -> None:
     models = make()
-    models.choose(Choice("groq", "m"), KEY)
+    models.choose(ModelChoice("groq", "m"), KEY)
     model = models.connect()
     assert model is not None
     shown = [model, model.endpoint, models, models.current(), Store(Path()).read()]
@@ -323,7 +323,7 @@ def test_the_file_is_for_its_owner_alone_from_its_first_byte(
     monkeypatch.setattr(os, "open", watching)
     old = os.umask(0)
     try:
-        make().choose(Choice("groq", "m"), KEY)
+        make().choose(ModelChoice("groq", "m"), KEY)
     finally:
         os.umask(old)
     path = data_dir / FILE_NAME
@@ -336,9 +336,9 @@ def test_the_file_is_for_its_owner_alone_from_its_first_byte(
 def test_a_file_that_others_may_read_is_closed_to_them(
     make: Callable[..., Models], data_dir: Path
 ) -> None:
-    make().choose(Choice("groq", "m"), KEY)
+    make().choose(ModelChoice("groq", "m"), KEY)
     (data_dir / FILE_NAME).chmod(0o644)
-    assert make().endpoint(Choice("groq", "m")).key == KEY
+    assert make().endpoint(ModelChoice("groq", "m")).key == KEY
     assert stat.S_IMODE((data_dir / FILE_NAME).stat().st_mode) == 0o600
 
 
@@ -359,12 +359,12 @@ def test_a_damaged_file_is_said_and_not_fatal(
     (data_dir / FILE_NAME).chmod(0o644)
     models = make(model="ollama/qwen3")
     with caplog.at_level(logging.WARNING):
-        assert models.current() == Choice("ollama", "qwen3")
-        assert models.current() == Choice("ollama", "qwen3")
+        assert models.current() == ModelChoice("ollama", "qwen3")
+        assert models.current() == ModelChoice("ollama", "qwen3")
     assert FILE_NAME in models.problem()
     assert caplog.text.count(FILE_NAME) == 1
-    models.choose(Choice("ollama", "gemma3"))
-    assert models.problem() == "" and models.current() == Choice("ollama", "gemma3")
+    models.choose(ModelChoice("ollama", "gemma3"))
+    assert models.problem() == "" and models.current() == ModelChoice("ollama", "gemma3")
     damaged = data_dir / "models.damaged"  # which may hold keys
     assert damaged.read_bytes() == content
     assert stat.S_IMODE(damaged.stat().st_mode) == 0o600
@@ -373,7 +373,7 @@ def test_a_damaged_file_is_said_and_not_fatal(
 def test_a_pick_of_a_provider_that_is_not_known_any_more_is_no_pick(
     make: Callable[..., Models], data_dir: Path
 ) -> None:
-    make().choose(Choice("ollama", "m"))
+    make().choose(ModelChoice("ollama", "m"))
     path = data_dir / FILE_NAME
     content = json.loads(path.read_text())
     content["pick"]["provider"] = "gone"
@@ -427,7 +427,7 @@ def test_a_model_is_connected_once_and_kept_for_the_next_turn(
         for _ in range(100):
             models.connect()
         assert time.perf_counter() - began < 0.5
-        models.choose(Choice("custom", "m", server.base_url), KEY)
+        models.choose(ModelChoice("custom", "m", server.base_url), KEY)
         second = models.connect()
         assert second is not None and second is not first
         list(second.stream(MESSAGES))
@@ -441,13 +441,13 @@ def test_only_a_few_models_stay_connected_and_none_that_answers_is_cut_off(
     before = set(threading.enumerate())  # models of other tests may still be open
     with openai_server(lambda path, body: stream(["a", "b"], 0.1)) as server:
         models = make()
-        model = models.connect(Choice("custom", "m", server.base_url))
+        model = models.connect(ModelChoice("custom", "m", server.base_url))
         assert model is not None
         pieces = model.stream(MESSAGES)
         assert next(pieces) == "a"
         del model
         for number in range(10):
-            models.connect(Choice("custom", f"m{number}", server.base_url))
+            models.connect(ModelChoice("custom", f"m{number}", server.base_url))
         assert next(iter(pieces)) == "b"
         del pieces
         deadline = time.monotonic() + 5
@@ -479,7 +479,7 @@ def test_without_a_name_the_first_model_that_chats_is_taken(make: Callable[..., 
             model = models.connect()
             assert model is not None and model.name == "ollama/qwen3:8b"
         assert len(server.exchanges) == 1
-        assert models.test(Choice("ollama", "", server.base_url)).model == "qwen3:8b"
+        assert models.test(ModelChoice("ollama", "", server.base_url)).model == "qwen3:8b"
         models.close()
     with openai_server(models=["nomic-embed-text"]) as server:
         with pytest.raises(ModelError, match="no model that chats") as caught:
@@ -490,7 +490,7 @@ def test_without_a_name_the_first_model_that_chats_is_taken(make: Callable[..., 
 def test_models_are_listed_those_that_chat_first(make: Callable[..., Models]) -> None:
     names = ["text-embedding-3-small", "gpt-4o", "whisper-1", "gpt-4o-mini", "gpt-4o"]
     with openai_server(models=names) as server:
-        choice = Choice("custom", "", server.base_url)
+        choice = ModelChoice("custom", "", server.base_url)
         listed = make().list_models(choice, KEY)
         assert listed == ["gpt-4o", "gpt-4o-mini", "text-embedding-3-small", "whisper-1"]
         assert server.exchanges[0].headers["authorization"] == f"Bearer {KEY}"
@@ -500,16 +500,16 @@ def test_models_are_listed_those_that_chat_first(make: Callable[..., Models]) ->
 
 def test_a_list_that_is_refused_or_is_none_says_so(make: Callable[..., Models]) -> None:
     with openai_server() as server, pytest.raises(ModelError, match="no chat API"):
-        make().list_models(Choice("custom", "", f"{server.base_url}/nothing"))
+        make().list_models(ModelChoice("custom", "", f"{server.base_url}/nothing"))
     with pytest.raises(ModelError, match="Nothing answers at"):
-        make().list_models(Choice("custom", "", server.base_url))
+        make().list_models(ModelChoice("custom", "", server.base_url))
 
 
 def test_a_test_says_how_long_it_took_and_what_the_model_said(
     make: Callable[..., Models],
 ) -> None:
     with openai_server(lambda path, body: stream(["ready"], first=0.12)) as server:
-        tested = make().test(Choice("custom", "m9", server.base_url), KEY)
+        tested = make().test(ModelChoice("custom", "m9", server.base_url), KEY)
     assert (tested.model, tested.text) == ("m9", "ready")
     assert 110 <= tested.milliseconds < 3_000
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
@@ -520,13 +520,13 @@ def test_a_test_that_fails_says_why_and_keeps_nothing(
 ) -> None:
     refused = pytest.raises(ModelError, match="refused the key")
     with openai_server(lambda path, body: failure(401)) as server, refused:
-        make().test(Choice("custom", "m", server.base_url), KEY)
+        make().test(ModelChoice("custom", "m", server.base_url), KEY)
     assert not (data_dir / FILE_NAME).exists()
 
 
 def test_a_test_of_a_talkative_model_ends(make: Callable[..., Models]) -> None:
     with openai_server(lambda path, body: stream(["word "] * 2000, 0.005)) as server:
-        tested = make().test(Choice("custom", "m", server.base_url))
+        tested = make().test(ModelChoice("custom", "m", server.base_url))
         assert server.wait_for_disconnects()
     assert len(tested.text) <= 200
 
@@ -544,16 +544,16 @@ def test_servers_on_this_machine_are_found_quickly_and_only_when_asked(
             deaf.bind(("127.0.0.1", 0))
             deaf.listen(4)
             providers = [
-                Provider("ollama", "Ollama", good.base_url, local=True),
-                Provider("vllm", "vLLM", empty.base_url, local=True),
-                Provider("lmstudio", "LM Studio", f"{good.base_url}/nowhere", local=True),
-                Provider("llamacpp", "llama.cpp", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1",
+                ModelProvider("ollama", "Ollama", good.base_url, local=True),
+                ModelProvider("vllm", "vLLM", empty.base_url, local=True),
+                ModelProvider("lmstudio", "LM Studio", f"{good.base_url}/nowhere", local=True),
+                ModelProvider("llamacpp", "llama.cpp", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1",
                          local=True),
-                Provider("groq", "Groq", good.base_url, "GROQ_API_KEY"),
+                ModelProvider("groq", "Groq", good.base_url, "GROQ_API_KEY"),
             ]  # fmt: skip
             models = make(groq_api_key=KEY)
             models.current()
-            models.key_state(Choice("groq", ""))
+            models.key_state(ModelChoice("groq", ""))
             assert good.exchanges == []
             models.running_locally(providers)  # the client is loaded
             began = time.monotonic()
@@ -569,19 +569,21 @@ def test_servers_on_this_machine_are_found_quickly_and_only_when_asked(
 def test_whatever_is_asked_of_models_fails_with_a_sentence(make: Callable[..., Models]) -> None:
     models = make(model_url="not an address", openai_base_url="also none", model_key="k")
     for call in (
-        lambda: models.endpoint(Choice("openai", "m")),
-        lambda: models.endpoint(Choice("nobody", "m")),
-        lambda: models.endpoint(Choice("custom", "m")),
-        lambda: models.choose(Choice("custom", "m", "::")),
+        lambda: models.endpoint(ModelChoice("openai", "m")),
+        lambda: models.endpoint(ModelChoice("nobody", "m")),
+        lambda: models.endpoint(ModelChoice("custom", "m")),
+        lambda: models.choose(ModelChoice("custom", "m", "::")),
     ):
         with pytest.raises(CodeQAError) as caught:
             call()
         assert caught.value.hint
-    assert [models.key_state(Choice(one.name, "")) for one in PROVIDERS][1:3] == ["missing"] * 2
+    assert [models.key_state(ModelChoice(one.name, "")) for one in PROVIDERS][1:3] == [
+        "missing"
+    ] * 2
 
 
 def test_a_server_that_answers_without_streaming_passes_the_test(
     make: Callable[..., Models],
 ) -> None:
     with openai_server(lambda path, body: completion("ready")) as server:
-        assert make().test(Choice("custom", "m", server.base_url)).text == "ready"
+        assert make().test(ModelChoice("custom", "m", server.base_url)).text == "ready"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from indexed import indexed
 
-from codeqa.extractive.evidence import build_context
+from codeqa.chat.context_selection import build_context
 from codeqa.search import Mention, Search, SearchResult, guaranteed, keep_guaranteed, parse_query
 from codeqa.search.mentions import GUARANTEED, readings, resolve_mentions, take_mentions
 from codeqa.settings import Settings

@@ -13,7 +13,7 @@ from browser.fakes import ANSWER, FILES, FakeEngine
 from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
 
-from codeqa.engine import Choice
+from codeqa.engine import ModelChoice
 from codeqa.errors import SettingsError
 from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
@@ -195,7 +195,7 @@ def test_an_error_reaches_a_page_with_its_hint(client: FlaskClient) -> None:
 def test_an_error_names_the_turn_that_keeps_what_had_come(
     client: FlaskClient, engine: FakeEngine
 ) -> None:
-    engine.models.choose(Choice("openai", "gpt-4o"))
+    engine.models.choose(ModelChoice("openai", "gpt-4o"))
     last = annotations(stream(client, "modelfail", render=True))[-1]
     assert last["turn"] == "turn-1" and "key" in last["error"]["message"]
     assert not any("turn" in value for value in annotations(stream(client, "modelfail")))
@@ -418,7 +418,7 @@ def test_the_context_of_an_answer_is_exactly_what_was_packed(client: FlaskClient
 def test_the_messages_of_an_answer_are_exactly_what_was_sent(
     client: FlaskClient, engine: FakeEngine
 ) -> None:
-    engine.models.choose(Choice("openai", "gpt-4o"))
+    engine.models.choose(ModelChoice("openai", "gpt-4o"))
     stream(client, "x", conversation="c")
     context = client.get("/api/context/turn-1").json
     roles = [message["role"] for message in context["messages"]]

@@ -18,7 +18,7 @@ from openai_server import failure, openai_server, rate_limited, silent, stream
 from pydantic import SecretStr
 from serving import serving
 
-from codeqa.engine import Choice
+from codeqa.engine import ModelChoice
 from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
 
@@ -345,7 +345,9 @@ def test_a_model_named_at_the_start_is_asked_until_another_is_picked(make_client
     with openai_server(lambda path, body: stream(ANSWER)) as server:
         choose(client, server.base_url)
         started = make_client()
-        started.application.extensions["codeqa"].prefer(Choice("custom", "named", server.base_url))
+        started.application.extensions["codeqa"].prefer(
+            ModelChoice("custom", "named", server.base_url)
+        )
         _, done = ask(started, QUESTION)
         assert done["model"] == "custom/named"
         assert started.get("/api/models").json["current"]["model"] == "named"

@@ -4,7 +4,7 @@ from codeqa.chat.chat import Chat
 from codeqa.chat.citations import Citation, find_citations, verify, verify_all
 from codeqa.chat.trace import Trace
 from codeqa.chat.turns import TurnView
-from codeqa.extractive.evidence import Evidence
+from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.extractive.generator import Asked, Exchange, Generator, Piece, Sent, Used
 from codeqa.text.places import Span
 
@@ -12,10 +12,10 @@ __all__ = [
     "Asked",
     "Chat",
     "Citation",
-    "Evidence",
     "Exchange",
     "Generator",
     "Piece",
+    "QuotedEvidence",
     "Sent",
     "Span",
     "Trace",

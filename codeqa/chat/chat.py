@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from codeqa.chat.context_selection import build_context
 from codeqa.chat.conversations import USER, Conversations
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.pins import check_places
@@ -15,7 +16,6 @@ from codeqa.chat.retrieving import Retrieving
 from codeqa.chat.turns import Draft
 from codeqa.chat.vectors import Encoder, QuestionVectors
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.extractive.evidence import build_context
 from codeqa.extractive.generator import Exchange, Generator
 from codeqa.files import Files
 from codeqa.intents import Classifier, by_heuristics, read_mode

@@ -11,7 +11,7 @@ from codeqa.chat.messages import as_sent, build_messages
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.extractive.generator import Asked, Piece, Sent, Used, closed_after
-from codeqa.llm import Model, Usage
+from codeqa.llm import Model, TokenUsage
 
 SMALLER = 0.5
 """Part of the block that is sent when the whole was too long for the model: what it can hold
@@ -63,7 +63,7 @@ class ModelAnswer:
             reply = self._model.stream(messages, cancelled=asked.cancelled)
             with closed_after(reply) as stream:
                 for piece in stream:
-                    if isinstance(piece, Usage):
+                    if isinstance(piece, TokenUsage):
                         yield Used(piece.prompt_tokens, piece.completion_tokens, piece.cut)
                     else:
                         answered = True

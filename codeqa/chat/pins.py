@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from codeqa.chat.context_selection import place_of
 from codeqa.context import chunk_id
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.extractive.evidence import place_of
 from codeqa.files import Files
 from codeqa.types import Chunk
 

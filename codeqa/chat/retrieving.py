@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codeqa.chat.context_selection import build_context, repack
 from codeqa.chat.features import Features
 from codeqa.chat.followup import needs_rewriting, rewrite
 from codeqa.chat.history import Loaded
@@ -17,7 +18,7 @@ from codeqa.chat.trace import told
 from codeqa.chat.turns import Draft
 from codeqa.context import pack
 from codeqa.errors import CodeQAError
-from codeqa.extractive.evidence import Evidence, build_context, gather_evidence, repack
+from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.extractive.generator import NO_CONTEXT, Exchange
 from codeqa.files import Files
 from codeqa.llm import Model
@@ -42,7 +43,7 @@ class Looked:
     block: ContextBlock = NO_CONTEXT
     searched: bool = False
     """For this question, now; else the block is an earlier one's."""
-    evidence: Evidence | None = None
+    evidence: QuotedEvidence | None = None
     """Only where it was asked for."""
     similar: tuple[Exchange, ...] = ()
 
@@ -100,7 +101,7 @@ class Retrieving:
                 self.conversations.remember(draft, looked.block)
         if needs_evidence and looked.evidence is None:
             query, chunks = parse_query(draft.text), looked.block.chunks
-            evidence = Evidence(draft.text, query, cached=chunks, chosen=wishes.repacks)
+            evidence = QuotedEvidence(draft.text, query, cached=chunks, chosen=wishes.repacks)
             looked = replace(looked, evidence=evidence)
         return looked
 
@@ -156,7 +157,7 @@ class Retrieving:
             return None
 
 
-def _cached(evidence: Evidence | None, chunks: tuple[Chunk, ...]) -> Evidence | None:
+def _cached(evidence: QuotedEvidence | None, chunks: tuple[Chunk, ...]) -> QuotedEvidence | None:
     if evidence is None:
         return None
-    return Evidence(evidence.question, evidence.query, cached=chunks)
+    return QuotedEvidence(evidence.question, evidence.query, cached=chunks)

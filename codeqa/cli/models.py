@@ -13,7 +13,7 @@ from codeqa.errors import CodeQAError, UsageError
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
-    from codeqa.engine import Choice, Models
+    from codeqa.engine import ModelChoice, Models
 
 KEY_STATES = {
     "stored": "key stored",
@@ -100,11 +100,11 @@ def _models() -> Models:
 
 
 def _show(found: Models) -> None:
-    from codeqa.engine import PROVIDERS, Choice
+    from codeqa.engine import PROVIDERS, ModelChoice
 
     rows = []
     for provider in PROVIDERS:
-        choice = Choice(provider.name, provider.chat_model)
+        choice = ModelChoice(provider.name, provider.chat_model)
         key, address = KEY_STATES[found.key_state(choice)], found.address(choice)
         rows.append((provider.name, provider.chat_model or "-", key, address))
     click.echo(format_table(("provider", "model by default", "key", "at"), rows))
@@ -131,11 +131,11 @@ def _read_key() -> str:
     return str(key)
 
 
-def _host(found: Models, choice: Choice, key: str = "") -> str:
+def _host(found: Models, choice: ModelChoice, key: str = "") -> str:
     return found.endpoint(choice, key).host
 
 
-def _shown_host(found: Models, choice: Choice) -> str:
+def _shown_host(found: Models, choice: ModelChoice) -> str:
     try:
         return _host(found, choice)
     except CodeQAError as error:  # its key is missing: it is listed all the same

@@ -6,10 +6,10 @@ provider: a key in the environment alone does nothing.
 
 from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.function import (
+    question_matcher,
     register_table,
     shipped_table,
     table_encoder,
-    table_reading,
 )
 from codeqa.embeddings.registry import (
     FAST_ALIAS,
@@ -25,9 +25,9 @@ __all__ = [
     "chosen_embedding",
     "fast_embedding",
     "query_embedding",
+    "question_matcher",
     "register_table",
     "shipped_table",
     "table_encoder",
-    "table_reading",
     "worker_table",
 ]

@@ -18,17 +18,17 @@ _REACHING = ("connect", "timeout", "unreachable", "resolve", "network")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class EmbeddingFailure:
     """An error for the user; `wait` is how long to wait before another try, None for never."""
 
     error: EmbeddingError
     wait: float | None = None
 
 
-def explain(error: Exception, provider: str, host: str, key_variable: str) -> Failure:
+def explain(error: Exception, provider: str, host: str, key_variable: str) -> EmbeddingFailure:
     """Say what `error` means. `host` names where requests go, '' when that is unknown."""
     if isinstance(error, EmbeddingError):
-        return Failure(error)
+        return EmbeddingFailure(error)
     place = f"{provider} ({host})" if host else provider
     status = _status(error)
     detail = _detail(error)
@@ -53,27 +53,31 @@ def explain(error: Exception, provider: str, host: str, key_variable: str) -> Fa
             "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and CODEQA_EMBEDDING_TOKENS.",
         )
     if status is not None:
-        return Failure(EmbeddingError(f"{place} failed (status {status}): {detail}.", KEPT), 0.0)
+        return EmbeddingFailure(
+            EmbeddingError(f"{place} failed (status {status}): {detail}.", KEPT), 0.0
+        )
     if _is_reaching(error):
         message = f"{place} cannot be reached: {detail}."
         hint = f"Check the network and the provider's base URL. {KEPT}"
-        return Failure(EmbeddingError(message, hint), 0.0)
+        return EmbeddingFailure(EmbeddingError(message, hint), 0.0)
     if "api_key" in str(error).lower() or "api key" in str(error).lower():
         return _never(f"{provider} has no key: {detail}.", f"Set {key_variable}.")
     return _never(f"The embedding {provider} failed: {type(error).__name__}: {detail}.", KEPT)
 
 
-def _never(message: str, hint: str) -> Failure:
-    return Failure(EmbeddingError(message, hint))
+def _never(message: str, hint: str) -> EmbeddingFailure:
+    return EmbeddingFailure(EmbeddingError(message, hint))
 
 
-def _rate_limit(error: Exception, place: str, detail: str) -> Failure:
+def _rate_limit(error: Exception, place: str, detail: str) -> EmbeddingFailure:
     if "insufficient_quota" in str(error):
         return _never(f"The quota at {place} is used up.", f"Add to it. {KEPT}")
     wait = _retry_after(error)
     asked = f" and asks to wait {wait:.0f} s" if wait else ""
     message = f"{place} limits the rate (status 429){asked}: {detail}."
-    return Failure(EmbeddingError(message, f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"), wait)
+    return EmbeddingFailure(
+        EmbeddingError(message, f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"), wait
+    )
 
 
 def _status(error: Exception) -> int | None:

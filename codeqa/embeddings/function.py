@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lancedb.embeddings import EmbeddingFunction
 
     from codeqa.embeddings.table.encoder import TableEncoder
-    from codeqa.embeddings.table.reading import Reading
+    from codeqa.embeddings.table.matcher import QuestionMatcher
 
 SHIPPED = Path(__file__).resolve().parent / "data"
 
@@ -40,14 +40,14 @@ def table_encoder(folder: str) -> TableEncoder:
     return TableEncoder(load_weights(folder))
 
 
-def table_reading(folder: str, question: str) -> Reading:
+def question_matcher(folder: str, question: str) -> QuestionMatcher:
     """`question`, to be held against units one by one, with the table in `folder`.
 
     Raises EmbeddingError for a damaged table.
     """
-    from codeqa.embeddings.table.reading import Reading
+    from codeqa.embeddings.table.matcher import QuestionMatcher
 
-    return Reading(table_encoder(folder), question)
+    return QuestionMatcher(table_encoder(folder), question)
 
 
 def register_table(alias: str, folder: Path) -> type[EmbeddingFunction]:

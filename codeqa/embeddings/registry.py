@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class EmbeddingProvider:
     """A provider that speaks OpenAI's API; `dimensions` are of its known models."""
 
     title: str
@@ -53,7 +53,7 @@ class Provider:
 
 
 PROVIDERS = {
-    "openai": Provider(
+    "openai": EmbeddingProvider(
         "OpenAI",
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",
@@ -64,7 +64,7 @@ PROVIDERS = {
         },
         ("text-embedding-3",),
     ),
-    "jina": Provider(
+    "jina": EmbeddingProvider(
         "Jina",
         "JINA_API_KEY",
         "https://api.jina.ai/v1",
@@ -206,7 +206,9 @@ def query_embedding(settings: Settings, name: str) -> Embedding | None:
     return fast if fast is not None and fast.name == name else None
 
 
-def _of_provider(settings: Settings, provider: Provider, alias: str, name: str) -> Embedding:
+def _of_provider(
+    settings: Settings, provider: EmbeddingProvider, alias: str, name: str
+) -> Embedding:
     from lancedb.embeddings import get_registry
 
     secret = settings.openai_api_key if alias == "openai" else settings.jina_api_key

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from codeqa.context import call_site_chunk, pack, unit_chunk
 from codeqa.extractive.overview import Overview, overview_of
 from codeqa.search import Query, SearchResult, written_forms
-from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.symbols import Usage, usages
 from codeqa.text.places import Span
-from codeqa.types import TEXT_KINDS, Chunk, ContextBlock, Hit, Unit
+from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 SHOWN = 3
 """Units shown in full; more would be a list, not an answer."""
@@ -27,13 +25,6 @@ USES_ASKED = 20
 """Places of use listed, and when the question asks for them."""
 WEAK_COVERAGE = 0.4
 """When no hit holds at least this part of the question's words, the evidence is weak."""
-CALL_SITE_UNITS = 2
-CALL_SITES = 3
-"""Units whose call sites enter the context, and call sites of each."""
-SURE_ENOUGH = 0.5
-"""Least confidence of a call site that enters the context."""
-EARLIER = "found for an earlier question"
-PINNED = "pinned"
 
 _ASKS_USES = re.compile(
     r"\b(?:who|what|which|where)\b.*\b(?:calls?|called|uses?|used|invoke[sd]?|references?)\b"
@@ -63,7 +54,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class QuotedEvidence:
     """All that a generator may draw on."""
 
     question: str
@@ -96,7 +87,7 @@ class Evidence:
         return spans + [Span(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
-def gather_evidence(tables: Tables, result: SearchResult) -> Evidence:
+def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
     """Choose from `result` what is shown in full, and look up where it is used."""
     asks_uses = _ASKS_USES.search(result.query.text) is not None
     overview = overview_of(tables) if result.query.overview else None
@@ -116,7 +107,7 @@ def gather_evidence(tables: Tables, result: SearchResult) -> Evidence:
     held = [_held(hit.unit, result.query) for hit in result.units]
     total_words = len(result.query.words)
     best = max((len(words) for words in held[:SHOWN]), default=0)
-    return Evidence(
+    return QuotedEvidence(
         question=result.question,
         query=result.query,
         findings=tuple(findings),
@@ -148,56 +139,6 @@ def find_uses(tables: Tables, unit: Unit, limit: int) -> tuple[tuple[Use, ...], 
         name = inside.qualified_name if inside and inside.kind not in TEXT_KINDS else ""
         uses.append(Use(reference.path, reference.line, name, use.confidence, use.reason))
     return tuple(uses), found.total
-
-
-def build_context(
-    tables: Tables,
-    result: SearchResult,
-    settings: Settings,
-    *,
-    most: int | None = None,
-    earlier: Sequence[Chunk] = (),
-) -> ContextBlock:
-    """The context block of `result`: what the question points at, its best methods and classes
-    by rank, then call sites. What is pointed at shares the room, so that all of it is there.
-
-    `most` is how many methods and classes there may be in all. `earlier` is what an earlier
-    question of the same matter found: it takes the room that is left.
-    """
-    best = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
-    best.sort(key=lambda hit: -hit.score)
-    best = best[:most]
-    kept = list({hit.unit.id: hit for hit in (*result.mentioned, *best)}.values())
-    chunks = [unit_chunk(hit.unit, "; ".join(hit.why)) for hit in kept]
-    definitions = [hit.unit for hit in kept if hit.unit.kind not in TEXT_KINDS]
-    for unit in definitions[:CALL_SITE_UNITS]:
-        chunks.extend(_call_sites(tables, unit))
-    sharing = max(2, len(result.mentioned))
-    chunks.extend(replace(chunk, why=EARLIER) for chunk in earlier)
-    return pack(chunks, settings.context_characters, share=1 / sharing)
-
-
-def repack(
-    chunks: Sequence[Chunk], pinned: Sequence[Chunk], excluded: Collection[str], budget: int
-) -> ContextBlock:
-    """What was found before, without what lies at a place of `excluded` (`path:12-34`) and with
-    `pinned` first; what is pinned shares the room, so that all of it is there."""
-    first = [replace(chunk, why=PINNED) for chunk in pinned]
-    kept = [chunk for chunk in chunks if place_of(chunk) not in excluded]
-    return pack([*first, *kept], budget, share=1 / max(2, len(first)))
-
-
-def place_of(chunk: Chunk) -> str:
-    """`path:first-last`, the form in which a chunk is pinned and excluded."""
-    return f"{chunk.path}:{chunk.start_line}-{chunk.end_line}"
-
-
-def _call_sites(tables: Tables, unit: Unit) -> list[Chunk]:
-    found = usages(tables, unit, limit=CALL_SITES).references[:CALL_SITES]
-    sure = [use.reference for use in found if use.confidence >= SURE_ENOUGH]
-    around = {inside.id: inside for inside in tables.by_ids([r.unit_id for r in sure])}
-    sites = [call_site_chunk(r, around[r.unit_id]) for r in sure if r.unit_id in around]
-    return [site for site in sites if site is not None]
 
 
 def _asked_for(result: SearchResult) -> Sequence[Hit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codeqa.context.blocks import chunk_id
-from codeqa.extractive.evidence import Evidence
+from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.extractive.excerpt import excerpt, first_sentence, whole
 from codeqa.extractive.finding import finding_section, one_line
 from codeqa.extractive.generator import Asked, Piece
@@ -46,7 +46,7 @@ class Extractive:
         for section in self._sections(asked.evidence):
             yield from pieces(section)
 
-    def _sections(self, evidence: Evidence) -> Iterator[str]:
+    def _sections(self, evidence: QuotedEvidence) -> Iterator[str]:
         if evidence.cached:
             yield from _from_cache(evidence)
             return
@@ -66,7 +66,7 @@ class Extractive:
         yield _also(evidence)
 
 
-def _also(evidence: Evidence) -> str:
+def _also(evidence: QuotedEvidence) -> str:
     if evidence.weak:
         return ""
     items = [one_line(hit) for hit in evidence.others]
@@ -74,7 +74,7 @@ def _also(evidence: Evidence) -> str:
     return joined(["### Also relevant", "\n".join(items)]) if items else ""
 
 
-def _weak(evidence: Evidence) -> str:
+def _weak(evidence: QuotedEvidence) -> str:
     missing = ", ".join(f"“{escape(word)}”" for word in evidence.missing)
     lacks = f" Nothing that was found holds {missing}." if missing else ""
     hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
@@ -91,11 +91,11 @@ def _weak(evidence: Evidence) -> str:
     )
 
 
-def _has_vectors(evidence: Evidence) -> bool:
+def _has_vectors(evidence: QuotedEvidence) -> bool:
     return any(channel.startswith("vector") for channel in evidence.channels)
 
 
-def _nothing(evidence: Evidence) -> str:
+def _nothing(evidence: QuotedEvidence) -> str:
     words = ", ".join(f"“{escape(word)}”" for word in evidence.query.words)
     wanted = f" for {words}" if words else ""
     return joined(
@@ -109,7 +109,7 @@ def _nothing(evidence: Evidence) -> str:
     )
 
 
-def _searched(evidence: Evidence) -> str:
+def _searched(evidence: QuotedEvidence) -> str:
     return f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
 
 
@@ -138,7 +138,7 @@ def _overview(overview: Overview) -> Iterator[str]:
         yield joined(["### Where it starts", "\n".join(starts)])
 
 
-def _from_cache(evidence: Evidence) -> Iterator[str]:
+def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
     """An answer from the context of an earlier question: the chunks that hold its words."""
     units = [_chunk_unit(chunk) for chunk in evidence.cached]
     words = evidence.query.words

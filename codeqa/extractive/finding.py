@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from codeqa.extractive.evidence import Evidence, Finding, Use
+from codeqa.extractive.evidence import Finding, QuotedEvidence, Use
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
@@ -39,7 +39,7 @@ LIST_HEADINGS = frozenset(
 )
 
 
-def finding_section(finding: Finding, evidence: Evidence) -> str:
+def finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
     unit = finding.hit.unit
     if unit.kind in TEXT_KINDS:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
@@ -55,7 +55,7 @@ def finding_section(finding: Finding, evidence: Evidence) -> str:
     return joined(body)
 
 
-def _heading(unit: Unit, evidence: Evidence) -> str:
+def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
     place = cite(unit.path, unit.start_line, unit.end_line)
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
     name = _title(unit)
@@ -95,7 +95,7 @@ def _description(doc: str) -> str:
     return "\n".join(lines)
 
 
-def _lines(unit: Unit, evidence: Evidence, limit: int = EXCERPT_LINES) -> list[str]:
+def _lines(unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES) -> list[str]:
     shown = excerpt(unit, evidence.query.words, limit)
     if shown is None:
         return []
@@ -121,7 +121,7 @@ def _member(declaration: str) -> str:
     return head[-1].rstrip(":{=") if head else ""
 
 
-def _text(unit: Unit, evidence: Evidence) -> list[str]:
+def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
     """A section of a document as quoted prose, other text as the lines that matter."""
     if unit.language in PROSE_LANGUAGES or unit.kind == "document":
         source = unit.source_code
@@ -137,7 +137,7 @@ def _text(unit: Unit, evidence: Evidence) -> list[str]:
     return _lines(unit, evidence)
 
 
-def _uses(finding: Finding, evidence: Evidence) -> str:
+def _uses(finding: Finding, evidence: QuotedEvidence) -> str:
     if not finding.total:
         asked = evidence.asks_uses and finding is evidence.findings[0]
         return "No place that uses it was found." if asked else ""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from codeqa.extractive.evidence import Evidence
+from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.llm import Cancelled, never
 from codeqa.types import ContextBlock
 
@@ -51,7 +51,7 @@ class Asked:
     """Whether asking again with `@codebase` is to be suggested."""
     strict: bool = False
     """Whether only what the code shows may be said."""
-    evidence: Evidence | None = None
+    evidence: QuotedEvidence | None = None
     """Only for a generator that asks for it."""
     cancelled: Cancelled = never
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from codeqa.errors import UsageError
 from codeqa.llm.address import normal_address
-from codeqa.llm.providers import CUSTOM, Provider, provider_named
+from codeqa.llm.providers import CUSTOM, ModelProvider, provider_named
 
 LONGEST_NAME = 200
 """Characters of a model's name; the longest that providers list have about 80."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """A provider's name and a model's; `model` '' means the first that the server lists."""
 
     provider: str
@@ -24,13 +24,13 @@ class Choice:
         return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
-def parse_choice(text: str, address: str = "") -> Choice:
+def parse_choice(text: str, address: str = "") -> ModelChoice:
     """The choice that `provider/name` stands for; the name may hold further slashes.
 
     `provider` alone takes its default model. Raises UsageError.
     """
     name, _, model = text.strip().partition("/")
-    return settled(Choice(name, model, address))
+    return settled(ModelChoice(name, model, address))
 
 
 def usable(name: str) -> bool:
@@ -38,7 +38,7 @@ def usable(name: str) -> bool:
     return 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == " ".join(name.split())
 
 
-def settled(choice: Choice) -> Choice:
+def settled(choice: ModelChoice) -> ModelChoice:
     """`choice` in its one spelling: default model filled in, address normal or ''.
 
     Raises UsageError for an unknown provider, a missing address or an impossible name.
@@ -54,10 +54,10 @@ def settled(choice: Choice) -> Choice:
         address = normal_address(choice.address, "/v1" if provider.local else "")
     if address == provider.base_url:
         address = ""
-    return Choice(provider.name, model, address)
+    return ModelChoice(provider.name, model, address)
 
 
-def own_address(choice: Choice, provider: Provider) -> str:
+def own_address(choice: ModelChoice, provider: ModelProvider) -> str:
     """Address that `choice` itself names, else its provider's. Raises UsageError for none."""
     address = choice.address or provider.base_url
     if not address:

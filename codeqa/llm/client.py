@@ -9,7 +9,7 @@ from types import TracebackType
 
 from codeqa.llm.background import Background, End, Feed, closed
 from codeqa.llm.connection import Connection
-from codeqa.llm.endpoint import Cancelled, Endpoint, Message, Usage, never
+from codeqa.llm.endpoint import Cancelled, Endpoint, Message, TokenUsage, never
 from codeqa.text.tokens import well_formed
 
 ASK_SECONDS = 0.05
@@ -52,8 +52,8 @@ class Model:
         *,
         max_tokens: int | None = None,
         cancelled: Cancelled = never,
-    ) -> Generator[str | Usage, None, None]:
-        """Yield the answer's text in pieces as they come, never empty, and at last its Usage
+    ) -> Generator[str | TokenUsage, None, None]:
+        """Yield the answer's text in pieces as they come, never empty, and at last its TokenUsage
         where the provider says it.
 
         Once `cancelled()` is true, or the iterator is closed, the request is closed as well and

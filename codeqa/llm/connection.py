@@ -51,7 +51,7 @@ class Connection:
         self._client: AsyncOpenAI | None = None
 
     async def chat(self, messages: Sequence[Message], max_tokens: int | None, feed: Feed) -> None:
-        """Ask, and put the answer's text and at last its Usage into `feed`, then end it.
+        """Ask, and put the answer's text and at last its TokenUsage into `feed`, then end it.
 
         Whatever goes wrong ends the feed with an error that says so.
         """

@@ -42,7 +42,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """What an answer took, as the provider counts it; 0 where it does not say.
 
     `cut` is true when the answer ended at the token limit instead of where the model meant to.

@@ -5,7 +5,7 @@ offline, and none would be right for all providers: published counts of the same
 JavaScript and Rust programs give 3.3–3.6 characters a token for GPT, 2.7–3.0 for Gemini and
 earlier Claude models, 2.2–2.5 for the latest Claude; prose is nearer 4. So for code the estimate
 is up to a fifth too high with the first and up to a quarter too low with the last. What the
-provider itself counted stands in `Usage` as soon as there is an answer.
+provider itself counted stands in `TokenUsage` as soon as there is an answer.
 """
 
 from __future__ import annotations

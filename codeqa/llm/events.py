@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codeqa.llm.endpoint import Usage
+from codeqa.llm.endpoint import TokenUsage
 
 LONGEST_EVENT = 4_000_000
 """Bytes of one event; a sane one has hundreds, and a stream without line ends has no limit."""
@@ -148,12 +148,12 @@ class Answer:
         """Whether the model reasoned aloud."""
         return self.reasoned or self._thinking.thought
 
-    def usage(self) -> Usage | None:
+    def usage(self) -> TokenUsage | None:
         """What the answer took; None when there is nothing to tell."""
         cut = self.reason == "length"
         if self._tokens is None and not cut:
             return None
-        return Usage(*(self._tokens or (0, 0)), cut=cut)
+        return TokenUsage(*(self._tokens or (0, 0)), cut=cut)
 
     def take(self, data: bytes) -> str:
         """The text that an event adds; '' for none, and for events that cannot be read."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.llm.address import leads_here
 from codeqa.llm.endpoint import Endpoint
-from codeqa.llm.providers import CUSTOM, Provider, provider_named
+from codeqa.llm.providers import CUSTOM, ModelProvider, provider_named
 from codeqa.llm.refusal import Refusal
 
 CONNECT_SECONDS = 10.0
@@ -212,7 +212,7 @@ def _how_to_start(target: Endpoint) -> str:
     return "Check the address, and that the server is running."
 
 
-def _provider(target: Endpoint) -> Provider:
+def _provider(target: Endpoint) -> ModelProvider:
     return provider_named(target.provider) if target.provider else CUSTOM
 
 

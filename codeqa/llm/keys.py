@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from codeqa.errors import SettingsError, UsageError
 from codeqa.llm.address import location, normal_address
-from codeqa.llm.providers import Provider
+from codeqa.llm.providers import ModelProvider
 from codeqa.settings import Settings
 
 LONGEST_KEY = 4_096
 
 
-def exported_key(settings: Settings, provider: Provider, address: str) -> tuple[str, str]:
+def exported_key(settings: Settings, provider: ModelProvider, address: str) -> tuple[str, str]:
     """The key in the environment that is meant for `address`, and its variable; '' for none."""
     key = settings.model_key.get_secret_value()
     if key and _place(settings.model_url) == location(address):
@@ -20,7 +20,7 @@ def exported_key(settings: Settings, provider: Provider, address: str) -> tuple[
     return "", ""
 
 
-def is_own(settings: Settings, provider: Provider, address: str) -> bool:
+def is_own(settings: Settings, provider: ModelProvider, address: str) -> bool:
     """Whether the provider's exported key was meant for `address`."""
     own = {_place(provider.base_url)}
     if provider.name == "openai":
@@ -28,7 +28,7 @@ def is_own(settings: Settings, provider: Provider, address: str) -> bool:
     return location(address) in own
 
 
-def needs_key(provider: Provider, address: str) -> bool:
+def needs_key(provider: ModelProvider, address: str) -> bool:
     """Whether nothing can be asked at `address` without a key."""
     return bool(provider.key_variable) and location(address) == location(provider.base_url)
 

@@ -11,7 +11,7 @@ from codeqa.errors import CodeQAError
 from codeqa.llm.background import Background
 from codeqa.llm.connection import Connection
 from codeqa.llm.endpoint import Endpoint
-from codeqa.llm.providers import Provider
+from codeqa.llm.providers import ModelProvider
 
 PROBE_SECONDS = 0.4
 """A server on this machine answers in milliseconds, or there is none."""
@@ -27,7 +27,7 @@ _NO_CHAT = re.compile(
 class LocalServer:
     """A server that answered on this machine, and the models that it has."""
 
-    provider: Provider
+    provider: ModelProvider
     address: str
     models: tuple[str, ...]
 
@@ -42,7 +42,7 @@ def chat_models_first(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: not chats(name))
 
 
-def running(providers: Sequence[Provider]) -> list[LocalServer]:
+def running(providers: Sequence[ModelProvider]) -> list[LocalServer]:
     """Those of `providers` that answer at their own address within PROBE_SECONDS."""
     background = Background("local models")
     try:
@@ -52,7 +52,7 @@ def running(providers: Sequence[Provider]) -> list[LocalServer]:
     return [server for server in found if server is not None]
 
 
-async def _probe_all(providers: Sequence[Provider]) -> list[LocalServer | None]:
+async def _probe_all(providers: Sequence[ModelProvider]) -> list[LocalServer | None]:
     connections = [
         Connection(Endpoint(one.base_url, "", provider=one.name), PROBE_SECONDS)
         for one in providers
@@ -62,7 +62,7 @@ async def _probe_all(providers: Sequence[Provider]) -> list[LocalServer | None]:
     return await asyncio.gather(*map(_probe, providers, connections))
 
 
-async def _probe(provider: Provider, connection: Connection) -> LocalServer | None:
+async def _probe(provider: ModelProvider, connection: Connection) -> LocalServer | None:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             names = await connection.list_models()

@@ -14,12 +14,12 @@ from typing import Literal
 
 from codeqa.errors import ModelError, SettingsError, UsageError
 from codeqa.llm.address import location, normal_address
-from codeqa.llm.choice import Choice, own_address, parse_choice, settled
+from codeqa.llm.choice import ModelChoice, own_address, parse_choice, settled
 from codeqa.llm.client import Model
-from codeqa.llm.endpoint import Endpoint, Usage
+from codeqa.llm.endpoint import Endpoint, TokenUsage
 from codeqa.llm.keys import checked_key, exported_key, is_own, needs_key
 from codeqa.llm.local import LocalServer, chat_models_first, chats, running
-from codeqa.llm.providers import CUSTOM, PROVIDERS, Provider, provider_named
+from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
 from codeqa.llm.store import Kept, Pick, Store, with_key
 from codeqa.settings import Settings
 
@@ -42,7 +42,7 @@ KeyState = Literal["stored", "exported", "missing", "unneeded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class ModelTest:
     """A model answered: after how long its first text came, and what it said."""
 
     milliseconds: int
@@ -59,10 +59,10 @@ class Models:
         self._lock = threading.Lock()
         self._models: dict[Endpoint, Model] = {}
         self._first: dict[str, tuple[float, str]] = {}
-        self._preferred: Choice | None = None
+        self._preferred: ModelChoice | None = None
         self._said = False
 
-    def current(self) -> Choice | None:
+    def current(self) -> ModelChoice | None:
         """The choice in force, None for no model. Raises SettingsError for an unfit setting."""
         return self._in_force()[0]
 
@@ -70,7 +70,7 @@ class Models:
         """Where the choice in force comes from; '' when nothing was ever chosen."""
         return self._in_force()[1]
 
-    def prefer(self, choice: Choice | None) -> None:
+    def prefer(self, choice: ModelChoice | None) -> None:
         """Put `choice` before pick and setting, for this object only: a command's `--model`.
 
         CODEQA_MODEL_URL goes with it unless that is set for another provider.
@@ -85,7 +85,7 @@ class Models:
         """What is wrong with the file of the pick and the keys; '' when nothing is."""
         return self._kept().problem
 
-    def choose(self, choice: Choice | None, key: str = "") -> None:
+    def choose(self, choice: ModelChoice | None, key: str = "") -> None:
         """Pick a model from now on, None for no model; a key is kept for its address.
 
         Raises UsageError, and SettingsError when the key that it needs is nowhere.
@@ -109,12 +109,12 @@ class Models:
         self._store.change(edit)
         self._preferred = None
 
-    def forget_key(self, choice: Choice) -> None:
+    def forget_key(self, choice: ModelChoice) -> None:
         """Delete the key that is kept for the choice's address."""
         place = location(self.address(choice))
         self._store.change(lambda kept: with_key(kept, place, ""))
 
-    def key_state(self, choice: Choice) -> KeyState:
+    def key_state(self, choice: ModelChoice) -> KeyState:
         """Whether a key is kept, exported, missing, or none is needed."""
         provider = provider_named(choice.provider)
         try:
@@ -127,7 +127,7 @@ class Models:
             return "exported"
         return "missing" if needs_key(provider, address) else "unneeded"
 
-    def address(self, choice: Choice) -> str:
+    def address(self, choice: ModelChoice) -> str:
         """Base address that the choice leads to. Raises UsageError when there is none.
 
         The setting's own choice carries CODEQA_MODEL_URL; one from elsewhere never goes there
@@ -145,7 +145,7 @@ class Models:
                 return normal_address(pick.address)  # another model at the address picked before
         return own_address(choice, provider)
 
-    def endpoint(self, choice: Choice, key: str = "") -> Endpoint:
+    def endpoint(self, choice: ModelChoice, key: str = "") -> Endpoint:
         """Address and key of a choice: `key`, else the one kept for that location, else the
         exported one for its own place. Nothing is sent.
 
@@ -170,7 +170,7 @@ class Models:
             variable = provider.key_variable
         return Endpoint(address, choice.model, found, provider.name, variable)
 
-    def connect(self, choice: Choice | None = None) -> Model | None:
+    def connect(self, choice: ModelChoice | None = None) -> Model | None:
         """The model of `choice`, else of the one in force; None when there is none.
 
         Nothing is sent, except that a choice without a model's name asks the server for its
@@ -205,12 +205,12 @@ class Models:
             return None
         return self.connect(replace(choice, model=self._small(choice)))
 
-    def list_models(self, choice: Choice, key: str = "") -> list[str]:
+    def list_models(self, choice: ModelChoice, key: str = "") -> list[str]:
         """Names of the models at the choice's address, those that chat first."""
         with closing(Model(self.endpoint(choice, key), self._settings.model_timeout)) as model:
             return chat_models_first(model.list_models())
 
-    def test(self, choice: Choice, key: str = "") -> Tested:
+    def test(self, choice: ModelChoice, key: str = "") -> ModelTest:
         """Ask the model for a word. Raises ModelError that says what is wrong."""
         target = self.endpoint(choice, key)
         if not target.model:
@@ -225,7 +225,7 @@ class Models:
             until = began + silence + TEST_SECONDS
             overdue = partial(_passed, until)
             for piece in model.stream(TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=overdue):
-                if isinstance(piece, Usage):
+                if isinstance(piece, TokenUsage):
                     continue
                 first = first or time.monotonic() - began
                 said += piece
@@ -235,9 +235,9 @@ class Models:
             raise ModelError(
                 f"{target.host} gave no answer in time.", "Try again, or choose another model."
             )
-        return Tested(round(first * 1000), target.model, said[:TEST_CHARACTERS].strip())
+        return ModelTest(round(first * 1000), target.model, said[:TEST_CHARACTERS].strip())
 
-    def running_locally(self, providers: Sequence[Provider] = PROVIDERS) -> list[LocalServer]:
+    def running_locally(self, providers: Sequence[ModelProvider] = PROVIDERS) -> list[LocalServer]:
         """Servers of models on this machine; asks each once, so only when somebody wants it."""
         return running([provider for provider in providers if provider.local])
 
@@ -248,7 +248,7 @@ class Models:
         for model in models:
             model.close()
 
-    def _small(self, choice: Choice) -> str:
+    def _small(self, choice: ModelChoice) -> str:
         if named := self._settings.hyde_model.strip():
             return named
         provider = provider_named(choice.provider)
@@ -256,7 +256,7 @@ class Models:
         small = provider.small_model if own or choice.model == provider.chat_model else ""
         return small or choice.model
 
-    def _in_force(self) -> tuple[Choice | None, Literal["page", "setting", ""]]:
+    def _in_force(self) -> tuple[ModelChoice | None, Literal["page", "setting", ""]]:
         if self._preferred is not None:
             return self._preferred, "setting"
         pick = self._kept().pick
@@ -264,13 +264,13 @@ class Models:
             if not pick.provider:
                 return None, "page"
             try:
-                return settled(Choice(pick.provider, pick.model, pick.address)), "page"
+                return settled(ModelChoice(pick.provider, pick.model, pick.address)), "page"
             except UsageError:  # a provider that this version does not know
                 log.warning("The model picked on the page is not known to this version.")
         configured = self._configured()
         return configured, "setting" if configured else ""
 
-    def _configured(self) -> Choice | None:
+    def _configured(self) -> ModelChoice | None:
         text = self._settings.model.strip()
         try:
             return parse_choice(text, self._settings.model_url) if text else None

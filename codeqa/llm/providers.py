@@ -14,7 +14,7 @@ from codeqa.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ModelProvider:
     """Where models are reached.
 
     `key_variable` is the provider's usual variable for a key, '' when it needs none;
@@ -38,7 +38,7 @@ class Provider:
 
 
 PROVIDERS = (
-    Provider(
+    ModelProvider(
         "openai",
         "OpenAI",
         "https://api.openai.com/v1",
@@ -46,7 +46,7 @@ PROVIDERS = (
         "gpt-4o",  # S1.36
         "gpt-4o-mini",  # S1.23
     ),
-    Provider(
+    ModelProvider(
         "anthropic",
         "Anthropic",
         "https://api.anthropic.com/v1",
@@ -54,7 +54,7 @@ PROVIDERS = (
         "claude-sonnet-5",
         "claude-haiku-4-5",
     ),
-    Provider(
+    ModelProvider(
         "cerebras",
         "Cerebras",
         "https://api.cerebras.ai/v1",
@@ -62,7 +62,7 @@ PROVIDERS = (
         "gpt-oss-120b",
         "gpt-oss-120b",
     ),
-    Provider(
+    ModelProvider(
         "groq",
         "Groq",
         "https://api.groq.com/openai/v1",
@@ -70,7 +70,7 @@ PROVIDERS = (
         "openai/gpt-oss-120b",
         "openai/gpt-oss-20b",
     ),
-    Provider(
+    ModelProvider(
         "gemini",
         "Google Gemini",
         "https://generativelanguage.googleapis.com/v1beta/openai",
@@ -78,7 +78,7 @@ PROVIDERS = (
         "gemini-flash-latest",
         "gemini-flash-lite-latest",
     ),
-    Provider(
+    ModelProvider(
         "mistral",
         "Mistral",
         "https://api.mistral.ai/v1",
@@ -86,7 +86,7 @@ PROVIDERS = (
         "mistral-large-latest",
         "mistral-small-latest",
     ),
-    Provider(
+    ModelProvider(
         "openrouter",
         "OpenRouter",
         "https://openrouter.ai/api/v1",
@@ -94,27 +94,29 @@ PROVIDERS = (
         "openai/gpt-4o",
         "openai/gpt-4o-mini",
     ),
-    Provider("ollama", "Ollama", "http://127.0.0.1:11434/v1", local=True, start="ollama serve"),
-    Provider(
+    ModelProvider(
+        "ollama", "Ollama", "http://127.0.0.1:11434/v1", local=True, start="ollama serve"
+    ),
+    ModelProvider(
         "llamacpp",
         "llama.cpp",
         "http://127.0.0.1:8080/v1",
         local=True,
         start="llama-server -m MODEL.gguf",
     ),
-    Provider("vllm", "vLLM", "http://127.0.0.1:8000/v1", local=True, start="vllm serve MODEL"),
-    Provider(
+    ModelProvider("vllm", "vLLM", "http://127.0.0.1:8000/v1", local=True, start="vllm serve MODEL"),
+    ModelProvider(
         "lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", local=True, start="lms server start"
     ),
 )
 
-CUSTOM = Provider("custom", "Another address", "")
+CUSTOM = ModelProvider("custom", "Another address", "")
 """Any other server that speaks the API; the user gives its address."""
 
 _BY_NAME = {provider.name: provider for provider in (*PROVIDERS, CUSTOM)}
 
 
-def provider_named(name: str) -> Provider:
+def provider_named(name: str) -> ModelProvider:
     """The provider called `name`. Raises UsageError that lists the known ones."""
     found = _BY_NAME.get(name.strip().lower())
     if found is None:

@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 
 async def receive(response: httpx2.Response, target: Endpoint, feed: Feed) -> None:
-    """Put the text of `response` into `feed` as it comes, then the Usage, then end it.
+    """Put the text of `response` into `feed` as it comes, then the TokenUsage, then end it.
 
     Raises RefusedError, ModelError for an answer that is none or is not complete, and what the
     client raises for a connection that breaks.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from codeqa.embeddings import shipped_table, table_reading
+from codeqa.embeddings import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
 from codeqa.search.query import Query
 from codeqa.search.word_forms import form_pattern
@@ -53,7 +53,7 @@ def reading(hits: Sequence[Hit], query: Query) -> Read:
     """How each of `hits`, best first, is read for `query`."""
     folder = shipped_table()
     try:
-        near = table_reading(str(folder), query.text) if folder else None
+        near = question_matcher(str(folder), query.text) if folder else None
     except EmbeddingError:  # damaged: the index and `codeqa doctor` say so
         near = None
     if near is None or near.empty:

@@ -20,7 +20,7 @@ from codeqa.web.requests import ID_CHARACTERS, json_body, text_field, workspace
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
-    from codeqa.engine import Choice, Models, Provider
+    from codeqa.engine import ModelChoice, ModelProvider, Models
 
 TAG = "Language model"
 
@@ -112,9 +112,9 @@ def _require_owner() -> None:
         )
 
 
-def _read_choice() -> tuple[Choice, str]:
+def _read_choice() -> tuple[ModelChoice, str]:
     """The model that a request is about, and the key that it brings. Raises UsageError."""
-    from codeqa.engine import Choice, provider_named
+    from codeqa.engine import ModelChoice, provider_named
 
     body = json_body()
     provider = provider_named(text_field(body, "provider", most=ID_CHARACTERS).strip())
@@ -126,7 +126,7 @@ def _read_choice() -> tuple[Choice, str]:
             "The key, the model or the address holds characters that cannot be sent.",
             "Copy it again, as one line.",
         )
-    return Choice(provider.name, model, address), key
+    return ModelChoice(provider.name, model, address), key
 
 
 def _overview(models: Models) -> Response:
@@ -147,7 +147,7 @@ def _overview(models: Models) -> Response:
     )
 
 
-def _current(models: Models, choice: Choice) -> dict[str, Any]:
+def _current(models: Models, choice: ModelChoice) -> dict[str, Any]:
     from codeqa.engine import provider_named
 
     provider = provider_named(choice.provider)
@@ -167,10 +167,10 @@ def _current(models: Models, choice: Choice) -> dict[str, Any]:
     }
 
 
-def _provider(models: Models, provider: Provider) -> dict[str, Any]:
-    from codeqa.engine import CUSTOM, Choice
+def _provider(models: Models, provider: ModelProvider) -> dict[str, Any]:
+    from codeqa.engine import CUSTOM, ModelChoice
 
-    choice = Choice(provider.name, provider.chat_model)
+    choice = ModelChoice(provider.name, provider.chat_model)
     own = provider.name == CUSTOM.name
     try:
         # A setting may lead elsewhere than to the provider's own address.

@@ -22,7 +22,7 @@ from codeqa.web.security import BODY_BYTES, check_settings
 from codeqa.web.workspace import Workspace
 
 if TYPE_CHECKING:
-    from codeqa.engine import Choice
+    from codeqa.engine import ModelChoice
 
 PORTS_TRIED = 100
 IN_USE = {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}
@@ -184,7 +184,7 @@ def page_address(host: str, port: int) -> str:
     return f"http://{f'[{name}]' if ':' in name and '[' not in name else name}:{port}/"
 
 
-def _read_model(model: str) -> Choice | None:
+def _read_model(model: str) -> ModelChoice | None:
     if not model:
         return None
     from codeqa.engine import parse_choice
@@ -192,7 +192,7 @@ def _read_model(model: str) -> Choice | None:
     return parse_choice(model)
 
 
-def _print_model(settings: Settings, choice: Choice | None) -> None:
+def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
     """Say where questions will be sent, if anywhere; what is wrong with that stops nothing."""
     from codeqa.engine import Models
 

@@ -12,7 +12,7 @@ from codeqa.settings import Settings, with_home
 from codeqa.types import IndexStatus
 
 if TYPE_CHECKING:
-    from codeqa.engine import Choice, Engine, Privacy
+    from codeqa.engine import Engine, ModelChoice, Privacy
 
 STATUS_SECONDS = 0.5
 """Age up to which a status is handed out again: several pages ask once a second each."""
@@ -35,7 +35,7 @@ class Workspace:
         self._engines: dict[str, Engine] = {}
         self._current = ""
         self._statuses: dict[str, tuple[float, IndexStatus]] = {}
-        self._preferred: Choice | None = None
+        self._preferred: ModelChoice | None = None
         if engine is not None:
             self._engines[engine.location.id] = engine
             self._current = engine.location.id
@@ -81,7 +81,7 @@ class Workspace:
             engine.index.start_background()
         return engine
 
-    def prefer(self, choice: Choice | None) -> None:
+    def prefer(self, choice: ModelChoice | None) -> None:
         """Ask this language model, whatever was picked before; None ends that again."""
         with self._lock:
             if choice or self._preferred:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from codeqa.chat.hooks.plugins import Left, find_plugins, place_of
+from codeqa.chat.hooks.plugins import Left, error_place, find_plugins
 from codeqa.chat.hooks.specs import (
     HOOKS,
     PROJECT,
@@ -142,7 +142,7 @@ class Hooks:
             except BaseException as error:
                 if one.plugin_name == OWN or isinstance(error, KeyboardInterrupt):
                     raise
-                problem = f"{type(error).__name__} at {place_of(error, _file(one))}"
+                problem = f"{type(error).__name__} at {error_place(error, _file(one))}"
             if problem:
                 log.warning("the hook %s (%s) was left out: %s", label, hook, problem)
                 problems.append(f"The hook {label} ({hook}) was left out: {problem}.")

@@ -77,7 +77,7 @@ def find_plugins(
     return found, left
 
 
-def place_of(error: BaseException, file: str) -> str:
+def error_place(error: BaseException, file: str) -> str:
     """Where `error` arose, as `name.py:12`: the last line of `file` on the way, else the last of
     all. Nothing of its text: that may quote anything."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -141,7 +141,7 @@ def _executed(path: Path) -> Plugin | Left:
         exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
-        return Left(path.name, f"{type(error).__name__} at {place_of(error, str(path))}")
+        return Left(path.name, f"{type(error).__name__} at {error_place(error, str(path))}")
     return Plugin(path.name, module)
 
 
@@ -155,7 +155,7 @@ def _from_packages(trees: Sequence[Path]) -> Iterator[Plugin | Left]:
                 continue
             module = point.load()
         except (Exception, SystemExit) as error:
-            yield Left(point.name, f"{type(error).__name__} at {place_of(error, '')}")
+            yield Left(point.name, f"{type(error).__name__} at {error_place(error, '')}")
             continue
         if isinstance(module, ModuleType):
             yield Plugin(point.name, module)

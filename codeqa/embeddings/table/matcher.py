@@ -36,7 +36,7 @@ class Nearness:
     """The nearest passage, in lines of the unit, the first being 0."""
 
 
-class Reading:
+class QuestionMatcher:
     """A question, prepared to be held against many units.
 
     Late interaction follows Khattab and Zaharia, "ColBERT", SIGIR 2020, with the table's
