@@ -21,7 +21,9 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
     `rerank` may also be the text `true`, `True` or `1`, as forms send it. Raises
     IndexMissingError when none has been indexed.
     """
-    from codeqa.engine import open_engine, parse_rerank, recent_repositories
+    from codeqa.engine import open_engine
+    from codeqa.repositories import recent_repositories
+    from codeqa.search import parse_rerank
 
     settings = load_settings()
     recent = recent_repositories(settings)

@@ -25,11 +25,11 @@ from typing import Any
 
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import SETS
-from codeqa.engine import open_search
 from codeqa.evaluation import load_questions
 from codeqa.indexing import Indexer
+from codeqa.search.opening import open_search
 from codeqa.settings import load_settings
-from codeqa.store import Location, Tables, locate
+from codeqa.store import Location, Tables, locate, open_once
 
 WARM = 4.0
 """Seconds of searching before what counts: a server has its tables open and its units in memory."""
@@ -84,7 +84,7 @@ def measure(settings: Any, location: Location, asked: Sequence[str]) -> dict[str
     the processor's time in all threads, which a busy machine does not stretch."""
     found = {}
     for name, options in RUNS.items():
-        search = open_search(settings, location, vectors=options.get("vectors", True))
+        search = open_search(settings, open_once(location), vectors=options.get("vectors", True))
         rerank = options.get("rerank", False)
         warm = time.monotonic() + WARM
         for text in itertools.cycle(asked):

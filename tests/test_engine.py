@@ -5,14 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.engine import (
-    list_repositories,
-    open_engine,
-    recent_repositories,
-    remove_repository,
-)
+from codeqa.engine import open_engine
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.repositories import recent_repositories, remove_repository
 from codeqa.settings import Settings
+from codeqa.store import list_locations
 
 
 @pytest.fixture
@@ -67,12 +64,12 @@ def test_repositories_are_listed_remembered_and_removed(
 ) -> None:
     engine = open_engine(settings, repository)
     assert recent_repositories(settings) == [engine.location.root]
-    assert list_repositories(settings) == []
+    assert list_locations(settings) == []
     engine.index.run()
     engine.close()
-    assert [one.id for one in list_repositories(settings)] == [engine.location.id]
+    assert [one.id for one in list_locations(settings)] == [engine.location.id]
     assert remove_repository(settings, "shop").id == engine.location.id
-    assert list_repositories(settings) == []
+    assert list_locations(settings) == []
     assert recent_repositories(settings) == []
     assert (repository / "a.py").exists()
 
@@ -102,4 +99,4 @@ def test_a_name_that_fits_two_repositories_removes_neither(
         engine.close()
     with pytest.raises(NotFoundError, match="2 repositories"):
         remove_repository(settings, "shop")
-    assert len(list_repositories(settings)) == 2
+    assert len(list_locations(settings)) == 2

@@ -16,9 +16,9 @@ import pytest
 from pydantic import SecretStr
 
 from codeqa.embeddings import query_embedding
-from codeqa.engine import Engine, open_engine, rank_repositories
+from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError, UsageError
-from codeqa.evaluation import Question
+from codeqa.evaluation import Question, rank_repositories
 from codeqa.search import Search, SearchResult
 from codeqa.search.hyde import keep_first, only_by_hypothesis
 from codeqa.search.hypothesis import (

@@ -13,8 +13,8 @@ from browser.fakes import ANSWER, FILES, FakeEngine
 from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
 
-from codeqa.engine import ModelChoice
 from codeqa.errors import SettingsError
+from codeqa.llm import ModelChoice
 from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Event

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from schemathesis import GenerationMode
 from serving import serving
 
-from codeqa.engine import MODES
+from codeqa.intents.mode import MODES
 from codeqa.settings import Settings, load_settings
 from codeqa.web import openapi, schemas
 from codeqa.web.app import create_app

@@ -18,7 +18,7 @@ from openai_server import failure, openai_server, rate_limited, silent, stream
 from pydantic import SecretStr
 from serving import serving
 
-from codeqa.engine import ModelChoice
+from codeqa.llm import ModelChoice
 from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
 

@@ -28,7 +28,6 @@ from benchmarks.retrieval.sets import questions_of
 from codeqa.embeddings import shipped_table, table_encoder
 from codeqa.embeddings.table.encoder import TableEncoder
 from codeqa.embeddings.table.fields import FIELDS
-from codeqa.engine import encoder_finder
 from codeqa.evaluation import Question
 from codeqa.evaluation.scores import score_question
 from codeqa.indexing import Indexer
@@ -38,6 +37,7 @@ from codeqa.search import (
     Query,
     QueryFeatures,
     parse_query,
+    query_encoders,
     rank,
     rank_files,
 )
@@ -182,7 +182,7 @@ def measure(
 ) -> dict[str, list[Row]]:
     """Variant → figures of each question, in one order."""
     settings = load_settings(data=data)
-    finder = encoder_finder(settings)
+    finder = query_encoders(settings)
     rows: dict[str, list[Row]] = {}
     for repository in dict.fromkeys(question.repo for question in questions):
         say(repository)

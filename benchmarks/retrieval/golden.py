@@ -18,12 +18,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.retrieval.sets import questions_of
-from codeqa.engine import open_search
 from codeqa.evaluation import Question
 from codeqa.indexing import Indexer
-from codeqa.search import Search
+from codeqa.search import Search, open_search
 from codeqa.settings import load_settings
-from codeqa.store import locate
+from codeqa.store import locate, open_once
 from codeqa.types import Unit
 
 GOLDEN = Path(__file__).resolve().parent.parent / "results" / "golden"
@@ -98,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for repository, asked in chosen(questions).items():
             location = locate(settings, given.trees / repository)
             Indexer(settings, location).run(refine=False)
-            text = text_of(asked, open_search(settings, location))
+            text = text_of(asked, open_search(settings, open_once(location)))
             path = given.out / f"{repository}.txt"
             old = path.read_text("utf-8") if path.exists() else ""
             if given.check:

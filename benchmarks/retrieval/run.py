@@ -28,11 +28,11 @@ from benchmarks.retrieval.peers import (
 )
 from benchmarks.retrieval.report import document, save
 from benchmarks.retrieval.sets import SPLITS, questions_of
-from codeqa.engine import open_search
 from codeqa.evaluation import Answered, Question, Ranked, Report, ask_all, load_ranked, score
 from codeqa.indexing import Indexer
+from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Tables, locate
+from codeqa.store import Tables, locate, open_once
 
 OURS = "CodeQA"
 VARIANTS = {OURS: {}, "CodeQA, rerank": {"rerank": True}, "CodeQA, no vectors": {"vectors": False}}
@@ -102,7 +102,9 @@ def _ours(
     Indexer(settings, location).run(refine=False)
     for name, options in VARIANTS.items():
         if name == OURS or "variants" in systems:
-            search = open_search(settings, location, vectors=options.get("vectors", True))
+            search = open_search(
+                settings, open_once(location), vectors=options.get("vectors", True)
+            )
             lists.add_own(name, ask_all(questions, search, rerank=options.get("rerank", False)))
     if "bm25" in systems:
         with tempfile.TemporaryDirectory() as folder:

@@ -64,7 +64,8 @@ def ask_command(
 
     QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search'.
     """
-    from codeqa.engine import MODES, parse_choice
+    from codeqa.intents import MODES
+    from codeqa.llm import parse_choice
 
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from codeqa.cli.console import ProgressDisplay
-from codeqa.engine import Model, add_comments, parse_choice, plan_comments
 from codeqa.errors import UsageError
+from codeqa.indexing.comments import add_comments, plan_comments
+from codeqa.llm import Model, parse_choice
 
 if TYPE_CHECKING:
-    from codeqa.engine import CommentPlan, Engine
+    from codeqa.engine import Engine
+    from codeqa.indexing.comments import CommentPlan
 
 
 def model_for_comments(engine: Engine, name: str = "", *, yes: bool = False) -> Model:

@@ -14,8 +14,7 @@ from codeqa.cli.command import cli, command
 from codeqa.cli.console import ProgressDisplay, format_table
 from codeqa.cli.drafts import hyde_option
 from codeqa.cli.own_evaluation import VARIANTS, Options, evaluate_own
-from codeqa.cli.repository import find_repository
-from codeqa.engine import rank_repositories
+from codeqa.cli.repository import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.evaluation import (
     COUNT,
@@ -26,6 +25,7 @@ from codeqa.evaluation import (
     compare,
     load_questions,
     load_ranked,
+    rank_repositories,
     save_ranked,
     score,
 )
@@ -122,7 +122,7 @@ def eval_command(
         options = Options(
             count, seed, tuple(dict.fromkeys(compared)), plot, out, questions, as_json
         )
-        repository = find_repository(load_settings(), repo)
+        repository = chosen_repository(load_settings(), repo)
         assert repository is not None  # it is named
         evaluate_own(load_settings(repository), repository, options)
         return

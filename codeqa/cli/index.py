@@ -7,7 +7,7 @@ import click
 from codeqa.cli.command import MODEL_HELP, cli, command
 from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
 from codeqa.cli.console import ProgressDisplay, print_summary
-from codeqa.cli.repository import find_repository, open_repository
+from codeqa.cli.repository import chosen_repository, open_repository
 from codeqa.errors import UsageError
 from codeqa.settings import load_settings
 
@@ -91,6 +91,6 @@ def serve_command(
     """
     from codeqa.web.server import run_page
 
-    repository = find_repository(load_settings(), repo, required=False)
+    repository = chosen_repository(load_settings(), repo, required=False)
     settings = load_settings(repository, host=host, port=port)
     run_page(settings, repository, model=model, open_browser=open_browser)

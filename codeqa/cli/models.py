@@ -13,7 +13,7 @@ from codeqa.errors import CodeQAError, UsageError
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
-    from codeqa.engine import ModelChoice, Models
+    from codeqa.llm import ModelChoice, Models
 
 KEY_STATES = {
     "stored": "key stored",
@@ -60,7 +60,7 @@ def models(context: click.Context) -> None:
 @click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is kept, mode 600.")
 def use_command(model: str, url: str, key_stdin: bool) -> None:
     """Use a model from now on, on the page and in the terminal."""
-    from codeqa.engine import parse_choice
+    from codeqa.llm import parse_choice
 
     choice = parse_choice(model, url)
     chosen = _models()
@@ -82,7 +82,7 @@ def none_command() -> None:
 @click.option("--url", default="", help="Address of the API instead of the provider's own.")
 def test_command(model: str | None, url: str) -> None:
     """Ask a model for one word; nothing of the code is sent."""
-    from codeqa.engine import parse_choice
+    from codeqa.llm import parse_choice
 
     found = _models()
     choice = parse_choice(model, url) if model else found.current()
@@ -94,13 +94,13 @@ def test_command(model: str | None, url: str) -> None:
 
 
 def _models() -> Models:
-    from codeqa.engine import Models
+    from codeqa.llm import Models
 
     return Models(load_settings())
 
 
 def _show(found: Models) -> None:
-    from codeqa.engine import PROVIDERS, ModelChoice
+    from codeqa.llm import PROVIDERS, ModelChoice
 
     rows = []
     for provider in PROVIDERS:

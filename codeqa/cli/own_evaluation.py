@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 
 from codeqa.cli.console import ProgressDisplay, format_table
-from codeqa.engine import Models, open_search, own_questions
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.evaluation import (
     Answered,
@@ -22,12 +21,17 @@ from codeqa.evaluation import (
     Report,
     ask_all,
     compare,
+    prepared,
     save_plot,
     save_questions,
     save_ranked,
     score,
 )
+from codeqa.llm import Models
+from codeqa.search import open_search
 from codeqa.settings import Settings
+from codeqa.state import State
+from codeqa.store import locate
 from codeqa.types import Progress
 
 VARIANTS = {
@@ -68,6 +72,7 @@ def evaluate_own(settings: Settings, repository: Path, options: Options) -> None
     """
     if options.plot is not None and options.plot.suffix.lower() not in (".svg", ".html"):
         raise UsageError(f"{options.plot} is neither .svg nor .html.", "Name the plot one of them.")
+    location, state = locate(settings, repository), State(settings.data_dir)
     with ExitStack() as stack:
         stack.enter_context(_stoppable())
         models = Models(settings)
@@ -79,7 +84,14 @@ def evaluate_own(settings: Settings, repository: Path, options: Options) -> None
             )
         show = stack.enter_context(ProgressDisplay())
         own = stack.enter_context(
-            own_questions(settings, repository, show, count=options.count, seed=options.seed)
+            prepared(
+                settings,
+                location.root,
+                show,
+                count=options.count,
+                seed=options.seed,
+                thumbs=state.feedback(location.id) if state.path.exists() else (),
+            )
         )
         runs = {PLAIN: _run(own, "", models, show)}
         for variant in options.compared:
@@ -115,7 +127,7 @@ def _run(own: Own, variant: str, models: Models, show: ProgressDisplay) -> list[
     drafts = variant == "hyde"
     search = open_search(
         own.settings,
-        own.location,
+        lambda: own.tables,
         models=models if drafts else None,
         vectors=variant != "vectors",
     )

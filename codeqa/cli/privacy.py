@@ -14,7 +14,7 @@ from codeqa.errors import UsageError
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
-    from codeqa.engine import DeletionResult, Privacy
+    from codeqa.account import DeletionResult, Privacy
 
 LOCAL = "local"
 USER_HELP = "Name of a user behind a token, as 'privacy show' gives it there; else this machine's."
@@ -30,7 +30,7 @@ def privacy() -> None:
 @click.option("--user", default=LOCAL, help=USER_HELP)
 def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
-    from codeqa.engine import privacy_report
+    from codeqa.account import privacy_report
 
     stored = _privacy().inventory.stored(user)
     if as_json:
@@ -101,7 +101,7 @@ def _confirm(yes: bool, question: str) -> None:
 
 
 def _report(erased: DeletionResult) -> None:
-    from codeqa.engine import deletion_report
+    from codeqa.account import deletion_report
 
     click.echo(_plain(deletion_report(erased)).rstrip())
 

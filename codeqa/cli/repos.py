@@ -61,7 +61,7 @@ def repos_remove_command(repo: str, yes: bool) -> None:
 
     The repository itself is not touched.
     """
-    from codeqa.engine import remove_repository
+    from codeqa.repositories import remove_repository
 
     settings = load_settings()
     root = indexed_root(settings, repo)

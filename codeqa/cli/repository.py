@@ -19,7 +19,7 @@ def open_repository(repo: str | None, **overrides: Any) -> Iterator[Engine]:
     """The engine of the repository that is meant; `overrides` are settings, None for as set."""
     from codeqa.engine import open_engine
 
-    repository = find_repository(load_settings(), repo)
+    repository = chosen_repository(load_settings(), repo)
     assert repository is not None  # required
     engine = open_engine(load_settings(repository, **overrides), repository)
     try:
@@ -28,7 +28,7 @@ def open_repository(repo: str | None, **overrides: Any) -> Iterator[Engine]:
         engine.close()
 
 
-def find_repository(settings: Settings, repo: str | None, required: bool = True) -> Path | None:
+def chosen_repository(settings: Settings, repo: str | None, required: bool = True) -> Path | None:
     """The repository that is meant: as named, else the current folder's, else the last used.
 
     Raises UsageError when what was named is no folder and no indexed repository, and when
@@ -36,10 +36,11 @@ def find_repository(settings: Settings, repo: str | None, required: bool = True)
     """
     if repo is not None:
         return _named_repository(settings, repo)
-    from codeqa.engine import list_repositories, recent_repositories
+    from codeqa.repositories import recent_repositories
+    from codeqa.store import list_locations
 
     here = Path.cwd()
-    indexed = {location.root for location in list_repositories(settings)}
+    indexed = {location.root for location in list_locations(settings)}
     for folder in (here, *here.parents):
         if folder in indexed or (folder / ".git").exists():
             return folder
@@ -55,13 +56,13 @@ def find_repository(settings: Settings, repo: str | None, required: bool = True)
 
 def indexed_root(settings: Settings, repo: str) -> Path:
     """Root of an indexed repository; its folder may be gone by now. Raises NotFoundError."""
-    from codeqa.engine import find_repository
+    from codeqa.repositories import find_repository
 
     return find_repository(settings, repo).root
 
 
 def _named_repository(settings: Settings, repo: str) -> Path:
-    from codeqa.engine import find_repositories
+    from codeqa.repositories import find_repositories
 
     folder = with_home(Path(repo))
     if folder.is_dir():

@@ -109,7 +109,7 @@ def search_command(
 
 def _require_language(engine: Engine, lang: str) -> None:
     """Raises UsageError when no indexed file is in that language."""
-    from codeqa.engine import language_named
+    from codeqa.search import language_named
 
     known = sorted({file.language for file in engine.tables().files() if file.units})
     if known and language_named(lang) not in known:

@@ -10,6 +10,7 @@ from codeqa.evaluation.ranked import (
     ask_all,
     load_ranked,
     rank_questions,
+    rank_repositories,
     save_ranked,
 )
 from codeqa.evaluation.scores import (
@@ -38,6 +39,7 @@ __all__ = [
     "load_ranked",
     "prepared",
     "rank_questions",
+    "rank_repositories",
     "save_plot",
     "save_questions",
     "save_ranked",

@@ -20,8 +20,12 @@ from typing import Any, Literal
 
 from codeqa.errors import ModelError, UsageError
 from codeqa.evaluation.questions import Question
-from codeqa.search import Search
-from codeqa.types import Hit
+from codeqa.indexing import Indexer
+from codeqa.llm import Models
+from codeqa.search import Search, open_search, parse_hyde
+from codeqa.settings import Settings
+from codeqa.store import locate, open_once
+from codeqa.types import Hit, Progress
 
 RESULTS = 50
 """Results kept of each question: more than anybody reads, and enough for ten files."""
@@ -49,24 +53,60 @@ class Answered:
     files: Ranked
 
 
+def rank_repositories(
+    settings: Settings,
+    questions: Sequence[Question],
+    trees: Path,
+    kind: Kind,
+    progress: Callable[[Progress], None],
+    *,
+    rerank: bool = False,
+    hyde: str = "off",
+) -> Iterator[Ranked]:
+    """Ask `questions` of the repositories in the folder `trees`, indexing each one first.
+
+    Raises UsageError before anything is done when a repository is not there, or when drafts are
+    asked for without a language model; later as the indexer and the search do.
+    """
+    missing = sorted({q.repo for q in questions if not (trees / q.repo).is_dir()})
+    if missing:
+        raise UsageError(
+            f"{trees} lacks the folders {', '.join(missing)}.",
+            "Each repository that a question names has a folder of that name there.",
+        )
+    models = Models(settings)
+    if parse_hyde(hyde) != "off" and models.connect_small() is None:
+        raise UsageError(
+            "Drafts need a language model, and none is chosen.",
+            "Choose one with `codeqa models use`, or leave --hyde out.",
+        )
+
+    def search_of(repository: str) -> Search:
+        location = locate(settings, trees / repository)
+        Indexer(settings, location).run(progress=progress)
+        return open_search(settings, open_once(location), models=models)
+
+    return rank_questions(questions, search_of, kind, rerank=rerank, hyde=hyde)
+
+
 def rank_questions(
     questions: Iterable[Question],
-    open_search: Callable[[str], Search],
+    search_of: Callable[[str], Search],
     kind: Kind = "units",
     *,
     rerank: bool = False,
     hyde: str = "off",
 ) -> Iterator[Ranked]:
-    """Ask every question of its repository; `open_search` gives the search of a repository.
+    """Ask every question of its repository; `search_of` gives the search of a repository.
 
     Questions of one repository are asked one after another, whatever their order, so that only
-    one repository is open at a time. Raises what `open_search` and the searches raise.
+    one repository is open at a time. Raises what `search_of` and the searches raise.
     """
     by_repository: dict[str, list[Question]] = {}
     for question in questions:
         by_repository.setdefault(question.repo, []).append(question)
     for repository, asked in by_repository.items():
-        for answered in ask_all(asked, open_search(repository), rerank=rerank, hyde=hyde):
+        for answered in ask_all(asked, search_of(repository), rerank=rerank, hyde=hyde):
             yield answered.files if kind == "files" else answered.units
 
 

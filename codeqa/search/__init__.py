@@ -15,6 +15,7 @@ from codeqa.search.hyde import (
 from codeqa.search.hypothesis import search_hypothesis
 from codeqa.search.lance import lance_reranker
 from codeqa.search.mentions import Mention, guaranteed, keep_guaranteed
+from codeqa.search.opening import open_search, query_encoders
 from codeqa.search.query import Query, parse_query, says_something
 from codeqa.search.ranking import FileHit, QueryFeatures, explain_hit, rank, rank_files
 from codeqa.search.rerank import BuiltInReranker, Reranked, Reranker, parse_rerank
@@ -48,9 +49,11 @@ __all__ = [
     "language_named",
     "merge",
     "noted",
+    "open_search",
     "parse_hyde",
     "parse_query",
     "parse_rerank",
+    "query_encoders",
     "rank",
     "rank_files",
     "reranker_status",

@@ -18,7 +18,7 @@ from codeqa.store.meta import EmbeddingRecord, Meta
 from codeqa.store.names import edits
 from codeqa.store.records import INDEXED, Counts, FileRecord
 from codeqa.store.schema import FORMAT_VERSION, UNIT_TABLES
-from codeqa.store.tables import Tables
+from codeqa.store.tables import Tables, open_once
 
 __all__ = [
     "FORMAT_VERSION",
@@ -39,6 +39,7 @@ __all__ = [
     "local_bytes",
     "locate",
     "nearest_words",
+    "open_once",
     "remove",
     "save_location",
 ]

@@ -5,7 +5,8 @@ A `Tables` may be kept open as long as one likes and shared by threads (see `rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from codeqa.errors import EmbeddingError
@@ -258,3 +259,9 @@ def _placed(units: list[Unit]) -> list[Unit]:
 def _ordered(scored: Iterator[tuple[Unit, float]]) -> list[tuple[Unit, float]]:
     """Best first; equal scores by place, so that the same index gives the same list."""
     return sorted(scored, key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line))
+
+
+def open_once(location: Location) -> Callable[[], Tables]:
+    """Give a function that opens the index on its first call and hands out the same tables ever
+    after. It raises what `Tables.open` raises, until the index is there."""
+    return functools.cache(lambda: Tables.open(location))

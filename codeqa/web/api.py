@@ -20,7 +20,9 @@ from codeqa.web.requests import engine_of_request, read_body, read_query, worksp
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
-    from codeqa.engine import Engine, FileText, Trace
+    from codeqa.chat import Trace
+    from codeqa.engine import Engine
+    from codeqa.files import FileText
 
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""
@@ -125,10 +127,10 @@ def examples() -> Response:
 def repositories() -> Response:
     """The indexed repositories, the one updated last first."""
     from codeqa.doctor import report_repositories
-    from codeqa.engine import list_repositories
+    from codeqa.store import list_locations
 
     space = workspace()
-    ids = {str(location.root): location.id for location in list_repositories(space.settings)}
+    ids = {str(location.root): location.id for location in list_locations(space.settings)}
     reports = sorted(report_repositories(space.settings), key=lambda one: -one.updated_at)
     rows = []
     for report in reports:
@@ -145,10 +147,10 @@ def open_repository() -> tuple[Response, int]:
 
     What the server may read is its owner's to show: others open what is indexed already.
     """
-    from codeqa.engine import list_repositories
+    from codeqa.store import list_locations
 
     path = Path(read_body(schemas.PathBody).path.strip())
-    known = list_repositories(workspace().settings)
+    known = list_locations(workspace().settings)
     if not member_of_request().owner and path not in [location.root for location in known]:
         raise RequestRefusedError(
             403, "Only the first token in CODEQA_TOKEN may open a folder that is not indexed yet."

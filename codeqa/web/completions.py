@@ -29,7 +29,8 @@ from codeqa.web.openapi import ENGINE, described
 from codeqa.web.requests import Question, read_body, workspace
 
 if TYPE_CHECKING:
-    from codeqa.engine import Engine, Location
+    from codeqa.engine import Engine
+    from codeqa.store import Location
 
 TAG = "OpenAI's API"
 MODEL = "codeqa"
@@ -181,7 +182,7 @@ def usage(done: Mapping[str, Any]) -> dict[str, int]:
 def _ask(
     engine: Engine, conversation: Conversation, stored: bool, left: Callable[[], bool]
 ) -> Iterator[Event]:
-    from codeqa.engine import Exchange
+    from codeqa.chat import Exchange
 
     asked = Question(
         text=conversation.question,
@@ -253,9 +254,9 @@ def _model(name: str) -> dict[str, Any]:
 
 def _named() -> list[tuple[str, Location]]:
     """`codeqa/<name>` of each indexed repository, with its id where another has that name."""
-    from codeqa.engine import list_repositories
+    from codeqa.store import list_locations
 
-    found = list_repositories(workspace().settings)
+    found = list_locations(workspace().settings)
     names = [location.name for location in found]
     return [(f"{MODEL}/{one.name if names.count(one.name) == 1 else one.id}", one) for one in found]
 

@@ -17,8 +17,10 @@ from codeqa.web.requests import engine_of_request, read_body, read_query
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
-    from codeqa.engine import Conversation, Engine, TurnView
+    from codeqa.chat import TurnView
+    from codeqa.engine import Engine
     from codeqa.render import Cite
+    from codeqa.state import Conversation
 
 TAG = "Conversations"
 NO_THUMB = (0, "")

@@ -20,7 +20,7 @@ from codeqa.web.requests import ID_CHARACTERS, json_body, text_field, workspace
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
-    from codeqa.engine import ModelChoice, ModelProvider, Models
+    from codeqa.llm import ModelChoice, ModelProvider, Models
 
 TAG = "Language model"
 
@@ -100,7 +100,7 @@ def _models() -> Models:
     space = workspace()
     if space.has_current():
         return space.engine().models
-    from codeqa.engine import Models
+    from codeqa.llm import Models
 
     return Models(space.settings)
 
@@ -114,7 +114,7 @@ def _require_owner() -> None:
 
 def _read_choice() -> tuple[ModelChoice, str]:
     """The model that a request is about, and the key that it brings. Raises UsageError."""
-    from codeqa.engine import ModelChoice, provider_named
+    from codeqa.llm import ModelChoice, provider_named
 
     body = json_body()
     provider = provider_named(text_field(body, "provider", most=ID_CHARACTERS).strip())
@@ -130,7 +130,7 @@ def _read_choice() -> tuple[ModelChoice, str]:
 
 
 def _overview(models: Models) -> Response:
-    from codeqa.engine import CUSTOM, PROVIDERS
+    from codeqa.llm import CUSTOM, PROVIDERS
 
     problem = models.problem()
     try:
@@ -148,7 +148,7 @@ def _overview(models: Models) -> Response:
 
 
 def _current(models: Models, choice: ModelChoice) -> dict[str, Any]:
-    from codeqa.engine import provider_named
+    from codeqa.llm import provider_named
 
     provider = provider_named(choice.provider)
     try:
@@ -168,7 +168,7 @@ def _current(models: Models, choice: ModelChoice) -> dict[str, Any]:
 
 
 def _provider(models: Models, provider: ModelProvider) -> dict[str, Any]:
-    from codeqa.engine import CUSTOM, ModelChoice
+    from codeqa.llm import CUSTOM, ModelChoice
 
     choice = ModelChoice(provider.name, provider.chat_model)
     own = provider.name == CUSTOM.name

@@ -22,7 +22,7 @@ from codeqa.web.security import BODY_BYTES, check_settings
 from codeqa.web.workspace import Workspace
 
 if TYPE_CHECKING:
-    from codeqa.engine import ModelChoice
+    from codeqa.llm import ModelChoice
 
 PORTS_TRIED = 100
 IN_USE = {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}
@@ -187,14 +187,14 @@ def page_address(host: str, port: int) -> str:
 def _read_model(model: str) -> ModelChoice | None:
     if not model:
         return None
-    from codeqa.engine import parse_choice
+    from codeqa.llm import parse_choice
 
     return parse_choice(model)
 
 
 def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
     """Say where questions will be sent, if anywhere; what is wrong with that stops nothing."""
-    from codeqa.engine import Models
+    from codeqa.llm import Models
 
     models = Models(settings)
     try:

@@ -12,7 +12,9 @@ from codeqa.settings import Settings, with_home
 from codeqa.types import IndexStatus
 
 if TYPE_CHECKING:
-    from codeqa.engine import Engine, ModelChoice, Privacy
+    from codeqa.account import Privacy
+    from codeqa.engine import Engine
+    from codeqa.llm import ModelChoice
 
 STATUS_SECONDS = 0.5
 """Age up to which a status is handed out again: several pages ask once a second each."""
@@ -138,15 +140,15 @@ class Workspace:
 
     def _open_listed(self, repo: str) -> Engine:
         """Only a repository that has an index is opened by its id."""
-        from codeqa.engine import list_repositories
+        from codeqa.store import list_locations
 
-        for location in list_repositories(self.settings):
+        for location in list_locations(self.settings):
             if location.id == repo:
                 return self.open(location.root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
 
     def _last_used(self) -> Path | None:
-        from codeqa.engine import recent_repositories
+        from codeqa.repositories import recent_repositories
 
         return next(iter(recent_repositories(self.settings)), None)
 
