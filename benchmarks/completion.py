@@ -3,8 +3,8 @@
 Each folder is an indexed repository. Its names are asked for as people type them: letter by
 letter, by the first letters of their words, with an owner before them, by paths. With
 `--symbols 100000` its definitions are repeated in further folders, under names of their own,
-until there are so many. The times are those of `Completer.complete` alone: by the clock and, of
-all, in time of the processor, which a busy machine does not stretch.
+until there are so many. The times are those of `MentionIndex.complete` alone: by the clock and,
+of all, in time of the processor, which a busy machine does not stretch.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
 
     from codeqa.settings import load_settings
     from codeqa.store import Tables, locate
-    from codeqa.symbols.completion.places import KINDS, Places
+    from codeqa.symbols.mention_completion.mention_index import KINDS, MentionIndex
 
     catalogue: Any = Tables.open(locate(load_settings(), folder)).catalogue()
     if count:
@@ -103,7 +103,7 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
     ways = typed(catalogue)
     before = _resident()
     started = time.perf_counter()
-    places = Places(catalogue)
+    places = MentionIndex(catalogue)
     seconds = time.perf_counter() - started
     pa.default_memory_pool().release_unused()  # as the completer does
     grown = _resident() - before

@@ -20,7 +20,7 @@ from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, locate, open_once
-from codeqa.symbols.completion import Completer
+from codeqa.symbols.mention_completion import MentionCompleter
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Engine:
     """The language models that may be asked, and which one is."""
     tables: Callable[[], Tables]
     """Opens the index on first use. Raises IndexMissingError before there is one."""
-    completion: Completer
+    completion: MentionCompleter
     """What may be typed behind `@`, and the tree of files."""
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ def open_engine(
         replying=Replying(privacy, Replies(location.name), location.id),
         generator=generator,
     )
-    indexer, completion = Indexer(settings, location), Completer(tables)
+    indexer, completion = Indexer(settings, location), MentionCompleter(tables)
     return Engine(settings, location, indexer, search, chat, files, models, tables, completion)
 
 

@@ -16,8 +16,8 @@ from codeqa.extractive.excerpt import (
     signature_lines,
     whole,
 )
+from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import cite, code_block, code_span, escape, pieces, prose, quote
-from codeqa.text.places import Span
 from codeqa.types import Unit
 
 NASTY = [
@@ -285,7 +285,7 @@ def test_a_place_written_as_code_is_a_citation_when_there_is_such_a_file() -> No
         "It is in `src/a.py:3-5`, not on `localhost:8080`; see `src/a.py:900`.\n"
         "```\n`src/a.py:1`\n```"
     )
-    checked = verify_all(text, [Span("src/a.py", 1, 9, "f")], {"src/a.py": 20}.get)
+    checked = verify_all(text, [ShownLines("src/a.py", 1, 9, "f")], {"src/a.py": 20}.get)
     assert [(c.start, c.end, c.verified, c.exists) for c in checked] == [
         (3, 5, True, True),
         (900, 900, False, False),
@@ -306,7 +306,11 @@ def test_a_place_written_as_code_is_a_citation_when_there_is_such_a_file() -> No
 def test_a_citation_is_checked_against_what_was_shown_and_the_file(
     citation: Citation, problem: str
 ) -> None:
-    spans = [Span("a.py", 2, 9, "outer"), Span("a.py", 3, 6, "inner"), Span("c.py", 1, 9, "x")]
+    spans = [
+        ShownLines("a.py", 2, 9, "outer"),
+        ShownLines("a.py", 3, 6, "inner"),
+        ShownLines("c.py", 1, 9, "x"),
+    ]
     checked = verify(citation, spans, {"a.py": 20, "c.py": 6}.get)
     assert checked.verified == (not problem)
     assert checked.exists == (not problem or "not part of" in problem)
@@ -322,7 +326,7 @@ def test_each_file_is_counted_once() -> None:
         asked.append(path)
         return 9
 
-    found = verify_all("[a.py:1-2] [a.py:2-3] [b.py:1]", [Span("a.py", 1, 9)], count)
+    found = verify_all("[a.py:1-2] [a.py:2-3] [b.py:1]", [ShownLines("a.py", 1, 9)], count)
     assert [c.verified for c in found] == [True, True, False]
     assert asked == ["a.py", "b.py"]
 

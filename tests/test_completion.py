@@ -17,19 +17,19 @@ from codeqa.indexing import Indexer
 from codeqa.search.mentions import resolve_mentions, take_mentions
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
-from codeqa.symbols.completion import Completer, Place
-from codeqa.symbols.completion.matching import (
+from codeqa.symbols.mention_completion import MentionCompleter, MentionCompletion
+from codeqa.symbols.mention_completion.mention_index import as_mention
+from codeqa.symbols.mention_completion.name_matcher import (
     EXACT,
     INSIDE,
     MISSED,
     PREFIX,
     WORD,
-    Matcher,
+    NameMatcher,
     fold,
     parts,
 )
-from codeqa.symbols.completion.paths import Paths
-from codeqa.symbols.completion.written import as_mention
+from codeqa.symbols.mention_completion.path_names import PathNames
 from codeqa.types import Unit
 from codeqa.web.app import create_app
 from tests.indexed import indexed
@@ -91,16 +91,16 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def completer(tables: Tables) -> Completer:
-    return Completer(lambda: tables)
+def completer(tables: Tables) -> MentionCompleter:
+    return MentionCompleter(lambda: tables)
 
 
-def texts(completer: Completer, typed: str, **options: Any) -> list[str]:
-    return [place.text for place in completer.complete(typed, **options).places]
+def texts(completer: MentionCompleter, typed: str, **options: Any) -> list[str]:
+    return [place.text for place in completer.complete(typed, **options).items]
 
 
-def named(completer: Completer, typed: str) -> list[tuple[str, str]]:
-    return [(place.label, place.path) for place in completer.complete(typed).places]
+def named(completer: MentionCompleter, typed: str) -> list[tuple[str, str]]:
+    return [(place.label, place.path) for place in completer.complete(typed).items]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,9 @@ def named(completer: Completer, typed: str) -> list[tuple[str, str]]:
         ("admin close", ["app.close", "Shop.close"]),
     ],
 )
-def test_the_best_symbols_come_first(completer: Completer, typed: str, first: list[str]) -> None:
+def test_the_best_symbols_come_first(
+    completer: MentionCompleter, typed: str, first: list[str]
+) -> None:
     found = texts(completer, typed, kinds=("symbol",))
     assert [text.replace(".", "::") for text in found[: len(first)]] == [
         text.replace(".", "::") for text in first
@@ -145,36 +147,36 @@ def test_the_best_symbols_come_first(completer: Completer, typed: str, first: li
     ],
 )
 def test_files_and_folders_are_found_by_name_and_by_path(
-    completer: Completer, typed: str, first: list[str]
+    completer: MentionCompleter, typed: str, first: list[str]
 ) -> None:
     found = [text.strip('"') for text in texts(completer, typed, kinds=("file", "folder"))]
     assert found[: len(first)] == first
 
 
-def test_chinese_names_are_found_from_any_sign_on(completer: Completer) -> None:
+def test_chinese_names_are_found_from_any_sign_on(completer: MentionCompleter) -> None:
     assert texts(completer, "订单服", kinds=("symbol",)) == ["订单服务"]
     assert texts(completer, "服务", kinds=("symbol",)) == ["订单服务"]
     assert texts(completer, "关闭") == ["订单服务.关闭订单"]
 
 
-def test_files_keep_a_place_among_many_symbols(completer: Completer) -> None:
-    kinds = {place.kind for place in completer.complete("s", limit=6).places}
+def test_files_keep_a_place_among_many_symbols(completer: MentionCompleter) -> None:
+    kinds = {place.kind for place in completer.complete("s", limit=6).items}
     assert kinds == {"file", "folder", "symbol"}
-    assert len(completer.complete("s", limit=6).places) == 6
+    assert len(completer.complete("s", limit=6).items) == 6
 
 
-def test_places_say_what_and_where_they_are(completer: Completer) -> None:
-    place = completer.complete("add_url").places[0]
-    assert place == Place(
+def test_places_say_what_and_where_they_are(completer: MentionCompleter) -> None:
+    place = completer.complete("add_url").items[0]
+    assert place == MentionCompletion(
         "symbol", "Shop.add_url_rule", "Shop.add_url_rule", "shop/app.py:12", "shop/app.py",
         12, 13, "method",
     )  # fmt: skip
-    folder = completer.complete("shop/").places[0]
+    folder = completer.complete("shop/").items[0]
     assert (folder.label, folder.detail, folder.path) == ("shop/", "6 files", "shop/")
 
 
-def test_lines_behind_a_path_are_kept(completer: Completer) -> None:
-    place = completer.complete("shop/app.py:12-13").places[0]
+def test_lines_behind_a_path_are_kept(completer: MentionCompleter) -> None:
+    place = completer.complete("shop/app.py:12-13").items[0]
     assert (place.kind, place.text, place.line, place.end_line) == (
         "file",
         "shop/app.py:12-13",
@@ -187,20 +189,22 @@ def test_lines_behind_a_path_are_kept(completer: Completer) -> None:
 
 
 def test_before_anything_is_typed_the_largest_folders_and_files_of_the_top_are_offered(
-    completer: Completer,
+    completer: MentionCompleter,
 ) -> None:
-    found = completer.complete("", limit=5).places
+    found = completer.complete("", limit=5).items
     assert [place.text for place in found] == ["shop/", "lib/", "tests/", "/Makefile", "README.md"]
 
 
 @pytest.mark.parametrize(
     "typed", ["nothing_is_called_so", "🎉", "..", "::", "§§", "x" * 5000, "\0"]
 )
-def test_what_nothing_is_called_gives_an_empty_list(completer: Completer, typed: str) -> None:
-    assert completer.complete(typed).places == ()
+def test_what_nothing_is_called_gives_an_empty_list(
+    completer: MentionCompleter, typed: str
+) -> None:
+    assert completer.complete(typed).items == ()
 
 
-def meant(tables: Tables, place: Place) -> Any:
+def meant(tables: Tables, place: MentionCompletion) -> Any:
     """What the question `@…` points at, when the place is written into it."""
     _, written = take_mentions(f"look at @{place.text}, then answer")
     assert len(written) == 1, place.text
@@ -210,7 +214,7 @@ def meant(tables: Tables, place: Place) -> Any:
 
 
 def test_every_symbol_is_written_so_that_it_means_itself_alone(
-    tables: Tables, completer: Completer
+    tables: Tables, completer: MentionCompleter
 ) -> None:
     units = [u for u in tables.units() if u.kind not in ("document", "config", "chunk")]
     of: dict[tuple[str, str], list[Unit]] = {}
@@ -218,7 +222,7 @@ def test_every_symbol_is_written_so_that_it_means_itself_alone(
         of.setdefault((unit.path, unit.qualified_name), []).append(unit)
     offered = set()
     for unit in units:
-        for place in completer.complete(unit.name, kinds=("symbol",), limit=50).places:
+        for place in completer.complete(unit.name, kinds=("symbol",), limit=50).items:
             offered.add((place.path, place.label))
             mention = meant(tables, place)
             same = {one.id for one in of[place.path, place.label]}
@@ -235,10 +239,10 @@ def test_every_symbol_is_written_so_that_it_means_itself_alone(
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_every_file_and_folder_is_written_so_that_it_means_itself_alone(
-    tables: Tables, completer: Completer, kind: Any
+    tables: Tables, completer: MentionCompleter, kind: Any
 ) -> None:
     known = tables.catalogue().paths if kind == "file" else tables.catalogue().folders
-    found = completer.complete("", kinds=(kind,), limit=100).places
+    found = completer.complete("", kinds=(kind,), limit=100).items
     assert {place.path for place in found} == known
     for place in found:
         mention = meant(tables, place)
@@ -247,11 +251,11 @@ def test_every_file_and_folder_is_written_so_that_it_means_itself_alone(
 
 
 def test_twins_are_told_apart_by_their_module_and_a_test_by_its_place(
-    completer: Completer,
+    completer: MentionCompleter,
 ) -> None:
     found = {
         place.path: place.text
-        for place in completer.complete("Shop", kinds=("symbol",)).places
+        for place in completer.complete("Shop", kinds=("symbol",)).items
         if place.label == "Shop"
     }
     assert found == {
@@ -264,8 +268,8 @@ def test_twins_are_told_apart_by_their_module_and_a_test_by_its_place(
 def test_one_of_thousands_of_that_name_is_found_by_its_owner(tmp_path: Path) -> None:
     many = "".join(f"class C{n}:\n    def __init__(self):\n        pass\n\n\n" for n in range(600))
     tables = indexed(tmp_path, {"src/many.py": many})
-    completer = Completer(lambda: tables)
-    place = completer.complete("C577.__init__").places[0]
+    completer = MentionCompleter(lambda: tables)
+    place = completer.complete("C577.__init__").items[0]
     assert place.text == "C577.__init__"
     assert [unit.qualified_name for unit in tables.by_ids(meant(tables, place).units)] == [
         "C577.__init__"
@@ -293,7 +297,7 @@ def test_what_a_mention_cannot_hold_is_quoted_or_left_out(text: str, written: st
 # The tree
 
 
-def test_the_tree_gives_folders_and_files_of_one_level(completer: Completer) -> None:
+def test_the_tree_gives_folders_and_files_of_one_level(completer: MentionCompleter) -> None:
     root = completer.tree()
     assert root is not None
     assert root.folders == (("lib", 3), ("shop", 6), ("tests", 1))
@@ -304,24 +308,24 @@ def test_the_tree_gives_folders_and_files_of_one_level(completer: Completer) -> 
         assert (branch.path, branch.folders, branch.files) == ("shop/admin/", (), ("app.py",))
     with pytest.raises(NotFoundError):
         completer.tree("../etc")
-    assert Paths({}).branch("") is not None
+    assert PathNames({}).branch("") is not None
 
 
 # What a question mentions
 
 
 def test_how_much_of_a_mention_was_sent_is_counted_in_lines(
-    tables: Tables, completer: Completer
+    tables: Tables, completer: MentionCompleter
 ) -> None:
     question = (
         "@codebase how do @shop/app.py, @Shop.add_url_rule and @lib/ go with @nothing.of.it "
         "and @shop/admin/app.py:1-2?"
     )
     unit = next(u for u in tables.in_file("shop/app.py") if u.name == "add_url_rule")
-    found = {one.text: one for one in completer.mentioned(question)}
+    found = {one.text: one for one in completer.coverage(question)}
     assert [one.kind for one in found.values()] == ["file", "symbol", "folder", "", "file"]
     assert {one.included for one in found.values()} == {""}
-    found = {one.text: one for one in completer.mentioned(question, [unit_chunk(unit)])}
+    found = {one.text: one for one in completer.coverage(question, [unit_chunk(unit)])}
     file, symbol, folder, nothing, lines = found.values()
     assert (file.included, file.held) == ("part", 2)
     assert file.lines > 20
@@ -332,8 +336,8 @@ def test_how_much_of_a_mention_was_sent_is_counted_in_lines(
     assert (nothing.kind, nothing.places) == ("", 0)
     assert (lines.included, lines.line, lines.end_line, lines.lines) == ("none", 1, 2, 2)
     whole = [unit_chunk(u) for u in tables.in_file("shop/app.py")]
-    assert completer.mentioned("@shop/app.py", [*whole, *whole])[0].included == "whole"
-    assert completer.mentioned("nobody@shop.example has no @", whole) == []
+    assert completer.coverage("@shop/app.py", [*whole, *whole])[0].included == "whole"
+    assert completer.coverage("nobody@shop.example has no @", whole) == []
 
 
 # One version after another
@@ -341,7 +345,7 @@ def test_how_much_of_a_mention_was_sent_is_counted_in_lines(
 
 def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Path) -> None:
     tables = indexed(tmp_path, {"src/a.py": "def before():\n    return 1\n"})
-    completer = Completer(lambda: tables)
+    completer = MentionCompleter(lambda: tables)
     assert texts(completer, "before") == ["before"]
     (tmp_path / "repo" / "src" / "b.py").write_text("def afterwards():\n    return 2\n")
     settings = load_settings(data=tmp_path / "data", workers=1)
@@ -357,17 +361,18 @@ def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Pat
 
 
 def test_many_at_once_read_the_names_once(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codeqa.symbols import completion
+
+    from codeqa.symbols import mention_completion
 
     read = []
-    places = completion.Places
+    places = mention_completion.MentionIndex
 
     def counted(catalogue: Any) -> Any:
         read.append(catalogue)
         return places(catalogue)
 
-    monkeypatch.setattr(completion, "Places", counted)
-    completer = Completer(lambda: tables)
+    monkeypatch.setattr(mention_completion, "MentionIndex", counted)
+    completer = MentionCompleter(lambda: tables)
     found: list[list[str]] = []
     threads = [
         threading.Thread(target=lambda: found.append(texts(completer, "router"))) for _ in range(8)
@@ -383,16 +388,16 @@ def test_many_at_once_read_the_names_once(tables: Tables, monkeypatch: pytest.Mo
 def test_before_there_is_an_index_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     location = locate(load_settings(data=tmp_path / "data"), tmp_path / "repo")
-    completer = Completer(lambda: Tables.open(location))
+    completer = MentionCompleter(lambda: Tables.open(location))
     with pytest.raises(IndexMissingError):
         completer.complete("a")
 
 
 def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:
     tables = indexed(tmp_path, {"notes.bin": "\0\0"})
-    completer = Completer(lambda: tables)
+    completer = MentionCompleter(lambda: tables)
     for typed in ("", "a", "a.b", "a b", "a/b", "a:1"):
-        assert completer.complete(typed).places == ()
+        assert completer.complete(typed).items == ()
     root = completer.tree()
     assert root is not None
     assert (root.folders, root.files) == ((), ())
@@ -402,7 +407,7 @@ def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:
 
 
 def slowly(name: str, words: list[str], typed: str, typed_words: list[str]) -> int:
-    """What `Matcher.fits` gives, one name at a time; names and what is typed by their words."""
+    """What `NameMatcher.fits` gives, one name at a time; names and what is typed by their words."""
     key, wanted = "".join(words), "".join(typed_words)
     if not wanted:
         return MISSED if typed.strip() else EXACT
@@ -432,7 +437,7 @@ def test_all_names_at_once_fit_as_each_one_does(seed: int) -> None:
         small, large = [w.lower() for w in several], [w[0].upper() + w[1:] for w in several]
         names.append(chosen.choice(["_".join(small), "".join(large), "-".join(small)]))
     names += ["", "_", "订单", "x", "\n", "İ", "a\nb", "𠀀𠀁"]
-    matcher = Matcher(names)
+    matcher = NameMatcher(names)
     split = [(name, parts(name)) for name in names]
     typed = [name[a : a + n] for name in names[:60] for a, n in [(0, 3), (2, 4), (0, 30)]]
     for text in [

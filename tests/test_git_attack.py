@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.parsing import candidates
 from codeqa.parsing.preprocess import preprocess
+from codeqa.repository import candidates
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from tests.repositories import Write, git

@@ -145,7 +145,7 @@ def facts_to_forget(text: str) -> tuple[str, ...]:
 
 def _sentences(text: str) -> Iterator[str]:
     """The sentences of `text` that may state something, each as one line without its greeting."""
-    masked, _ = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
+    masked = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
     prose = _QUOTED.sub("\n", _FENCED.sub("\n", masked))
     for part in _ENDS.split(_spelled(prose)):
         sentence = _without_introduction(" ".join(part.split()))
@@ -168,7 +168,7 @@ def _spelled(text: str) -> str:
 
 def _clean(value: str) -> str:
     """`value` as one line without marks that mean something to a model; secrets are masked."""
-    masked, _ = mask_secrets(well_formed(value[: 4 * VALUE_CHARACTERS]))
+    masked = mask_secrets(well_formed(value[: 4 * VALUE_CHARACTERS]))
     shown = "".join(" " if unicodedata.category(c) in _HIDDEN else c for c in masked)
     line = " ".join(_UNSAFE.sub(" ", _LEADING.sub("", shown)).split()).strip(" ,;:.!-–\"'")
     return line[:VALUE_CHARACTERS].rstrip()

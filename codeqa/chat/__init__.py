@@ -6,7 +6,7 @@ from codeqa.chat.trace import Trace
 from codeqa.chat.turns import TurnView
 from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.extractive.generator import Asked, Exchange, Generator, Piece, Sent, Used
-from codeqa.text.places import Span
+from codeqa.text.citation_format import ShownLines
 
 __all__ = [
     "Asked",
@@ -17,7 +17,7 @@ __all__ = [
     "Piece",
     "QuotedEvidence",
     "Sent",
-    "Span",
+    "ShownLines",
     "Trace",
     "TurnView",
     "Used",

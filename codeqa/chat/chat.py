@@ -126,7 +126,7 @@ class Chat(Conversations):
         What was answered so far is kept as a turn even when the model fails, or the caller stops
         or goes away.
         """
-        asked, _ = mask_secrets(well_formed(question))
+        asked = mask_secrets(well_formed(question))
         try:
             given = mode
             mode, text = read_mode(strip_tag(asked), given)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codeqa.text.places import CITATION, PLACE, Span
+from codeqa.text.citation_format import CITATION, CODE_LOCATION, ShownLines
 
 _FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
@@ -41,7 +41,7 @@ def find_places(text: str) -> list[Citation]:
     found: dict[Citation, None] = {}
     for line in _prose_lines(text):
         for span in _CODE_SPAN.finditer(line):
-            if place := PLACE.fullmatch(span[0].strip("`").strip()):
+            if place := CODE_LOCATION.fullmatch(span[0].strip("`").strip()):
                 path, start, end = place.groups()
                 found[Citation(path, int(start), int(end or start))] = None
     return list(found)
@@ -57,7 +57,7 @@ def find_citations(text: str) -> list[Citation]:
 
 
 def verify(
-    citation: Citation, spans: Sequence[Span], line_count: Callable[[str], int | None]
+    citation: Citation, spans: Sequence[ShownLines], line_count: Callable[[str], int | None]
 ) -> Citation:
     """`citation` with the verdict: inside a span that was shown, and the file has the lines.
 
@@ -85,7 +85,7 @@ def verify(
 
 
 def verify_all(
-    text: str, spans: Iterable[Span], line_count: Callable[[str], int | None]
+    text: str, spans: Iterable[ShownLines], line_count: Callable[[str], int | None]
 ) -> list[Citation]:
     """Every citation of `text`, checked; each file is counted once."""
     known = list(spans)

@@ -163,7 +163,7 @@ class Conversations:
         Raises NotFoundError when `user` has no such turn here, UsageError as the state does.
         """
         turn = self._find(turn_id, user)
-        masked, _ = mask_secrets(well_formed(reason.strip()))
+        masked = mask_secrets(well_formed(reason.strip()))
         kept = masked if value else ""
         sent = [Place(c.path, c.start_line, c.end_line) for c in block_of(turn).chunks]
         self._state.save_feedback(turn.id, user, value, kept, sent=sent)

@@ -133,7 +133,7 @@ def standalone_messages(
     parts += ["[FOLLOW-UP]", text]
     return [
         {"role": "system", "content": render_prompt("standalone", config_dir)},
-        {"role": "user", "content": _masked("\n".join(parts))},
+        {"role": "user", "content": mask_secrets("\n".join(parts))},
     ]
 
 
@@ -145,7 +145,7 @@ def usable(
     It is one short line of plain text. It has no tag, mode, filter or `@name` that its user did
     not type, keeps those, and every name of theirs; and it is about something that was said.
     """
-    line = _masked(_LABEL.sub("", written.strip())).strip(" \"'“”«»")
+    line = mask_secrets(_LABEL.sub("", written.strip())).strip(" \"'“”«»")
     if not 3 <= len(line) <= LONGEST or _FORMATTED.search(line) or has_tag(line):
         return ""
     mode, rest = read_mode(line, "explain")
@@ -192,7 +192,3 @@ def _bounds(query: Query) -> tuple[frozenset[str], ...]:
             query.excluded_paths, query.excluded_languages, query.excluded_kinds,
         )
     )  # fmt: skip
-
-
-def _masked(text: str) -> str:
-    return mask_secrets(text)[0]

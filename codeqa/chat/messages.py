@@ -53,8 +53,8 @@ def build_messages(asked: Asked, config_dir: Path | None = None) -> list[ApiMess
     ]
     for exchange in trim_history((*reversed(asked.similar), *asked.history)):
         question = f"{ELSEWHERE}{exchange.question}" if exchange.elsewhere else exchange.question
-        messages.append({"role": "user", "content": _masked(question)})
-        messages.append({"role": "assistant", "content": _masked(exchange.answer)})
+        messages.append({"role": "user", "content": mask_secrets(question)})
+        messages.append({"role": "assistant", "content": mask_secrets(exchange.answer)})
     parts = [_instruction(asked, config_dir)]
     if asked.block.text:
         parts.append(asked.block.text)
@@ -91,7 +91,7 @@ def trim_history(history: Sequence[Exchange]) -> list[Exchange]:
 def _instruction(asked: Asked, config_dir: Path | None) -> str:
     needs_code = asked.intent in NEED_CODE
     prompt = f"mode_{asked.mode}" if needs_code else "general"
-    texts = [render_prompt(prompt, config_dir, question=_masked(asked.question))]
+    texts = [render_prompt(prompt, config_dir, question=mask_secrets(asked.question))]
     if not asked.block.text and asked.searched:
         texts.append(render_prompt("nothing_found", config_dir))
     elif not asked.block.text and (needs_code or asked.suggest):
@@ -99,10 +99,10 @@ def _instruction(asked: Asked, config_dir: Path | None) -> str:
     if asked.strict and needs_code:
         texts.append(render_prompt("strict", config_dir))
     if asked.profile:
-        texts.append(f"[PROFILE]\n{_masked(asked.profile)}")
+        texts.append(f"[PROFILE]\n{mask_secrets(asked.profile)}")
     if asked.instructions:
         wished = _cut(asked.instructions, CLIENT_CHARACTERS)
-        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{_masked(wished)}")
+        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{mask_secrets(wished)}")
     text = "\n\n".join(text.rstrip() for text in texts)
     return f"[MODE: {asked.mode}]\n[INSTRUCTION]\n{text}\n"
 
@@ -123,7 +123,3 @@ def _cut(text: str, room: int) -> str:
 
 def _parts(content: str | Sequence[Mapping[str, str]]) -> list[str]:
     return [content] if isinstance(content, str) else [part["text"] for part in content]
-
-
-def _masked(text: str) -> str:
-    return mask_secrets(text)[0]

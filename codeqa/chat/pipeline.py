@@ -42,7 +42,7 @@ from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.llm import Cancelled, Model, never
 from codeqa.search import parse_query
 from codeqa.settings import Settings
-from codeqa.text.places import Span
+from codeqa.text.citation_format import ShownLines
 from codeqa.text.tag import strip_tag
 from codeqa.types import Event
 
@@ -388,7 +388,7 @@ class Pipeline:
             draft.hook_problems += problems
         with suppress(CodeQAError):  # the index may be gone by now
             shown = asked.evidence.spans() if asked.evidence else []
-            chunks = (Span(c.path, c.start_line, c.end_line) for c in draft.block.chunks)
+            chunks = (ShownLines(c.path, c.start_line, c.end_line) for c in draft.block.chunks)
             spans = [*shown, *chunks]
             answer = draft.text_of_answer
             draft.citations = verify_all(answer, spans, self._parts.files.line_count)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from codeqa.extractive.overview import Overview, overview_of
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import Tables
-from codeqa.symbols import Usage, usages
-from codeqa.text.places import Span
+from codeqa.symbols import UsageSite, usages
+from codeqa.text.citation_format import ShownLines
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 SHOWN = 3
@@ -76,15 +76,15 @@ class QuotedEvidence:
     channels: tuple[str, ...] = ()
     changed: frozenset[str] = frozenset()
 
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
         hits = [*(finding.hit for finding in self.findings), *self.others, *self.more_files]
         spans = [_span(hit.unit) for hit in hits]
         for finding in self.findings:
-            spans += [Span(use.path, use.line, use.line, use.inside) for use in finding.uses]
+            spans += [ShownLines(use.path, use.line, use.line, use.inside) for use in finding.uses]
         if self.overview:
             spans += [_span(unit) for unit in self.overview.units()]
-        return spans + [Span(c.path, c.start_line, c.end_line) for c in self.cached]
+        return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
 def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
@@ -127,7 +127,7 @@ def find_uses(tables: Tables, unit: Unit, limit: int) -> tuple[tuple[Use, ...], 
     """Up to `limit` places that use `unit`, best first, and how many there are in all."""
     found = usages(tables, unit, limit=max(2 * limit, 1))
     # Two uses on one line are one place to read.
-    lines: dict[tuple[str, int], Usage] = {}
+    lines: dict[tuple[str, int], UsageSite] = {}
     for use in found.references:
         lines.setdefault((use.reference.path, use.reference.line), use)
     kept = list(lines.values())[:limit]
@@ -175,5 +175,5 @@ def _held(unit: Unit, query: Query) -> frozenset[str]:
     return frozenset(w for w in query.words if any(form in text for form in written_forms(w)))
 
 
-def _span(unit: Unit) -> Span:
-    return Span(unit.path, unit.start_line, unit.end_line, unit.qualified_name)
+def _span(unit: Unit) -> ShownLines:
+    return ShownLines(unit.path, unit.start_line, unit.end_line, unit.qualified_name)

@@ -40,7 +40,7 @@ def messages_for(text: str, has_history: bool, config_dir: Path | None) -> list[
             "role": "system",
             "content": render_prompt("classify_intent", config_dir, earlier=earlier),
         },
-        {"role": "user", "content": shortened(mask_secrets(text)[0])},
+        {"role": "user", "content": shortened(mask_secrets(text))},
     ]
 
 

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from codeqa.render.code import SYNTAX_CLASSES, highlight_lines, normal
-from codeqa.text.places import CITATION, PLACE
+from codeqa.text.citation_format import CITATION, CODE_LOCATION
 
 Cite = Callable[[str, int, int], str | None]
 """Path, first and last line → the address that shows them, None when they do not exist."""
@@ -172,7 +172,7 @@ def _render_code_span(
     env: MutableMapping[str, Any],
 ) -> str:
     cite = env.get("cite")
-    place = PLACE.fullmatch(tokens[index].content.strip()) if cite else None
+    place = CODE_LOCATION.fullmatch(tokens[index].content.strip()) if cite else None
     if cite and place and not _in_link(tokens, index):
         path, start, end = place[1], int(place[2]), int(place[3] or place[2])
         if address := cite(path, start, end):

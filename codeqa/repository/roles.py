@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 
-from codeqa.text.names import names
+from codeqa.text.tokens import word_set
 
 HEAD_BYTES = 2048
 """Where generators write that a file is generated."""
 
-_VENDORED = names(
+_VENDORED = word_set(
     "vendor vendors vendored _vendor third_party third-party thirdparty 3rdparty 3rd-party "
     "3rd_party node_modules bower_components jspm_packages site-packages deps external "
     "externals extern godeps carthage pods .yarn dist-packages"
@@ -22,7 +22,7 @@ _VENDORED = names(
 _VENDORED_AT_TOP = frozenset({"deps", "external", "externals", "extern"})
 """Names that a project's own packages have too: vendored only as a first component."""
 
-_TEST_FOLDERS = names(
+_TEST_FOLDERS = word_set(
     "test tests testing testdata test_data test-data testsuite test-suite test_suite testsuites "
     "__tests__ __mocks__ __snapshots__ __fixtures__ unittest unittests unit_tests unit-tests "
     "integration_tests integration-tests integration_test integrationtest integrationtests "
@@ -55,7 +55,7 @@ _TEST_TYPE_FILE = re.compile(
 )
 """Names of types, where the capital tells `LatestTest` from `Latest`."""
 
-_EXAMPLE_FOLDERS = names(
+_EXAMPLE_FOLDERS = word_set(
     "example examples sample samples demo demos tutorial tutorials quickstart quickstarts "
     "playground playgrounds cookbook showcase example-app getting-started snippets"
 )
@@ -63,7 +63,7 @@ _EXAMPLE_FILE = re.compile(
     r"(?:example|sample|demo)s?(?:[._-].*)?|.*[._-](?:example|sample)s?(?:\..*)?"
 )
 
-_BENCHMARK_FOLDERS = names(
+_BENCHMARK_FOLDERS = word_set(
     "bench benches benchmark benchmarks benchsuite perf perftest perftests perf_tests "
     "performance-tests microbench microbenchmarks jmh"
 )
@@ -73,8 +73,8 @@ _BENCHMARK_FILE = re.compile(
 )
 _BENCHMARK_TYPE_FILE = re.compile(r"[A-Z]\w*Benchmarks?\.(?:java|kt|scala|cs|swift)")
 
-_DOCUMENT_FOLDERS = names("doc docs documentation")
-_DOCUMENT_FOLDERS_AT_TOP = names("man manual wiki website adr adrs rfcs javadoc")
+_DOCUMENT_FOLDERS = word_set("doc docs documentation")
+_DOCUMENT_FOLDERS_AT_TOP = word_set("man manual wiki website adr adrs rfcs javadoc")
 """Names that a project's own packages have too: documents only as a first component."""
 _DOCUMENT_ENDINGS = (
     ".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc", ".txt", ".org", ".tex",

@@ -12,16 +12,16 @@ import re
 from dataclasses import dataclass
 from fnmatch import translate
 
-from codeqa.text.names import names
+from codeqa.text.tokens import word_set
 
-_EXACT_NAMES = names(
+_EXACT_NAMES = word_set(
     ".netrc _netrc .pgpass .pypirc .git-credentials .dockercfg .htpasswd .s3cfg .boto "
     ".vault-token .vault_pass .vault_pass.txt .envrc id_rsa id_dsa id_ecdsa id_ed25519 "
     "id_ecdsa_sk id_ed25519_sk credentials credentials.json credentials.xml credentials.ini "
     "kubeconfig master.key secring.gpg wallet.dat terraform.tfstate terraform.tfstate.backup "
     "gradle-local.properties"
 )
-_NAME_GLOBS = names(
+_NAME_GLOBS = word_set(
     ".env .env.* *.env *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.kdb *.ppk *.ovpn "
     "*.tfstate *.tfstate.backup secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini "
     "secret.yml secret.yaml secret.json *.secrets.yml *.secrets.yaml service-account*.json "
@@ -137,15 +137,14 @@ _WORD = re.compile(rb"[A-Za-z0-9_-]")
 _NOT_BREAK = re.compile(rb"[^\r\n]")
 
 
-def mask_secrets(text: str) -> tuple[str, int]:
-    """Replace secret-looking strings by asterisks of equal length; and how many there were."""
+def mask_secrets(text: str) -> str:
+    """`text` with secret-looking strings as asterisks of equal length."""
     data, count = mask_secret_bytes(text.encode("utf-8", "surrogatepass"))
-    # What is masked is ASCII, so that bytes and characters are as many.
-    return (data.decode("utf-8", "surrogatepass"), count) if count else (text, 0)
+    return data.decode("utf-8", "surrogatepass") if count else text
 
 
 def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
-    """`mask_secrets` for the bytes of a file, before they are decoded or parsed."""
+    """`mask_secrets` for the bytes of a file, and how many secrets were masked."""
     if not _may_hold_secrets(data):
         return data, 0
     spans: list[tuple[int, int]] = []

@@ -11,7 +11,7 @@ import re
 from codeqa.languages import detect
 from codeqa.repository.roles import role_of
 from codeqa.repository.secrets import is_secret_content, is_secret_name
-from codeqa.text.names import names
+from codeqa.text.tokens import word_set
 from codeqa.types import Skipped
 
 BINARY = "binary"
@@ -21,7 +21,7 @@ SOURCE_MAP = "source map"
 SECRET = "looks like a secret"
 EMPTY = "empty"
 
-LOCK_FILES = names(
+LOCK_FILES = word_set(
     "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb "
     "deno.lock cargo.lock poetry.lock uv.lock pdm.lock pixi.lock pipfile.lock conda-lock.yml "
     "pylock.toml go.sum go.work.sum gemfile.lock composer.lock mix.lock pubspec.lock "
@@ -32,7 +32,7 @@ LOCK_FILES = names(
 )
 """Lower-case names of files that tools write and nobody reads."""
 
-BINARY_ENDINGS = names(
+BINARY_ENDINGS = word_set(
     "png jpg jpeg gif bmp ico icns webp tif tiff avif heic psd ai eps svgz pdf ps mp3 mp4 m4a "
     "m4v mov avi mkv webm ogg oga ogv wav flac aac mid zip gz tgz bz2 tbz2 xz txz zst 7z rar "
     "lz4 lzma jar war ear aar apk ipa whl egg nupkg deb rpm dmg iso img exe dll so dylib a o "

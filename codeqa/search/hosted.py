@@ -82,8 +82,8 @@ class HostedModel:
         The question and the beginning of each hit are sent, secret-looking strings masked.
         Raises RerankerError that says what the host did instead.
         """
-        texts = [mask_secrets(document(hit.unit))[0] for hit in hits]
-        ranked = _ranker_class()(self).rank(mask_secrets(query.text)[0], texts)
+        texts = [mask_secrets(document(hit.unit)) for hit in hits]
+        ranked = _ranker_class()(self).rank(mask_secrets(query.text), texts)
         scores: list[float | None] = [None] * len(texts)
         for result in ranked.results:
             scores[result.document.doc_id] = result.score

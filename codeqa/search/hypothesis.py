@@ -57,7 +57,7 @@ def first_messages(question: str, config_dir: Path | None = None) -> list[Messag
         {"role": "system", "content": render_prompt("hyde_system", config_dir)},
         {
             "role": "user",
-            "content": render_prompt("hyde_user", config_dir, query=_masked(question)),
+            "content": render_prompt("hyde_user", config_dir, query=mask_secrets(question)),
         },
     ]
 
@@ -69,9 +69,9 @@ def second_messages(
 
     No text of the repository goes into the system message. Raises as `first_messages`.
     """
-    system = render_prompt("hyde_v2_system", config_dir, query=_masked(question))
+    system = render_prompt("hyde_v2_system", config_dir, query=mask_secrets(question))
     user = render_prompt(
-        "hyde_v2_user", config_dir, context=context.rstrip(), hyde_query=_masked(draft)
+        "hyde_v2_user", config_dir, context=context.rstrip(), hyde_query=mask_secrets(draft)
     )
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
@@ -195,7 +195,3 @@ def _by_meaning(
         for table in UNIT_TABLES
         for unit, score in tables.nearest(table, column, vector, HYPOTHESIS_CANDIDATES, where)
     ]
-
-
-def _masked(text: str) -> str:
-    return mask_secrets(text)[0]

@@ -66,7 +66,7 @@ _LAST_WORD = re.compile(r"(\w+)\W*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UsageSite:
     """One place, how sure it is that the definition is meant (0 to 1), and why."""
 
     reference: Reference
@@ -95,7 +95,7 @@ class Surroundings:
     """The import edges of a file."""
 
 
-def judge(unit: Unit, places: Sequence[Reference], around: Surroundings) -> list[Usage]:
+def judge(unit: Unit, places: Sequence[Reference], around: Surroundings) -> list[UsageSite]:
     """The places of the unit's name that are uses of it, each with its evidence."""
     found = []
     for place in places:
@@ -103,7 +103,7 @@ def judge(unit: Unit, places: Sequence[Reference], around: Surroundings) -> list
             continue
         confidence, reason = _evidence(unit, place, around)
         if confidence >= LEAST:
-            found.append(Usage(place, round(confidence, 2), reason))
+            found.append(UsageSite(place, round(confidence, 2), reason))
     return found
 
 

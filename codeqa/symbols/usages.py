@@ -16,7 +16,7 @@ from typing import Protocol
 from codeqa.repository.roles import role_of
 from codeqa.symbols.evidence import (
     Surroundings,
-    Usage,
+    UsageSite,
     judge,
     language_of,
     last_word,
@@ -57,7 +57,7 @@ class Edges(Protocol):
 class Usages:
     """The surest uses of a definition, best first, and how many there are in all."""
 
-    references: tuple[Usage, ...]
+    references: tuple[UsageSite, ...]
     total: int
     """Places taken for a use, `references` included."""
     complete: bool = True
@@ -189,7 +189,7 @@ def _called_name(unit: Unit) -> str:
     return unit.name
 
 
-def _order(usage: Usage) -> tuple[float, int, int, str, int, int]:
+def _order(usage: UsageSite) -> tuple[float, int, int, str, int, int]:
     place = usage.reference
     role = role_of(place.path, b"")
     return (

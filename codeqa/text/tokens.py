@@ -28,6 +28,11 @@ def estimate_tokens(text: str) -> int:
     return int((len(text) - wide) / CHARACTERS_PER_TOKEN) + wide + 1 if text else 0
 
 
+def word_set(text: str) -> frozenset[str]:
+    """The blank-separated words of `text`: a set written as running text."""
+    return frozenset(text.split())
+
+
 def words(text: str) -> list[str]:
     """Whole identifiers and words in `text`, as written, in order."""
     return _WORD.findall(text)

@@ -108,7 +108,7 @@ def complete() -> Response:
     kinds: tuple[Kind, ...] = (wanted.kind,) if wanted.kind else get_args(Kind)
     completer = engine_of_request().completion
     found = completer.complete(wanted.q, kinds=kinds, limit=wanted.limit)
-    return jsonify({"items": [asdict(place) for place in found.places], "ready": found.ready})
+    return jsonify({"items": [asdict(place) for place in found.items], "ready": found.ready})
 
 
 @blueprint.get("/api/tree")
@@ -131,5 +131,5 @@ def mentions() -> Response:
     body = read_body(MentionsBody)
     engine, user = engine_of_request(), member_of_request().user
     chunks = engine.chat.context(body.turn, user).chunks if body.turn else None
-    found = engine.completion.mentioned(body.text, chunks)
+    found = engine.completion.coverage(body.text, chunks)
     return jsonify({"mentions": [asdict(mention) for mention in found]})

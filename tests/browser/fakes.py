@@ -15,9 +15,9 @@ from browser.fake_models import FakeModels
 
 from codeqa.chat.trace import Trace
 from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
-from codeqa.symbols.completion import Completions, Place
-from codeqa.symbols.completion.paths import Paths
-from codeqa.symbols.completion.written import as_mention
+from codeqa.symbols.mention_completion import MentionCompletion, MentionCompletions
+from codeqa.symbols.mention_completion.mention_index import as_mention
+from codeqa.symbols.mention_completion.path_names import PathNames
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
@@ -530,17 +530,19 @@ class FakeCompletion:
     """Knows the files alone; what a question mentions is nothing."""
 
     def __init__(self) -> None:
-        self._paths = Paths(dict.fromkeys(FILES, "source"))
+        self._paths = PathNames(dict.fromkeys(FILES, "source"))
 
-    def complete(self, typed: str, *, kinds: Any, limit: int) -> Completions:
+    def complete(self, typed: str, *, kinds: Any, limit: int) -> MentionCompletions:
         found = self._paths.best(typed, limit, folders=False)
-        places = [Place("file", as_mention(p), p.rpartition("/")[2], p, p) for _, p in found]
-        return Completions(tuple(places))
+        places = [
+            MentionCompletion("file", as_mention(p), p.rpartition("/")[2], p, p) for _, p in found
+        ]
+        return MentionCompletions(tuple(places))
 
     def tree(self, folder: str = "") -> Any:
         return self._paths.branch(folder)
 
-    def mentioned(self, question: str, chunks: Any = None) -> list[Any]:
+    def coverage(self, question: str, chunks: Any = None) -> list[Any]:
         return []
 
 

@@ -22,7 +22,7 @@ def mask_what_was_found(retrieved: Retrieved) -> Retrieved | None:
     """Make secret-looking strings in chunks asterisks: those of the index are masked already,
     those that a plugin brings may not be."""
     chunks = tuple(
-        chunk if chunk.content == (content := _masked(chunk.content))
+        chunk if chunk.content == (content := mask_secrets(chunk.content))
         else replace(chunk, content=content)
         for chunk in retrieved.chunks
     )  # fmt: skip
@@ -52,20 +52,16 @@ def mask_what_is_told(asked: Asked) -> Asked | None:
     which a client may have told, and in what is known of the user."""
     masked = replace(
         asked,
-        question=_masked(asked.question),
+        question=mask_secrets(asked.question),
         history=_all_masked(asked.history),
         similar=_all_masked(asked.similar),
-        profile=_masked(asked.profile),
+        profile=mask_secrets(asked.profile),
     )
     return None if masked == asked else masked
 
 
 def _all_masked(exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:
     return tuple(
-        replace(one, question=_masked(one.question), answer=_masked(one.answer))
+        replace(one, question=mask_secrets(one.question), answer=mask_secrets(one.answer))
         for one in exchanges
     )
-
-
-def _masked(text: str) -> str:
-    return mask_secrets(text)[0]

@@ -14,12 +14,25 @@ from dataclasses import dataclass
 from codeqa.errors import NotFoundError
 from codeqa.store import Tables
 from codeqa.store.catalogue import Catalogue
-from codeqa.symbols.completion.mentioned import Mentioned, mentioned
-from codeqa.symbols.completion.paths import Branch
-from codeqa.symbols.completion.places import KINDS, Kind, Place, Places
+from codeqa.symbols.mention_completion.mention_index import (
+    KINDS,
+    Kind,
+    MentionCompletion,
+    MentionIndex,
+)
+from codeqa.symbols.mention_completion.path_names import FolderListing
+from codeqa.symbols.mention_coverage import MentionCoverage, mention_coverage
 from codeqa.types import Chunk
 
-__all__ = ["KINDS", "Branch", "Completer", "Completions", "Kind", "Mentioned", "Place"]
+__all__ = [
+    "KINDS",
+    "FolderListing",
+    "Kind",
+    "MentionCompleter",
+    "MentionCompletion",
+    "MentionCompletions",
+    "MentionCoverage",
+]
 
 PATIENCE = 2.0
 """Seconds that the first to ask waits for the names: a hundred thousand take less than one."""
@@ -30,15 +43,15 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Completions:
-    """Places for what is typed, best first."""
+class MentionCompletions:
+    """Completions of what is typed, best first."""
 
-    places: tuple[Place, ...]
+    items: tuple[MentionCompletion, ...]
     ready: bool = True
     """False while the names are being read for the first time."""
 
 
-class Completer:
+class MentionCompleter:
     """Completes what is typed, for one repository; threads may share it.
 
     `open_tables` gives the index; what it raises before there is one, every method raises.
@@ -47,27 +60,27 @@ class Completer:
     def __init__(self, open_tables: Callable[[], Tables]) -> None:
         self._open_tables = open_tables
         self._lock = threading.Lock()
-        self._known: tuple[Catalogue, Places] | None = None
+        self._known: tuple[Catalogue, MentionIndex] | None = None
         self._reading: threading.Event | None = None
 
     def complete(
         self, typed: str, *, kinds: Sequence[Kind] = KINDS, limit: int = 20
-    ) -> Completions:
+    ) -> MentionCompletions:
         """The best `limit` places for `typed`, which stands behind `@`."""
-        places = self._places()
-        if places is None:
-            return Completions((), ready=False)
-        return Completions(tuple(places.complete(typed[:MOST_TYPED], kinds, limit)))
+        index = self._index()
+        if index is None:
+            return MentionCompletions((), ready=False)
+        return MentionCompletions(tuple(index.complete(typed[:MOST_TYPED], kinds, limit)))
 
-    def tree(self, folder: str = "") -> Branch | None:
+    def tree(self, folder: str = "") -> FolderListing | None:
         """What lies directly in `folder`, '' for the root; None while the names are being read.
 
         Raises NotFoundError when no indexed file is in it.
         """
-        places = self._places()
-        if places is None:
+        index = self._index()
+        if index is None:
             return None
-        branch = places.paths.branch(folder)
+        branch = index.paths.branch(folder)
         if branch is None:
             raise NotFoundError(
                 f"{folder!r} is not an indexed folder.",
@@ -75,12 +88,14 @@ class Completer:
             )
         return branch
 
-    def mentioned(self, question: str, chunks: Sequence[Chunk] | None = None) -> list[Mentioned]:
+    def coverage(
+        self, question: str, chunks: Sequence[Chunk] | None = None
+    ) -> list[MentionCoverage]:
         """What `question` points at with `@`, and how much of it `chunks` hold, None for no
         context yet."""
-        return mentioned(self._open_tables(), question, chunks)
+        return mention_coverage(self._open_tables(), question, chunks)
 
-    def _places(self) -> Places | None:
+    def _index(self) -> MentionIndex | None:
         """The names of the current version, else of the one before; None when none are read."""
         catalogue = self._open_tables().catalogue()
         known = self._known
@@ -102,7 +117,7 @@ class Completer:
         try:
             import pyarrow as pa
 
-            self._known = (catalogue, Places(catalogue))
+            self._known = (catalogue, MentionIndex(catalogue))
             pa.default_memory_pool().release_unused()  # the columns that were read
         except Exception:  # a rebuild dropped its tables: whoever asks next reads the new ones
             _log.debug("the names were not read", exc_info=True)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from codeqa.search.mentions import looks_like_path
-from codeqa.symbols.completion.matching import fold
-from codeqa.symbols.completion.paths import Paths, Rank
-from codeqa.symbols.completion.symbols import Symbols, distinct
-from codeqa.symbols.completion.written import as_mention
+from codeqa.symbols.mention_completion.name_matcher import fold
+from codeqa.symbols.mention_completion.path_names import PathNames, Rank
+from codeqa.symbols.mention_completion.symbol_names import SymbolNames, distinct
 
 if TYPE_CHECKING:
     from codeqa.store.catalogue import Catalogue
@@ -22,11 +21,16 @@ KINDS: tuple[Kind, ...] = ("file", "folder", "symbol")
 RESERVED = {"file": 3, "folder": 6}
 """Of so many places one is kept for a file, and one for a folder, however many symbols fit."""
 
+MAX_MENTION = 300
+"""Characters of a mention; `search.mentions` reads no more."""
+
+_PLAIN = re.compile(r"[^\s\"“”`<>@]{1,300}")
+_QUOTES = (('"', '"'), ("“", "”"))
 _LINES = re.compile(r"(.+?):(?:(\d{1,7})(?:-(\d{0,7}))?)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MentionCompletion:
     """A file, a folder or a definition, and how it is mentioned."""
 
     kind: Kind
@@ -44,12 +48,12 @@ class Place:
     """Kind of a definition: `class`, `method`, …"""
 
 
-class Places:
+class MentionIndex:
     """Everything that can be mentioned; reads the catalogue once, when it is made."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.paths = Paths(catalogue.roles())
-        self._symbols = Symbols(distinct(catalogue.definitions()))
+        self.paths = PathNames(catalogue.roles())
+        self._symbols = SymbolNames(distinct(catalogue.definitions()))
 
     def __len__(self) -> int:
         """Number of definitions."""
@@ -60,7 +64,7 @@ class Places:
         """Bytes of the arrays and tables, without the lists of paths."""
         return self._symbols.nbytes + self.paths.nbytes
 
-    def complete(self, typed: str, kinds: Iterable[Kind], limit: int) -> list[Place]:
+    def complete(self, typed: str, kinds: Iterable[Kind], limit: int) -> list[MentionCompletion]:
         """The best `limit` places for `typed`, best first; for '' those nearest to the root."""
         typed = typed.strip().lstrip('"“').rstrip('"”')
         if typed and not fold(typed):
@@ -80,8 +84,8 @@ class Places:
 
     def _found(
         self, typed: str, kinds: Iterable[Kind], limit: int, *, loosely: bool = False
-    ) -> dict[Kind, list[tuple[Rank, Place]]]:
-        found: dict[Kind, list[tuple[Rank, Place]]] = {}
+    ) -> dict[Kind, list[tuple[Rank, MentionCompletion]]]:
+        found: dict[Kind, list[tuple[Rank, MentionCompletion]]] = {}
         for kind in kinds:
             if kind == "symbol":
                 rows: list[tuple[Rank, int]] = []
@@ -94,7 +98,7 @@ class Places:
                 found[kind] = [(rank, self._path(path)) for rank, path in paths]
         return found
 
-    def _path(self, path: str) -> Place:
+    def _path(self, path: str) -> MentionCompletion:
         kind: Kind = "folder" if path.endswith("/") else "file"
         parent, _, name = path.removesuffix("/").rpartition("/")
         plain = kind == "file" and not looks_like_path(path)
@@ -104,15 +108,15 @@ class Places:
         many = f"{files} file{'' if files == 1 else 's'}" if files else ""
         detail = " · ".join(filter(None, (f"{parent}/" if parent else "", many)))
         label = name + ("/" if kind == "folder" else "")
-        return Place(kind, as_mention(text), label, detail, path)
+        return MentionCompletion(kind, as_mention(text), label, detail, path)
 
-    def _symbol(self, row: int) -> Place:
+    def _symbol(self, row: int) -> MentionCompletion:
         found = self._symbols.at(row)
         path, first, last = found["path"], found["start_line"], found["end_line"]
         ways = _ways(path, found["qualified_name"])
         ways = [way for way in ways if not self.paths.ends_with(way)]
         text = as_mention(self._symbols.shortest(row, ways))
-        return Place(
+        return MentionCompletion(
             kind="symbol",
             text=text or as_mention(f"{path}:{first}-{last}"),
             label=found["qualified_name"],
@@ -124,6 +128,15 @@ class Places:
         )
 
 
+def as_mention(text: str) -> str:
+    """What stands behind `@` for `text`: in quotes where it must, '' where nothing would do."""
+    if _PLAIN.fullmatch(text):
+        return text
+    if not text or len(text) > MAX_MENTION or "\n" in text:
+        return ""
+    return next((f"{a}{text}{z}" for a, z in _QUOTES if a not in text and z not in text), "")
+
+
 def _ways(path: str, qualified_name: str) -> list[str]:
     """How a definition may be called, the shortest first: `Flask.route`, `app.Flask.route`, …"""
     found = [qualified_name]
@@ -133,8 +146,8 @@ def _ways(path: str, qualified_name: str) -> list[str]:
 
 
 def _shared(
-    found: dict[Kind, list[tuple[Rank, Place]]], limit: int, *, by_path: bool
-) -> list[Place]:
+    found: dict[Kind, list[tuple[Rank, MentionCompletion]]], limit: int, *, by_path: bool
+) -> list[MentionCompletion]:
     """The best of all kinds together, with room kept for those that are few."""
     order = ("folder", "file", "symbol") if by_path else ("file", "symbol", "folder")
     at = 2 if by_path else 3  # a name that is more like what was typed comes before its kind
@@ -152,7 +165,7 @@ def _shared(
     return [place for _, _, place in sorted(kept, key=lambda one: one[0])][:limit]
 
 
-def _at_lines(place: Place, first: int, last: int) -> Place:
+def _at_lines(place: MentionCompletion, first: int, last: int) -> MentionCompletion:
     text = as_mention(f"{place.path}:{first}" + (f"-{last}" if last > first else ""))
     last = max(first, last)
-    return Place(place.kind, text, place.label, place.detail, place.path, first, last)
+    return MentionCompletion(place.kind, text, place.label, place.detail, place.path, first, last)

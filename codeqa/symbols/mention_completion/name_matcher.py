@@ -51,7 +51,7 @@ def apart(name: str, typed: str) -> int:
     return 2 if small in low else UNLIKE
 
 
-class Matcher:
+class NameMatcher:
     """Names, and how well each fits what is typed; row numbers are places in the list given."""
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""How an answer writes a place: `[path:12-34]` as a citation, `path:12-34` as code."""
+"""How an answer cites: `[path:12-34]` as a citation, `path:12-34` as code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
 """Groups: path, first line, last line when it is another one."""
-PLACE = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
+CODE_LOCATION = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
 """The same groups; to be matched against the whole of a code span."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ShownLines:
     """Lines `start`..`end` of a file that were really shown; `name` is the symbol there."""
 
     path: str

@@ -8,8 +8,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from codeqa.search.mentions import whole_name
-from codeqa.symbols.completion.matching import INSIDE, MISSED, PREFIX, Matcher, apart, fold
-from codeqa.symbols.completion.paths import Rank
+from codeqa.symbols.mention_completion.name_matcher import (
+    INSIDE,
+    MISSED,
+    PREFIX,
+    NameMatcher,
+    apart,
+    fold,
+)
+from codeqa.symbols.mention_completion.path_names import Rank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +33,7 @@ MASKS_KEPT = 16
 _OWNED = re.compile(r"(.*)(?:\.|::|#|->)([^.:#]*)", re.DOTALL)
 
 
-class Symbols:
+class SymbolNames:
     """All definitions, by name; `rows` has the columns of the catalogue, one row for each path
     and qualified name, sorted by name."""
 
@@ -34,7 +41,7 @@ class Symbols:
         import numpy as np
 
         names = rows["name"].to_pylist()
-        self.matcher = Matcher(names)
+        self.matcher = NameMatcher(names)
         roles = rows["role"].combine_chunks()
         ranks = np.array([_role_rank(role) for role in roles.dictionary.to_pylist()], np.int8)
         self._roles = ranks[roles.indices.to_numpy()] if len(rows) else np.zeros(0, np.int8)

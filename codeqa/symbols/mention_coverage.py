@@ -17,7 +17,7 @@ Span = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Mentioned:
+class MentionCoverage:
     """Something that a question points at."""
 
     text: str
@@ -39,9 +39,9 @@ class Mentioned:
     definitions count as neither. Of a folder all lines in it that the context holds."""
 
 
-def mentioned(
+def mention_coverage(
     tables: Tables, question: str, chunks: Sequence[Chunk] | None = None
-) -> list[Mentioned]:
+) -> list[MentionCoverage]:
     """What each mention of `question` stands for, and how much of it `chunks` hold.
 
     `chunks` are those of the context that was sent, None before there is one.
@@ -50,17 +50,17 @@ def mentioned(
     return [_look(tables, text, chunks) for text in written]
 
 
-def _look(tables: Tables, text: str, chunks: Sequence[Chunk] | None) -> Mentioned:
+def _look(tables: Tables, text: str, chunks: Sequence[Chunk] | None) -> MentionCoverage:
     found, _ = resolve_mentions(tables, [text])
     if not found:
-        return Mentioned(text, "", places=0)
+        return MentionCoverage(text, "", places=0)
     mention = found[0]
     sent = _merged((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
     if mention.folders:
         held = sum(_length(span) for span in sent if span[0].startswith(mention.folders))
         some: Included = "" if chunks is None else "part" if held else "none"
         places = len(mention.folders)
-        return Mentioned(text, "folder", mention.folders[0], 0, 0, places, some, held)
+        return MentionCoverage(text, "folder", mention.folders[0], 0, 0, places, some, held)
     meant = _meant(tables, mention)
     held = sum(_shared(one, other) for one in meant for other in sent)
     lines = sum(map(_length, meant))
@@ -68,7 +68,7 @@ def _look(tables: Tables, text: str, chunks: Sequence[Chunk] | None) -> Mentione
     path, first, last = meant[0] if meant else (mention.files[0], 0, 0)
     if mention.files:
         first, last = mention.lines or (0, 0)
-    return Mentioned(
+    return MentionCoverage(
         text=text,
         kind="file" if mention.files else "symbol",
         path=path,

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.symbols.completion.matching import (
+from codeqa.symbols.mention_completion.name_matcher import (
     EXACT,
     INSIDE,
     MISSED,
     PREFIX,
     UNLIKE,
     WORD,
-    Matcher,
+    NameMatcher,
     apart,
     fold,
 )
@@ -31,7 +31,7 @@ Rank = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class FolderListing:
     """What lies directly in a folder."""
 
     path: str
@@ -41,7 +41,7 @@ class Branch:
     files: tuple[str, ...]
 
 
-class Paths:
+class PathNames:
     """All indexed files and their folders; `roles` says what each file is for."""
 
     def __init__(self, roles: Mapping[str, str]) -> None:
@@ -54,10 +54,10 @@ class Paths:
         self._files, self._folders = sorted(roles), sorted(self._counts)
         self._roles = np.array([_rank(roles[path]) for path in self._files], np.int8)
         names = [path.rpartition("/")[2] for path in self._files]
-        self._file_names = Matcher(names)
+        self._file_names = NameMatcher(names)
         stems = [len(fold(name.rpartition(".")[0] or name)) for name in names]
         self._stems = np.array(stems, np.int32)
-        self._folder_names = Matcher([path.split("/")[-2] for path in self._folders])
+        self._folder_names = NameMatcher([path.split("/")[-2] for path in self._folders])
         self._low_files = [path.lower() for path in self._files]
         self._low_folders = [path.lower() for path in self._folders]
         self._endings = {path.rpartition("/")[2] for path in self._low_files}
@@ -71,13 +71,15 @@ class Paths:
         """Indexed files at any depth of `folder`."""
         return self._counts[folder]
 
-    def branch(self, folder: str) -> Branch | None:
+    def branch(self, folder: str) -> FolderListing | None:
         """What lies in `folder` ('' for the root); None when no indexed file is in it."""
         path = folder.strip("/") + "/" if folder.strip("/") else ""
         if path not in self._children:
             return None
         folders, files = self._children[path]
-        return Branch(path, tuple((f, self._counts[f"{path}{f}/"]) for f in folders), tuple(files))
+        return FolderListing(
+            path, tuple((f, self._counts[f"{path}{f}/"]) for f in folders), tuple(files)
+        )
 
     def ends_with(self, text: str) -> bool:
         """Whether a file's path ends with `text` after a `/`, so that it would be meant."""
@@ -87,7 +89,7 @@ class Paths:
         return any(path == low or path.endswith("/" + low) for path in self._low_files)
 
     def best(self, typed: str, limit: int, *, folders: bool) -> list[tuple[Rank, str]]:
-        """Paths with their ranks (smaller is better), best first."""
+        """PathNames with their ranks (smaller is better), best first."""
         if not typed:
             return self._nearest(limit, folders)
         if "/" in typed:
@@ -97,7 +99,7 @@ class Paths:
         return sorted(self._by_name(typed, folders))[:limit]
 
     def loosely(self, typed: str, limit: int, *, folders: bool) -> list[tuple[Rank, str]]:
-        """Paths whose last part fits the last word of `typed`, and which hold the others."""
+        """PathNames whose last part fits the last word of `typed`, and which hold the others."""
         words = [word for word in re.split(r"\W+", typed.lower()) if word]
         if len(words) < 2:
             return []
@@ -127,7 +129,7 @@ class Paths:
         return sorted(found)[:limit]
 
     def _by_name(self, typed: str, folders: bool) -> list[tuple[Rank, str]]:
-        """Paths whose last part fits `typed`."""
+        """PathNames whose last part fits `typed`."""
         import numpy as np
 
         known = self._folders if folders else self._files
@@ -150,7 +152,7 @@ class Paths:
         return found
 
     def _by_path(self, typed: str, limit: int, folders: bool) -> list[tuple[Rank, str]]:
-        """Paths that begin so, have a part that does, hold it, or hold its parts in order."""
+        """PathNames that begin so, have a part that does, hold it, or hold its parts in order."""
         text = typed.lower().replace("\\", "/").removeprefix("./").lstrip("/")
         known = self._folders if folders else self._files
         low = self._low_folders if folders else self._low_files
