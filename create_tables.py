@@ -38,7 +38,7 @@ def create_tables(
     root = Path(repo)
     settings = settings or load_settings(root)
     location = locate(settings, root)
-    State(settings.data_dir).remember_repository(location.root)
+    State(settings.data_dir).repositories.remember(location.root)
     indexer = Indexer(settings, location)
     if not progress:
         return indexer.run(full=full, refine=refine, wait=wait)

@@ -53,13 +53,13 @@ def conversation(engine: Engine, messages: int) -> str:
     for _ in engine.chat.ask("@codebase how does `save` work?", conversation=name):
         pass
     engine.chat.flush()
-    (real,) = state.turns(name)
+    (real,) = state.turns.active(name)
     for number in range(messages // 2 - 1):
         question = f"how does the {SUBJECTS[number % len(SUBJECTS)]} handle case {number}?"
         turn = dataclasses.replace(
             real, id=uuid.uuid4().hex, question=question, created=0.0, parent=""
         )
-        state.save_turn(turn)
+        state.turns.save(turn)
     return name
 
 

@@ -57,9 +57,9 @@ def open_engine(
     """
     location = locate(settings, repository)
     state = State(settings.data_dir)
-    cache = open_cache(settings, state)
+    cache = open_cache(settings, state.values)
     models = Models(settings)
-    state.remember_repository(location.root)
+    state.repositories.remember(location.root)
     tables = open_once(location)
     files = Files(tables, settings.max_file_bytes)
     search = open_search(settings, tables, models=models)
@@ -90,5 +90,5 @@ def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy
     for a setting that cannot be used.
     """
     state = State(settings.data_dir)
-    cache = open_cache(settings, state)
+    cache = open_cache(settings, state.values)
     return Privacy(DataInventory(settings, state, cache, models or Models(settings)))

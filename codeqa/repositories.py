@@ -12,7 +12,7 @@ from codeqa.store import Location, list_locations, remove
 
 def recent_repositories(settings: Settings) -> list[Path]:
     """Repositories that were opened, the latest first, those that still exist."""
-    return [path for path in State(settings.data_dir).recent_repositories() if path.is_dir()]
+    return [path for path in State(settings.data_dir).repositories.latest() if path.is_dir()]
 
 
 def find_repositories(settings: Settings, given: str | Path) -> list[Location]:
@@ -45,5 +45,5 @@ def remove_repository(settings: Settings, given: str | Path) -> Location:
     """
     location = find_repository(settings, given)
     remove(settings, location)
-    State(settings.data_dir).forget_repository(location.root)
+    State(settings.data_dir).repositories.forget(location.root)
     return location

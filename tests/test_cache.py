@@ -19,7 +19,7 @@ from redis_server import RedisServer, free_port, redis_server, server_binaries
 
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
-from codeqa.state import State
+from codeqa.state import State, ValueStore
 from codeqa.state import cache as cache_module
 from codeqa.state.cache import CALL_SECONDS, Cache, RedisCache, open_cache
 
@@ -61,7 +61,7 @@ def short_pause(monkeypatch: pytest.MonkeyPatch) -> float:
 def open_again(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Cache]:
     """Opens a cache of one kind, on the same empty store each time."""
     if request.param == "state":
-        return lambda: State(tmp_path / "state")
+        return lambda: State(tmp_path / "state").values
     running: RedisServer = request.getfixturevalue("shared_server")
     running.command("FLUSHALL")
     url = running.url if request.param == "redis" else running.socket_url
@@ -178,7 +178,7 @@ def test_keys_are_found_and_deleted_by_their_beginning_and_no_others(cache: Cach
 
 
 def test_thousands_of_keys_are_deleted_by_their_beginning(cache: Cache) -> None:
-    if isinstance(cache, State):
+    if isinstance(cache, ValueStore):
         pytest.skip("one statement, however many there are")
     connection = cache._connect()  # type: ignore[attr-defined]
     connection.connect()
@@ -243,7 +243,7 @@ def test_many_threads_share_one_cache(cache: Cache) -> None:
 
 @needs_server
 def test_the_setting_chooses_the_cache(shared_server: RedisServer, data_dir: Path) -> None:
-    state = State(data_dir)
+    state = State(data_dir).values
     assert open_cache(load_settings(), state) is state
     chosen = open_cache(load_settings(redis_url=shared_server.url), state)
     chosen.set("chosen", "v", 60)
@@ -288,7 +288,7 @@ def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
     with pytest.raises(SettingsError):
-        open_cache(load_settings(redis_url=url), State(Path("unused")))
+        open_cache(load_settings(redis_url=url), State(Path("unused")).values)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_nothing_of_redis_is_loaded_until_a_server_is_set(run_python: Any) -> No
     code = (
         "import sys; from pathlib import Path; from codeqa.state.cache import open_cache;"
         "from codeqa.settings import load_settings; from codeqa.state import State;"
-        "open_cache(load_settings(), State(Path('unused'))); print('redis' in sys.modules)"
+        "open_cache(load_settings(), State(Path('unused')).values); print('redis' in sys.modules)"
     )
     assert run_python("-c", code).stdout == "False\n"
 

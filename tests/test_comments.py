@@ -47,7 +47,7 @@ def test_a_description_is_paid_for_once_until_the_source_changes(tmp_path: Path)
         asked.append(messages[1]["content"])
         return "d"
 
-    cache = State(tmp_path)
+    cache = State(tmp_path).values
     list(describe([method("f")], complete, model="m", cache=cache))
     list(describe([method("f")], complete, model="m", cache=cache))
     assert len(asked) == 1
@@ -62,7 +62,7 @@ def test_what_was_described_before_a_failure_is_kept(tmp_path: Path) -> None:
             raise ModelError("the host is down.", "Try again.")
         return "d"
 
-    cache = State(tmp_path)
+    cache = State(tmp_path).values
     got: list[str] = []
     with pytest.raises(ModelError, match="down"):
         for unit, _ in describe(
@@ -80,7 +80,7 @@ def test_a_description_that_is_no_text_is_kept_with_marks_for_it(tmp_path: Path)
         openai_server(lambda path, body: reply) as server,
         Model(Endpoint(server.base_url, "m")) as model,
     ):
-        described = describe([method("f")], model.complete, model="m", cache=State(tmp_path))
+        described = describe([method("f")], model.complete, model="m", cache=State(tmp_path).values)
         assert [text for _, text in described] == ["half ? of a sign"]
 
 
@@ -324,7 +324,7 @@ def test_the_same_code_is_described_once_wherever_it_stands(tmp_path: Path) -> N
         return "d"
 
     here, there = method("f"), replace(method("f"), path="moved/b.py", id="other")
-    cache = State(tmp_path)
+    cache = State(tmp_path).values
     assert len(list(describe([here, there], complete, model="m", cache=cache))) == 2
     assert len(asked) == 1
     moved = replace(here, path="c.py", id="third")
@@ -356,7 +356,7 @@ def test_rate_limits_over_http_are_respected(tmp_path: Path) -> None:
 
     units = [method(f"f{n}") for n in range(40)]
     with openai_server(script) as server, Model(Endpoint(server.base_url, "m")) as model:
-        described = list(describe(units, model.complete, model="m", cache=State(tmp_path)))
+        described = list(describe(units, model.complete, model="m", cache=State(tmp_path).values))
         later = [one.asked for one in server.exchanges if one.asked > refused[-1]]
     assert len(described) == 40
     assert len(server.requests) == 40 + CONCURRENT

@@ -27,7 +27,7 @@ from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subje
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
 from codeqa.state import State, Turn
-from codeqa.state.records import Place
+from codeqa.state.records import CitedLines
 from codeqa.store import Tables, locate
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git
@@ -351,7 +351,7 @@ def test_reading_a_history_runs_nothing_that_the_repository_names(
 # Thumbs
 
 
-def thumb(question: str, *cited: Place, value: int = 1, searched: bool = True) -> Any:
+def thumb(question: str, *cited: CitedLines, value: int = 1, searched: bool = True) -> Any:
     return SimpleNamespace(question=question, value=value, cited=cited, searched=searched)
 
 
@@ -359,11 +359,17 @@ def test_thumbs_up_ask_for_the_places_that_the_answer_stood_on(
     tmp_path: Path, write_files: Write
 ) -> None:
     folder = write_files(tmp_path / "copy", FILES)
-    place = Place("shop/till.py", 4, 8)
+    place = CitedLines("shop/till.py", 4, 8)
     found = thumb_questions(
         [
-            thumb("how is it paid?", place, place, Place("gone.py", 1, 2), Place("../x", 1, 1)),
-            thumb("where is the gate?", Place("gate/gate.go", 5, 400)),
+            thumb(
+                "how is it paid?",
+                place,
+                place,
+                CitedLines("gone.py", 1, 2),
+                CitedLines("../x", 1, 1),
+            ),
+            thumb("where is the gate?", CitedLines("gate/gate.go", 5, 400)),
             thumb("not good", place, value=-1),
             thumb("and then?", place, searched=False),
             thumb("changed my mind", place),
@@ -402,8 +408,8 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     place = {"path": "shop/till.py", "start": 4, "end": 8, "verified": True}
     turn = Turn("t1", "c", "@codebase how is it paid?", "So.", "", {"citations": [place]},
                 repository=locate(settings, shop).id)  # fmt: skip
-    state.save_turn(turn)
-    state.save_feedback("t1", turn.user, 1)
+    state.turns.save(turn)
+    state.feedback.save("t1", turn.user, 1)
     plot, asked = tmp_path / "plot.svg", tmp_path / "asked.jsonl"
     done = run_python(
         "-m", "codeqa", "eval", shop, "--count", "20", "--compare", "rerank", "--compare",

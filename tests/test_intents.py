@@ -266,7 +266,7 @@ def test_a_message_that_the_rules_are_sure_of_is_not_sent() -> None:
 
 
 def test_a_model_is_asked_once_below_the_confidence_and_then_the_cache(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = State(tmp_path).values
     with openai_server(lambda path, body: says("general", 0.85)) as server:
         classifier, model = with_model(server, state)
         with model:

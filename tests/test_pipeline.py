@@ -436,14 +436,14 @@ def test_a_deletion_holds_for_answers_that_are_being_written(
     events = engine.chat.ask("My name is Ada.", conversation="one", user=user)
     while next(events).kind != "token":
         pass
-    engine.chat._state.clear_profile(user)
+    engine.chat._state.profile.clear(user)
     list(events)
     engine.chat.flush()
     assert engine.chat.profile(user) == {}
     events = engine.chat.ask(ASK, conversation="two", user=user)
     while next(events).kind != "token":
         pass
-    engine.chat._state.delete_owned(user)  # as from another process
+    engine.chat._state.user_data.delete(user)  # as from another process
     list(events)
     assert engine.chat.conversations(user) == []
 
@@ -469,7 +469,7 @@ def test_a_repetition_that_is_stopped_leaves_nothing_behind(
     events.close()  # type: ignore[attr-defined]
     engine.chat.flush()
     assert [turn.id for turn in engine.chat.turns(talk, user)] == [first]
-    assert engine.chat._state.owned(user).turns == 1
+    assert engine.chat._state.user_data.counts(user).turns == 1
 
 
 def test_another_repositorys_answer_is_not_packed_anew(
@@ -723,13 +723,13 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
     engine: Engine, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = threading.Event()
-    real = engine.chat._state.save_turn
+    real = engine.chat._state.turns.save
 
     def save(*arguments: Any, **named: Any) -> bool:
         slow.wait(5)
         return real(*arguments, **named)
 
-    monkeypatch.setattr(engine.chat._state, "save_turn", save)
+    monkeypatch.setattr(engine.chat._state.turns, "save", save)
     started = time.monotonic()
     events = ask(engine, ASK, conversation=talk)
     assert events[-1].kind == "done" and time.monotonic() - started < 3
@@ -757,9 +757,9 @@ def test_a_process_that_ends_at_once_has_kept_its_answers(
 
 def test_a_turn_that_is_saved_twice_is_there_once(engine: Engine, talk: str, user: str) -> None:
     ask(engine, ASK, conversation=talk, user=user)
-    (turn,) = engine.chat._state.turns(talk, user)
-    assert engine.chat._state.save_turn(turn)
-    assert len(engine.chat._state.turns(talk, user)) == 1
+    (turn,) = engine.chat._state.turns.active(talk, user)
+    assert engine.chat._state.turns.save(turn)
+    assert len(engine.chat._state.turns.active(talk, user)) == 1
     assert len(engine.chat.conversations(user)) == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from codeqa.chat import prior as prior_module
 from codeqa.chat.prior import QA_K, Prior
 from codeqa.extractive.generator import Exchange
-from codeqa.state import Learnt, State, Turn
+from codeqa.state import State, Turn, TurnExtras
 
 WIDTH = 8
 ANSWERED = {"generator": "a-model", "finished": True}
@@ -51,7 +51,7 @@ def keep(
     turn = Turn(turn_id, conversation, question or f"{turn_id}?", answer, "", details, 0.0, user,
                 repository)  # fmt: skip
     vector = at(cosine).astype("<f2").tobytes()
-    state.save_turn(turn, replaces, learnt=Learnt(embedding, vector))
+    state.turns.save(turn, replaces, extras=TurnExtras(embedding, vector))
 
 
 def similar(prior: Prior, same: bool = True, **changed: Any) -> list[str]:
@@ -77,9 +77,9 @@ def test_only_what_is_above_the_threshold_is_similar(state: State) -> None:
     prior = Prior(state)
     assert similar(prior, threshold=0.51) == []
     assert similar(prior, threshold=0.49) == ["t1"]
-    state.save_turn(
+    state.turns.save(
         Turn("t2", "c", "q?", "a", "", ANSWERED, 0.0, "u", "shop"),
-        learnt=Learnt("e", np.eye(WIDTH, dtype="<f2")[1].tobytes()),
+        extras=TurnExtras("e", np.eye(WIDTH, dtype="<f2")[1].tobytes()),
     )
     one = np.eye(WIDTH, dtype=np.float32)[1]
     assert similar(prior, vector=one, threshold=1.0) == [], "not above, but equal"
@@ -154,7 +154,7 @@ def test_an_answer_that_another_took_the_place_of_does_not_come_back(state: Stat
         keep(state, f"{conversation}2", 0.8, conversation, replaces=f"{conversation}1")
     prior = Prior(state)
     assert similar(prior) == ["c2"] and similar(prior, same=False) == ["d2"]
-    state.choose_branch("c", "c1", "u", "shop")
+    state.turns.choose_branch("c", "c1", "u", "shop")
     assert similar(prior) == ["c1"]
 
 
@@ -165,10 +165,10 @@ def test_what_is_kept_and_deleted_meanwhile_is_noticed(state: State) -> None:
     assert similar(prior) == ["t1"]
     keep(state, "t2", 0.95, "d")
     assert similar(prior, same=False) == ["t2"]
-    State(state.path.parent).delete_conversation("d", "u", "shop")
+    State(state.path.parent).conversations.delete("d", "u", "shop")
     keep(state, "t3", 0.95)
     assert similar(prior) == ["t3", "t1"] and similar(prior, same=False) == []
-    state.delete_owned("u")
+    state.user_data.delete("u")
     assert similar(prior) == []
     (matrix,) = prior._matrices.values()
     assert not matrix._rows.any(), "nor does the memory keep them"
@@ -177,13 +177,13 @@ def test_what_is_kept_and_deleted_meanwhile_is_noticed(state: State) -> None:
 def test_only_what_is_new_is_read(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(state, "t1", 0.9)
     prior, read = Prior(state), []
-    past = State.past_questions
+    past = state.questions.past
 
     def note(*arguments: Any, **options: Any) -> Any:
         read.append([one.turn for one in past(*arguments, **options)])
         return past(*arguments, **options)
 
-    monkeypatch.setattr(State, "past_questions", note)
+    monkeypatch.setattr(state.questions, "past", note)
     similar(prior)
     keep(state, "t2", 0.9)
     similar(prior)
@@ -195,7 +195,7 @@ def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
     odd = [np.zeros(WIDTH), np.full(WIDTH, np.inf), np.full(WIDTH, np.nan), np.ones(WIDTH + 1)]
     for number, vector in enumerate(odd):
         turn = Turn(f"x{number}", "c", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
-        state.save_turn(turn, learnt=Learnt("e", vector.astype("<f2").tobytes()))
+        state.turns.save(turn, extras=TurnExtras("e", vector.astype("<f2").tobytes()))
     keep(state, "t1", 0.9)
     prior = Prior(state)
     assert similar(prior) == similar(prior) == ["t1"]
@@ -210,7 +210,7 @@ def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
     vectors = random.standard_normal((300, WIDTH)).astype("<f2")
     for number, vector in enumerate(vectors):
         turn = Turn(f"t{number}", f"c{number}", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
-        state.save_turn(turn, learnt=Learnt("e", vector.tobytes()))
+        state.turns.save(turn, extras=TurnExtras("e", vector.tobytes()))
     prior = Prior(state)
     for question in random.standard_normal((5, WIDTH)).astype(np.float32):
         rows = vectors.astype(np.float64)

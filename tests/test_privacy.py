@@ -22,7 +22,7 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.intents.classifier import cache_key
 from codeqa.llm import Models
 from codeqa.settings import Settings, load_settings
-from codeqa.state import Learnt, State, Turn
+from codeqa.state import State, Turn, TurnExtras
 from codeqa.state.cache import RedisCache, context_key, open_cache
 from codeqa.web.app import create_app
 
@@ -45,7 +45,7 @@ def state(data_dir: Path) -> State:
 
 @pytest.fixture
 def privacy(settings: Settings, state: State) -> Privacy:
-    return Privacy(DataInventory(settings, state, state, Models(settings)))
+    return Privacy(DataInventory(settings, state, state.values, Models(settings)))
 
 
 def tell(
@@ -62,10 +62,12 @@ def tell(
         user=user,
         repository=REPOSITORY,
     )
-    learnt = Learnt("table", b"\x01\x3c" * 64, b"\x02\x3c" * 64, {"name": NAME} if facts else {})
-    assert state.save_turn(turn, learnt=learnt)
-    state.rename_conversation(conversation, f"{TITLE}{texts}", user, REPOSITORY)
-    state.save_feedback(turn.id, user, -1, f"{REASON}{texts[:100]}")
+    extras = TurnExtras(
+        "table", b"\x01\x3c" * 64, b"\x02\x3c" * 64, {"name": NAME} if facts else {}
+    )
+    assert state.turns.save(turn, extras=extras)
+    state.conversations.rename(conversation, f"{TITLE}{texts}", user, REPOSITORY)
+    state.feedback.save(turn.id, user, -1, f"{REASON}{texts[:100]}")
     return turn.id
 
 
@@ -93,13 +95,13 @@ def test_a_deleted_conversation_is_in_no_byte_of_the_data_folder(
 ) -> None:
     turn = tell(state, "conversation-of-umbrellas")
     other = tell(state, "conversation-of-parasols", texts=" (kept)")
-    state.set(context_key("local", "conversation-of-umbrellas"), "{quokka_total}", 60)
-    state.set(context_key("local", "conversation-of-parasols"), "{parasol_total}", 60)
+    state.values.set(context_key("local", "conversation-of-umbrellas"), "{quokka_total}", 60)
+    state.values.set(context_key("local", "conversation-of-parasols"), "{parasol_total}", 60)
     (data_dir / "repos" / REPOSITORY).mkdir(parents=True)
     (data_dir / "repos" / REPOSITORY / "table.lance").write_bytes(b"def quokka_total(): ...")
     assert set(grep(data_dir, turn, *SAID)) == {turn, *SAID}
 
-    state.delete_conversation("conversation-of-parasols", "local", REPOSITORY)
+    state.conversations.delete("conversation-of-parasols", "local", REPOSITORY)
     erased = privacy.delete("conversation", "local", "conversation-of-umbrellas", REPOSITORY)
     assert erased.counts == {
         "conversations": 1, "turns": 1, "thumbs": 1, "vectors": 1, "facts": 0, "cached": 1,
@@ -107,7 +109,7 @@ def test_a_deleted_conversation_is_in_no_byte_of_the_data_folder(
     assert_gone(erased)
     left = grep(data_dir, turn, "conversation-of-umbrellas", *SAID)
     assert left == {"quokka_total": ["table.lance"]}, "code of the repository, which stays"
-    assert state.get(context_key("local", "conversation-of-parasols")) == "{parasol_total}"
+    assert state.values.get(context_key("local", "conversation-of-parasols")) == "{parasol_total}"
     assert not grep(data_dir, other)
 
 
@@ -119,23 +121,23 @@ def test_other_conversations_stay_whole_and_shared_words_are_told(
     erased = privacy.delete("conversation", "local", "conversation-of-umbrellas")
     assert erased.found == ()
     assert len(erased.kept) == 1 and "1 conversation of yours" in erased.kept[0]
-    turn = state.turn(kept)
+    turn = state.turns.get(kept)
     assert turn is not None and turn.answer == f"{ANSWER} (kept)"
-    assert state.thumbs("conversation-of-parasols", "local", REPOSITORY)
+    assert state.feedback.of_conversation("conversation-of-parasols", "local", REPOSITORY)
 
 
 def test_a_deleted_profile_is_in_no_byte_and_conversations_stay(
     privacy: Privacy, state: State, data_dir: Path
 ) -> None:
     tell(state, "conversation-of-umbrellas")
-    state.save_fact("name", NAME)
-    state.save_fact("editor", "vi")
+    state.profile.save("name", NAME)
+    state.profile.save("editor", "vi")
     assert set(grep(data_dir, NAME)) == {NAME}
     erased = privacy.delete("profile", "local")
     assert erased.counts["facts"] == 2 and sum(erased.counts.values()) == 2
     assert_gone(erased)
     assert grep(data_dir, NAME, "localeditorvi") == {}
-    assert len(state.turns("conversation-of-umbrellas", "local", REPOSITORY)) == 1
+    assert len(state.turns.active("conversation-of-umbrellas", "local", REPOSITORY)) == 1
 
 
 def test_where_a_fact_was_said_it_is_told_to_stay(privacy: Privacy, state: State) -> None:
@@ -152,8 +154,8 @@ def test_everything_of_a_user_goes_and_nothing_of_another(
     mine = [tell(state, f"conversation-{n}", "token-aaaaaaaa", facts=True) for n in range(3)]
     yours = tell(state, "conversation-0", "token-bbbbbbbb", texts=" of Bela", facts=True)
     for user in ("token-aaaaaaaa", "token-bbbbbbbb"):
-        state.set(context_key(user, "conversation-0"), f"context of {user}", 60)
-        state.set(context_key(user, ""), f"lone context of {user}", 60)
+        state.values.set(context_key(user, "conversation-0"), f"context of {user}", 60)
+        state.values.set(context_key(user, ""), f"lone context of {user}", 60)
     erased = privacy.delete("everything", "token-aaaaaaaa")
     assert erased.counts == {
         "conversations": 3, "turns": 3, "thumbs": 3, "vectors": 3, "facts": 1, "cached": 2,
@@ -164,7 +166,7 @@ def test_everything_of_a_user_goes_and_nothing_of_another(
     assert privacy.inventory.stored("token-aaaaaaaa").turns == 0
     assert privacy.inventory.stored("token-bbbbbbbb").turns == 1
     assert privacy.inventory.stored("token-bbbbbbbb").profile == {"name": NAME}
-    assert state.get(context_key("token-bbbbbbbb", "conversation-0"))
+    assert state.values.get(context_key("token-bbbbbbbb", "conversation-0"))
     privacy.delete("everything", "token-bbbbbbbb")
     assert grep(data_dir, yours, NAME, *SAID) == {}
 
@@ -193,14 +195,14 @@ def test_long_texts_over_many_pages_are_gone_as_well(
 
 
 def test_facts_are_forgotten_one_by_one(privacy: Privacy, state: State, data_dir: Path) -> None:
-    state.save_fact("name", NAME)
-    state.save_fact("experience-go", "new to Go")
-    state.save_fact("experience-c", "knows C")
+    state.profile.save("name", NAME)
+    state.profile.save("experience-go", "new to Go")
+    state.profile.save("experience-c", "knows C")
     assert privacy.forget_facts("local", ("name",)) == 1
     assert grep(data_dir, NAME) == {}
     assert privacy.forget_facts("local", ("experience",)) == 2
     assert privacy.forget_facts("local", ("experience",)) == 0
-    assert state.profile() == {}
+    assert state.profile.facts() == {}
 
 
 def test_what_is_not_there_is_said(privacy: Privacy) -> None:
@@ -217,9 +219,9 @@ def test_an_intent_that_was_cached_lately_goes_with_its_question(
 ) -> None:
     key = cache_key("local", QUESTION, True)
     tell(state, "conversation-of-umbrellas")
-    state.set(key, '["general", 0.9]', 60)
+    state.values.set(key, '["general", 0.9]', 60)
     privacy.delete("conversation", "local", "conversation-of-umbrellas")
-    assert state.get(key) is None
+    assert state.values.get(key) is None
 
 
 # What would be left is found
@@ -305,14 +307,14 @@ def test_the_keys_of_a_user_are_gone_from_redis_and_no_others(
 ) -> None:
     settings = load_settings(data=data_dir, redis_url=server.url)
     state = State(data_dir)
-    cache = open_cache(settings, state)
+    cache = open_cache(settings, state.values)
     privacy = Privacy(DataInventory(settings, state, cache, Models(settings)))
     tell(state, "one"), tell(state, "two")
     mine = [context_key("local", name) for name in ("one", "two", "a*b[c]?", "")]
     theirs = [context_key("local2", "one"), context_key("token-1", "one"), "another:program"]
     for key in (*mine, *theirs):
         cache.set(key, "code", 60)
-    state.set(mine[0], "from before Redis was set", 60)
+    state.values.set(mine[0], "from before Redis was set", 60)
     assert privacy.inventory.stored("local").cached == 5
     assert privacy.inventory.stored("local").redis == server.url.removeprefix("redis://")
     assert privacy.delete("conversation", "local", "one").counts["cached"] == 2
@@ -424,12 +426,12 @@ def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_i
 ) -> None:
     for number in range(2):
         tell(state, f"conversation-{number}", texts=f" number {number}")
-    state.save_fact("name", NAME)
+    state.profile.save("name", NAME)
     assert NAME in ask(client, "what do you know about me?")
     assert "Nothing has been deleted yet" in ask(client, "delete my profile")
-    assert state.profile()
+    assert state.profile.facts()
     assert "1 line of the profile" in ask(client, "delete my profile for good")
-    assert state.profile() == {}
+    assert state.profile.facts() == {}
     assert "Nothing has been deleted yet" in ask(client, "delete this conversation")
     assert "is deleted: 1 conversation, 4 questions" in ask(
         client, "delete this conversation for good"
@@ -439,13 +441,13 @@ def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_i
     told = ask(client, "delete everything for good")
     assert "2 conversations, 2 questions" in told and "none is left." in told
     assert grep(data_dir, "conversation-of-messages", "for good", *SAID) == {}
-    assert state.owned().turns == 0
+    assert state.user_data.counts().turns == 0
 
 
 def test_a_single_fact_is_forgotten_by_message(client: FlaskClient, state: State) -> None:
-    state.save_fact("name", NAME)
+    state.profile.save("name", NAME)
     assert ask(client, "please forget my name").startswith("I have forgotten your name.")
-    assert state.profile() == {}
+    assert state.profile.facts() == {}
 
 
 # The command

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError, StorageError
 from codeqa.state import Conversation, State, Turn, database, schema, title_of
-from codeqa.state import state as state_module
+from codeqa.state import turns as turns_module
 from codeqa.text.tag import has_tag
 
 
@@ -27,35 +27,35 @@ def state(tmp_path: Path) -> State:
 
 
 def test_a_value_is_kept_replaced_and_deleted(state: State) -> None:
-    assert state.get("k") is None
-    state.set("k", "one")
-    state.set("k", "two")
-    assert state.get("k") == "two"
-    state.delete("k")
-    state.delete("k")
-    assert state.get("k") is None
+    assert state.values.get("k") is None
+    state.values.set("k", "one")
+    state.values.set("k", "two")
+    assert state.values.get("k") == "two"
+    state.values.delete("k")
+    state.values.delete("k")
+    assert state.values.get("k") is None
 
 
 def test_a_value_is_gone_when_its_lifetime_is_over(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(state_module.time, "time", lambda: now[0])
-    state.set("k", "v", seconds=60)
+    monkeypatch.setattr(turns_module.time, "time", lambda: now[0])
+    state.values.set("k", "v", seconds=60)
     now[0] = 1059.0
-    assert state.get("k") == "v"
+    assert state.values.get("k") == "v"
     now[0] = 1061.0
-    assert state.get("k") is None
+    assert state.values.get("k") is None
 
 
 def test_an_expired_value_leaves_the_file_with_the_next_write(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(state_module.time, "time", lambda: now[0])
-    state.set("old", "v", seconds=1)
+    monkeypatch.setattr(turns_module.time, "time", lambda: now[0])
+    state.values.set("old", "v", seconds=1)
     now[0] = 1002.0
-    state.set("new", "v")
+    state.values.set("new", "v")
     with contextlib.closing(sqlite3.connect(state.path)) as connection:
         keys = [row[0] for row in connection.execute("SELECT key FROM value")]
     assert keys == ["new"]
@@ -63,23 +63,23 @@ def test_an_expired_value_leaves_the_file_with_the_next_write(
 
 def test_a_turn_comes_back_as_it_was_saved(state: State) -> None:
     turn = Turn("t1", "c1", "who?", "him\n", "[CONTEXT]\n\x00", {"chunks": [1, "é"]}, 5.0)
-    state.save_turn(turn)
-    state.save_turn(turn)
-    assert state.turn("t1") == turn
-    assert state.turn("t2") is None
+    state.turns.save(turn)
+    state.turns.save(turn)
+    assert state.turns.get("t1") == turn
+    assert state.turns.get("t2") is None
 
 
 def test_a_turn_belongs_to_its_user(state: State) -> None:
-    state.save_turn(Turn("t1", "c", "q", "a", "", {}, user="ann"))
-    assert state.turn("t1", "ann") is not None
-    assert state.turn("t1") is None
+    state.turns.save(Turn("t1", "c", "q", "a", "", {}, user="ann"))
+    assert state.turns.get("t1", "ann") is not None
+    assert state.turns.get("t1") is None
 
 
 def test_details_that_cannot_be_read_do_not_hide_the_turn(state: State) -> None:
-    state.save_turn(ask("t1"))
+    state.turns.save(ask("t1"))
     with state._database.writing() as connection:
         connection.execute("UPDATE turn SET details = '[1'")
-    assert [turn.details for turn in state.turns("c")] == [{}]
+    assert [turn.details for turn in state.turns.active("c")] == [{}]
 
 
 # Conversations
@@ -101,34 +101,34 @@ def ids(turns: list[Turn]) -> list[str]:
 
 
 def test_the_first_question_opens_and_names_a_conversation(state: State) -> None:
-    state.save_turn(ask("t1", "c1", "@codebase  who\npays?", 10.0))
-    state.save_turn(ask("t2", "c1", "and when?", 20.0))
+    state.turns.save(ask("t1", "c1", "@codebase  who\npays?", 10.0))
+    state.turns.save(ask("t2", "c1", "and when?", 20.0))
     expected = Conversation("c1", "local", "shop", "who pays?", 10.0, 20.0, 2)
-    assert state.conversation("c1") == expected
-    assert state.conversations("shop") == [expected]
-    assert ids(state.turns("c1")) == ["t1", "t2"]
+    assert state.conversations.get("c1") == expected
+    assert state.conversations.latest("shop") == [expected]
+    assert ids(state.turns.active("c1")) == ["t1", "t2"]
 
 
 def test_turns_come_oldest_first_whenever_they_were_saved(state: State) -> None:
     for number in (3.0, 1.0, 2.0, 2.0):
-        state.save_turn(ask(f"{number}-{len(state.turns('c'))}", created=number))
-    assert ids(state.turns("c")) == ["1.0-1", "2.0-2", "2.0-3", "3.0-0"]
-    assert [one.updated for one in state.conversations("shop")] == [3.0]
+        state.turns.save(ask(f"{number}-{len(state.turns.active('c'))}", created=number))
+    assert ids(state.turns.active("c")) == ["1.0-1", "2.0-2", "2.0-3", "3.0-0"]
+    assert [one.updated for one in state.conversations.latest("shop")] == [3.0]
 
 
 def test_conversations_come_latest_first_and_limited(state: State) -> None:
     for number, name in enumerate(("a", "b", "c", "a"), start=1):
-        state.save_turn(ask(f"t{number}", name, created=float(number)))
-    assert [one.id for one in state.conversations("shop")] == ["a", "c", "b"]
-    assert [one.id for one in state.conversations("shop", limit=2)] == ["a", "c"]
+        state.turns.save(ask(f"t{number}", name, created=float(number)))
+    assert [one.id for one in state.conversations.latest("shop")] == ["a", "c", "b"]
+    assert [one.id for one in state.conversations.latest("shop", limit=2)] == ["a", "c"]
 
 
 def test_turns_without_a_conversation_are_kept_but_listed_nowhere(state: State) -> None:
-    state.save_turn(ask("t1", ""))
-    assert state.turn("t1") is not None
-    assert state.conversations("shop") == []
-    assert state.conversation("") is None
-    assert state.turns("") == []
+    state.turns.save(ask("t1", ""))
+    assert state.turns.get("t1") is not None
+    assert state.conversations.latest("shop") == []
+    assert state.conversations.get("") is None
+    assert state.turns.active("") == []
 
 
 @pytest.mark.parametrize(
@@ -144,138 +144,138 @@ def test_the_same_id_elsewhere_is_another_conversation(
     state: State, one: dict[str, str], other: dict[str, str]
 ) -> None:
     one, other = ({"user": "ann", "repository": "shop"} | place for place in (one, other))
-    state.save_turn(ask("t1", question="mine", created=1.0, **one))
-    state.save_turn(ask("t2", question="theirs", created=2.0, **other))
-    assert ids(state.turns("c", **one)) == ["t1"]
-    assert ids(state.turns("c", **other)) == ["t2"]
+    state.turns.save(ask("t1", question="mine", created=1.0, **one))
+    state.turns.save(ask("t2", question="theirs", created=2.0, **other))
+    assert ids(state.turns.active("c", **one)) == ["t1"]
+    assert ids(state.turns.active("c", **other)) == ["t2"]
     for place, title in ((one, "mine"), (other, "theirs")):
-        assert [item.title for item in state.conversations(place["repository"], place["user"])] == [
-            title
-        ]
-    state.rename_conversation("c", "renamed", **other)
-    state.delete_conversation("c", **other)
-    found = state.conversation("c", **one)
+        assert [
+            item.title for item in state.conversations.latest(place["repository"], place["user"])
+        ] == [title]
+    state.conversations.rename("c", "renamed", **other)
+    state.conversations.delete("c", **other)
+    found = state.conversations.get("c", **one)
     assert found is not None and (found.title, found.turns) == ("mine", 1)
-    assert ids(state.turns("c", **one)) == ["t1"]
-    assert state.conversation("c", **other) is None
+    assert ids(state.turns.active("c", **one)) == ["t1"]
+    assert state.conversations.get("c", **other) is None
 
 
 def test_without_a_repository_the_one_last_continued_in_is_meant(state: State) -> None:
-    state.save_turn(ask("t1", created=1.0, repository="shop"))
-    state.save_turn(ask("t2", created=2.0, repository="site"))
-    assert ids(state.turns("c")) == ["t2"]
-    state.save_turn(ask("t3", created=3.0, repository="shop"))
-    assert ids(state.turns("c")) == ["t1", "t3"]
-    state.rename_conversation("c", "of the shop")
-    assert [one.title for one in state.conversations("site")] == ["who?"]
-    state.delete_conversation("c")
-    assert ids(state.turns("c")) == ["t2"]
+    state.turns.save(ask("t1", created=1.0, repository="shop"))
+    state.turns.save(ask("t2", created=2.0, repository="site"))
+    assert ids(state.turns.active("c")) == ["t2"]
+    state.turns.save(ask("t3", created=3.0, repository="shop"))
+    assert ids(state.turns.active("c")) == ["t1", "t3"]
+    state.conversations.rename("c", "of the shop")
+    assert [one.title for one in state.conversations.latest("site")] == ["who?"]
+    state.conversations.delete("c")
+    assert ids(state.turns.active("c")) == ["t2"]
 
 
 def test_a_renamed_conversation_keeps_its_title_and_place(state: State) -> None:
-    state.save_turn(ask("t1", "c1", created=1.0))
-    state.save_turn(ask("t2", "c2", created=2.0))
-    state.rename_conversation("c1", " Who\n@codebase pays \ud800")
-    state.save_turn(ask("t3", "c1", "later", created=1.5))
-    assert [(one.id, one.title) for one in state.conversations("shop")] == [
+    state.turns.save(ask("t1", "c1", created=1.0))
+    state.turns.save(ask("t2", "c2", created=2.0))
+    state.conversations.rename("c1", " Who\n@codebase pays \ud800")
+    state.turns.save(ask("t3", "c1", "later", created=1.5))
+    assert [(one.id, one.title) for one in state.conversations.latest("shop")] == [
         ("c2", "who?"),
         ("c1", "Who pays ?"),
     ]
 
 
 def test_only_a_conversation_that_exists_is_renamed(state: State) -> None:
-    state.save_turn(ask("t1", user="ann"))
+    state.turns.save(ask("t1", user="ann"))
     with pytest.raises(NotFoundError, match="There is no such conversation"):
-        state.rename_conversation("c", "mine now")
-    assert [one.title for one in state.conversations("shop", "ann")] == ["who?"]
+        state.conversations.rename("c", "mine now")
+    assert [one.title for one in state.conversations.latest("shop", "ann")] == ["who?"]
 
 
 def test_a_turn_does_not_bring_back_the_conversation_that_was_deleted_under_it(
     state: State,
 ) -> None:
-    state.save_turn(ask("t1", created=1.0))
-    began = state.conversation("c")
+    state.turns.save(ask("t1", created=1.0))
+    began = state.conversations.get("c")
     assert began is not None
-    assert state.save_turn(ask("t2", created=2.0), continues=began.created)
-    state.delete_conversation("c")
-    assert not state.save_turn(ask("t3", created=3.0), continues=began.created)
-    assert state.conversation("c") is None and state.turn("t3") is None
-    state.save_turn(ask("t4", created=4.0))  # another one of the same name
-    assert not state.save_turn(ask("t5", created=5.0), "t4", began.created)
-    assert [turn.id for turn in state.turns("c")] == ["t4"]
+    assert state.turns.save(ask("t2", created=2.0), continues=began.created)
+    state.conversations.delete("c")
+    assert not state.turns.save(ask("t3", created=3.0), continues=began.created)
+    assert state.conversations.get("c") is None and state.turns.get("t3") is None
+    state.turns.save(ask("t4", created=4.0))  # another one of the same name
+    assert not state.turns.save(ask("t5", created=5.0), "t4", began.created)
+    assert [turn.id for turn in state.turns.active("c")] == ["t4"]
 
 
 def test_a_deleted_conversation_takes_its_turns_along(state: State) -> None:
-    state.save_turn(ask("t1", "c1"))
-    state.save_turn(ask("t2", "c2"))
-    state.delete_conversation("c1")
-    state.delete_conversation("c1")
-    assert state.turn("t1") is None
-    assert state.turns("c1") == []
-    assert [one.id for one in state.conversations("shop")] == ["c2"]
-    assert state.turn("t2") is not None
+    state.turns.save(ask("t1", "c1"))
+    state.turns.save(ask("t2", "c2"))
+    state.conversations.delete("c1")
+    state.conversations.delete("c1")
+    assert state.turns.get("t1") is None
+    assert state.turns.active("c1") == []
+    assert [one.id for one in state.conversations.latest("shop")] == ["c2"]
+    assert state.turns.get("t2") is not None
 
 
 def test_a_turn_stands_in_place_of_one_of_its_own_conversation(state: State) -> None:
     for number in (1, 2):
-        state.save_turn(ask(f"t{number}", created=float(number)))
-    state.save_turn(ask("t3", created=3.0), replaces="t2")
-    assert ids(state.turns("c")) == ["t1", "t3"]
-    assert state.turn("t2") is not None, "as the other answer to the question"
+        state.turns.save(ask(f"t{number}", created=float(number)))
+    state.turns.save(ask("t3", created=3.0), replaces="t2")
+    assert ids(state.turns.active("c")) == ["t1", "t3"]
+    assert state.turns.get("t2") is not None, "as the other answer to the question"
 
 
 @pytest.mark.parametrize(
     "place", [{"conversation": "d"}, {"user": "ann"}, {"repository": "site"}], ids=str
 )
 def test_a_turn_replaces_none_of_another_conversation(state: State, place: dict[str, str]) -> None:
-    state.save_turn(ask("t1"))
-    state.save_turn(ask("t2", **place), replaces="t1")
-    assert ids(state.turns("c", repository="shop")) == ["t1"]
-    assert ids(state.turns(**{"conversation": "c", "repository": "shop", **place})) == ["t2"]
-    turn = state.turn("t2", place.get("user", "local"))
+    state.turns.save(ask("t1"))
+    state.turns.save(ask("t2", **place), replaces="t1")
+    assert ids(state.turns.active("c", repository="shop")) == ["t1"]
+    assert ids(state.turns.active(**{"conversation": "c", "repository": "shop", **place})) == ["t2"]
+    turn = state.turns.get("t2", place.get("user", "local"))
     assert turn is not None and turn.parent == ""
 
 
 def test_a_replacement_that_fails_leaves_the_turn_as_it_was(state: State) -> None:
-    state.save_turn(ask("t1"))
+    state.turns.save(ask("t1"))
     with pytest.raises(TypeError):
-        state.save_turn(Turn("t2", "c", "q", "a", "", {"x": object()}), replaces="t1")
-    assert ids(state.turns("c")) == ["t1"]
+        state.turns.save(Turn("t2", "c", "q", "a", "", {"x": object()}), replaces="t1")
+    assert ids(state.turns.active("c")) == ["t1"]
 
 
 def test_beyond_the_limit_whole_conversations_go_the_longest_untouched_first(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_module, "TURNS_KEPT", 5)
+    monkeypatch.setattr(turns_module, "TURNS_KEPT", 5)
     for number, name in enumerate(("old", "long", "old", "", "long"), start=1):
-        state.save_turn(ask(f"t{number}", name, created=float(number)))
-    state.save_turn(ask("t6", "new", created=6.0, user="ann", repository="site"))
-    assert [one.id for one in state.conversations("shop")] == ["long"]
-    assert state.turns("old") == []
-    assert ids(state.turns("long")) == ["t2", "t5"]
-    assert state.turn("t4") is not None
-    state.save_turn(ask("t7", "new", created=7.0))
-    state.save_turn(ask("t8", "new", created=8.0))
-    assert state.turn("t4") is None
-    assert ids(state.turns("long")) == ["t2", "t5"]
+        state.turns.save(ask(f"t{number}", name, created=float(number)))
+    state.turns.save(ask("t6", "new", created=6.0, user="ann", repository="site"))
+    assert [one.id for one in state.conversations.latest("shop")] == ["long"]
+    assert state.turns.active("old") == []
+    assert ids(state.turns.active("long")) == ["t2", "t5"]
+    assert state.turns.get("t4") is not None
+    state.turns.save(ask("t7", "new", created=7.0))
+    state.turns.save(ask("t8", "new", created=8.0))
+    assert state.turns.get("t4") is None
+    assert ids(state.turns.active("long")) == ["t2", "t5"]
 
 
 def test_a_conversation_longer_than_the_limit_loses_its_oldest_turns(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_module, "TURNS_KEPT", 3)
-    state.save_turn(ask("t0", "other", created=99.0))
+    monkeypatch.setattr(turns_module, "TURNS_KEPT", 3)
+    state.turns.save(ask("t0", "other", created=99.0))
     for number in range(1, 6):
-        state.save_turn(ask(f"t{number}", created=float(number)))
-    assert ids(state.turns("c")) == ["t3", "t4", "t5"]
-    assert [one.id for one in state.conversations("shop")] == ["c"]
+        state.turns.save(ask(f"t{number}", created=float(number)))
+    assert ids(state.turns.active("c")) == ["t3", "t4", "t5"]
+    assert [one.id for one in state.conversations.latest("shop")] == ["c"]
 
 
 def test_lone_turns_have_the_same_limit(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_module, "TURNS_KEPT", 3)
+    monkeypatch.setattr(turns_module, "TURNS_KEPT", 3)
     for number in range(5):
-        state.save_turn(ask(f"t{number}", "", created=float(number + 1)))
-    assert [number for number in range(5) if state.turn(f"t{number}")] == [2, 3, 4]
+        state.turns.save(ask(f"t{number}", "", created=float(number + 1)))
+    assert [number for number in range(5) if state.turns.get(f"t{number}")] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -311,10 +311,10 @@ def test_every_title_can_be_shown_and_holds_no_tag(start: str, rest: str) -> Non
 
 def test_recent_repositories_come_latest_first_and_once_each(state: State) -> None:
     for path in (Path("/a"), Path("/b"), Path("/a")):
-        state.remember_repository(path)
-    assert state.recent_repositories() == [Path("/a"), Path("/b")]
-    state.forget_repository(Path("/a"))
-    assert state.recent_repositories() == [Path("/b")]
+        state.repositories.remember(path)
+    assert state.repositories.latest() == [Path("/a"), Path("/b")]
+    state.repositories.forget(Path("/a"))
+    assert state.repositories.latest() == [Path("/b")]
 
 
 def test_many_threads_open_a_fresh_state_at_once(state: State) -> None:
@@ -323,7 +323,7 @@ def test_many_threads_open_a_fresh_state_at_once(state: State) -> None:
     def work(number: int) -> None:
         try:
             for step in range(10):
-                state.set(f"{number}-{step}", "v")
+                state.values.set(f"{number}-{step}", "v")
         except BaseException as error:
             failures.append(error)
 
@@ -333,7 +333,7 @@ def test_many_threads_open_a_fresh_state_at_once(state: State) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert all(state.get(f"{n}-{s}") == "v" for n in range(8) for s in range(10))
+    assert all(state.values.get(f"{n}-{s}") == "v" for n in range(8) for s in range(10))
 
 
 def test_a_switch_to_wal_that_others_hold_up_is_tried_again(
@@ -352,31 +352,31 @@ def test_a_switch_to_wal_that_others_hold_up_is_tried_again(
 
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Busy, **k))
-    state.set("k", "v")
-    assert state.get("k") == "v"
+    state.values.set("k", "v")
+    assert state.values.get("k") == "v"
     assert len(busy) == 3
 
 
 def test_a_state_that_stays_busy_is_an_error_after_a_while(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state.set("k", "v")
+    state.values.set("k", "v")
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     other = sqlite3.connect(state.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageError, match="database is locked"):
-        state.set("k", "w")
+        state.values.set("k", "w")
     other.execute("COMMIT")
     other.close()
-    assert state.get("k") == "v"
+    assert state.values.get("k") == "v"
 
 
 def test_a_failed_write_changes_nothing(state: State) -> None:
-    state.set("k", "v")
+    state.values.set("k", "v")
     with pytest.raises(RuntimeError), state._database.writing() as connection:
         connection.execute("DELETE FROM value")
         raise RuntimeError
-    assert state.get("k") == "v"
+    assert state.values.get("k") == "v"
 
 
 @pytest.mark.parametrize("damage", ["garbage", "folder"])
@@ -387,7 +387,7 @@ def test_a_state_that_cannot_be_opened_is_said_in_a_sentence(state: State, damag
     else:
         state.path.write_bytes(b"not a database" * 1000)
     with pytest.raises(StorageError, match=r"state\.sqlite cannot be used: .*\. See that"):
-        state.get("k")
+        state.values.get("k")
 
 
 @pytest.mark.parametrize("damage", ["file in the way", "read-only"])
@@ -405,20 +405,20 @@ def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(
         # Whoever runs the tests may be allowed everything, so that no mode would stop them.
         monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(StorageError, match=r"state\.sqlite cannot be used: .*\. See that"):
-        State(tmp_path / "file").set("k", "v")
+        State(tmp_path / "file").values.set("k", "v")
 
 
 def test_who_reads_does_not_wait_for_who_writes(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state.set("k", "before")
+    state.values.set("k", "before")
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     with contextlib.closing(sqlite3.connect(state.path, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("UPDATE value SET value = 'after'")
-        assert state.get("k") == "before"
+        assert state.values.get("k") == "before"
         writer.execute("COMMIT")
-    assert state.get("k") == "after"
+    assert state.values.get("k") == "after"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
@@ -440,7 +440,7 @@ def test_a_file_that_others_could_read_becomes_private(state: State) -> None:
     with state._database.writing():
         for path in state.path.parent.iterdir():
             path.chmod(0o644)
-        assert state.get("k") is None
+        assert state.values.get("k") is None
         assert {path.stat().st_mode & 0o777 for path in state.path.parent.iterdir()} == {0o600}
 
 
@@ -452,12 +452,12 @@ def test_conversations_survive_a_process_that_is_killed(state: State, run_python
         "import os, signal, sys; from pathlib import Path; from codeqa.state import State, Turn\n"
         "state = State(Path(sys.argv[1]))\n"
         "for number in range(3):\n"
-        "    state.save_turn(Turn(f't{number}', 'c', 'who?', 'him', '', {}, repository='shop'))\n"
+        "    state.turns.save(Turn(f't{number}', 'c', 'who?', 'him', '', {}, repository='shop'))\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert run_python("-c", code, state.path.parent).returncode != 0
-    assert ids(state.turns("c")) == ["t0", "t1", "t2"]
-    assert [(one.title, one.turns) for one in state.conversations("shop")] == [("who?", 3)]
+    assert ids(state.turns.active("c")) == ["t0", "t1", "t2"]
+    assert [(one.title, one.turns) for one in state.conversations.latest("shop")] == [("who?", 3)]
 
 
 def test_several_processes_open_and_fill_a_fresh_state_at_once(state: State) -> None:
@@ -465,7 +465,7 @@ def test_several_processes_open_and_fill_a_fresh_state_at_once(state: State) -> 
         "import sys; from pathlib import Path; from codeqa.state import State, Turn\n"
         "state = State(Path(sys.argv[1])); name = sys.argv[2]\n"
         "for number in range(10):\n"
-        "    state.save_turn(Turn(f'{name}{number}', 'c', name, '', '', {}, repository='shop'))\n"
+        "    state.turns.save(Turn(f'{name}{number}', 'c', name, '', '', {}, repository='shop'))\n"
     )
     command = [sys.executable, "-c", code, str(state.path.parent)]
     workers = [
@@ -473,8 +473,8 @@ def test_several_processes_open_and_fill_a_fresh_state_at_once(state: State) -> 
         for name in "abc"
     ]
     assert [worker.communicate(timeout=60)[1] for worker in workers] == ["", "", ""]
-    assert len(state.turns("c")) == 30
-    (conversation,) = state.conversations("shop")
+    assert len(state.turns.active("c")) == 30
+    (conversation,) = state.conversations.latest("shop")
     assert conversation.turns == 30
 
 
@@ -515,26 +515,26 @@ def dump(path: Path) -> list[str]:
 
 
 def test_a_state_of_the_first_version_is_taken_over_whole(old_state: State) -> None:
-    assert old_state.get("k") == old_state.get("late") == "v"
-    assert old_state.recent_repositories() == [Path("/a")]
-    assert old_state.conversations("shop") == [
+    assert old_state.values.get("k") == old_state.values.get("late") == "v"
+    assert old_state.repositories.latest() == [Path("/a")]
+    assert old_state.conversations.latest("shop") == [
         Conversation("c1", "local", "shop", "who pays?", 10.0, 20.0, 2)
     ]
-    assert [one.title for one in old_state.conversations("site")] == ["elsewhere?"]
-    assert [one.title for one in old_state.conversations("")] == ["damaged?"]
-    assert ids(old_state.turns("c1", repository="shop")) == ["t1", "t2"]
+    assert [one.title for one in old_state.conversations.latest("site")] == ["elsewhere?"]
+    assert [one.title for one in old_state.conversations.latest("")] == ["damaged?"]
+    assert ids(old_state.turns.active("c1", repository="shop")) == ["t1", "t2"]
     details = {"repository": "shop"}
     expected = Turn("t1", "c1", "@codebase who pays?", "him", "ctx", details, 10.0, "local", "shop")
-    assert old_state.turn("t1") == expected
-    assert all(old_state.turn(f"t{number}") for number in range(1, 6))
-    old_state.save_turn(ask("t6", "c1"))
-    assert ids(old_state.turns("c1", repository="shop")) == ["t1", "t2", "t6"]
+    assert old_state.turns.get("t1") == expected
+    assert all(old_state.turns.get(f"t{number}") for number in range(1, 6))
+    old_state.turns.save(ask("t6", "c1"))
+    assert ids(old_state.turns.active("c1", repository="shop")) == ["t1", "t2", "t6"]
 
 
 def test_a_taken_over_state_has_the_tables_of_a_new_one(old_state: State, tmp_path: Path) -> None:
     new = State(tmp_path / "new")
-    new.get("k")
-    old_state.get("k")
+    new.values.get("k")
+    old_state.values.get("k")
     schemas = []
     for path in (old_state.path, new.path):
         with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -554,21 +554,23 @@ def test_a_step_that_fails_leaves_the_old_version_as_it_was(
 
     monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, fail))
     with pytest.raises(StorageError, match="no such table: missing"):
-        old_state.get("k")
+        old_state.values.get("k")
     assert dump(old_state.path) == before
 
 
 def test_many_threads_take_over_an_old_state_at_once(old_state: State) -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: ids(old_state.turns("c1", repository="shop")), range(8)))
+        found = list(
+            pool.map(lambda _: ids(old_state.turns.active("c1", repository="shop")), range(8))
+        )
     assert found == [["t1", "t2"]] * 8
 
 
 def test_a_state_of_a_newer_version_is_left_alone(state: State) -> None:
-    state.set("k", "v")
+    state.values.set("k", "v")
     with contextlib.closing(sqlite3.connect(state.path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     before = dump(state.path)
     with pytest.raises(StorageError, match="written by a newer version of CodeQA"):
-        state.get("k")
+        state.values.get("k")
     assert dump(state.path) == before

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError
-from codeqa.state import Conversation, Learnt, State, Turn, schema
-from codeqa.state import state as state_module
+from codeqa.state import Conversation, State, Turn, TurnExtras, schema
+from codeqa.state import turns as turns_module
 from codeqa.state.branches import PATH, path_parameters
 
 PLACE = ("local", "shop")
@@ -30,7 +30,7 @@ def save(
 ) -> None:
     """Save a turn; `t12` is created at 12 seconds."""
     turn = Turn(turn_id, conversation, f"{turn_id}?", "him", "", {}, float(turn_id[1:]), *PLACE)
-    state.save_turn(turn if not parent else with_parent(turn, parent), replaces)
+    state.turns.save(turn if not parent else with_parent(turn, parent), replaces)
 
 
 def with_parent(turn: Turn, parent: str) -> Turn:
@@ -38,14 +38,14 @@ def with_parent(turn: Turn, parent: str) -> Turn:
 
 
 def shown(state: State, conversation: str = "c", **wished: object) -> list[str]:
-    return [turn.id for turn in state.turns(conversation, *PLACE, **wished)]  # type: ignore[arg-type]
+    return [turn.id for turn in state.turns.active(conversation, *PLACE, **wished)]  # type: ignore[arg-type]
 
 
 def test_a_turn_follows_the_last_one(state: State) -> None:
     for turn in ("t1", "t2", "t3"):
         save(state, turn)
-    assert [turn.parent for turn in state.turns("c", *PLACE)] == ["", "t1", "t2"]
-    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2",), "t3": ("t3",)}
+    assert [turn.parent for turn in state.turns.active("c", *PLACE)] == ["", "t1", "t2"]
+    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2",), "t3": ("t3",)}
 
 
 def test_an_answer_given_again_stands_beside_the_earlier_one(state: State) -> None:
@@ -53,10 +53,10 @@ def test_an_answer_given_again_stands_beside_the_earlier_one(state: State) -> No
         save(state, turn)
     save(state, "t4", replaces="t2")
     assert shown(state) == ["t1", "t4"]
-    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
+    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
     save(state, "t5")
     assert shown(state) == ["t1", "t4", "t5"]
-    state.choose_branch("c", "t2", *PLACE)
+    state.turns.choose_branch("c", "t2", *PLACE)
     assert shown(state) == ["t1", "t2", "t3"], "with what followed it"
     save(state, "t6")
     assert shown(state) == ["t1", "t2", "t3", "t6"]
@@ -67,8 +67,8 @@ def test_the_first_question_may_be_asked_anew(state: State) -> None:
     save(state, "t2")
     save(state, "t3", replaces="t1")
     assert shown(state) == ["t3"]
-    assert state.branches("c", *PLACE) == {"t3": ("t1", "t3")}
-    assert state.conversation("c") == Conversation("c", *PLACE, "t1?", 1.0, 3.0, 3)
+    assert state.turns.branches("c", *PLACE) == {"t3": ("t1", "t3")}
+    assert state.conversations.get("c") == Conversation("c", *PLACE, "t1?", 1.0, 3.0, 3)
 
 
 def test_a_turn_may_follow_an_earlier_one(state: State) -> None:
@@ -76,7 +76,7 @@ def test_a_turn_may_follow_an_earlier_one(state: State) -> None:
         save(state, turn)
     save(state, "t4", parent="t1")
     assert shown(state) == ["t1", "t4"]
-    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
+    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
 
 
 @pytest.mark.parametrize("parent", ["missing", "d1", "t9"])
@@ -92,9 +92,9 @@ def test_of_several_ends_the_latest_is_chosen(state: State) -> None:
         save(state, turn)
     save(state, "t4", parent="t2")
     save(state, "t5", replaces="t1")
-    state.choose_branch("c", "t1", *PLACE)
+    state.turns.choose_branch("c", "t1", *PLACE)
     assert shown(state) == ["t1", "t2", "t4"]
-    state.choose_branch("c", "t3", *PLACE)
+    state.turns.choose_branch("c", "t3", *PLACE)
     assert shown(state) == ["t1", "t2", "t3"]
 
 
@@ -114,7 +114,7 @@ def test_only_a_turn_of_the_conversation_can_be_chosen(
     save(state, "t1")
     save(state, "t2", replaces="t1")
     with pytest.raises(NotFoundError, match="There is no such answer"):
-        state.choose_branch(conversation, turn, user, repository)
+        state.turns.choose_branch(conversation, turn, user, repository)
     assert shown(state) == ["t2"]
 
 
@@ -143,40 +143,40 @@ def test_turns_without_a_conversation_follow_nothing(state: State) -> None:
     save(state, "t1", conversation="")
     save(state, "t2", conversation="", parent="t1")
     save(state, "t3", conversation="", replaces="t1")
-    turns = [state.turn(f"t{number}") for number in (1, 2, 3)]
+    turns = [state.turns.get(f"t{number}") for number in (1, 2, 3)]
     assert [turn.parent for turn in turns if turn] == ["", "", ""]
-    assert state.branches("", *PLACE) == {}
+    assert state.turns.branches("", *PLACE) == {}
 
 
 def test_an_answer_kept_outside_leaves_the_branch_as_it_was(state: State) -> None:
     save(state, "t1")
     save(state, "t2", conversation="", replaces="t1")
     assert shown(state) == ["t1"]
-    assert state.branches("c", *PLACE) == {"t1": ("t1",)}
+    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",)}
 
 
 def test_a_turn_that_is_saved_again_stays_where_it_is(state: State) -> None:
     for turn in ("t1", "t2"):
         save(state, turn)
     save(state, "t3", replaces="t2")
-    state.choose_branch("c", "t2", *PLACE)
-    before = state.turn("t3")
+    state.turns.choose_branch("c", "t2", *PLACE)
+    before = state.turns.get("t3")
     save(state, "t3")
     save(state, "t3", replaces="t1")
-    assert state.turn("t3") == before
+    assert state.turns.get("t3") == before
     assert shown(state) == ["t1", "t2"]
-    assert state.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2", "t3")}
+    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2", "t3")}
 
 
 def test_where_the_beginning_is_gone_a_branch_begins_later(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_module, "TURNS_KEPT", 3)
+    monkeypatch.setattr(turns_module, "TURNS_KEPT", 3)
     for number in range(1, 5):
         save(state, f"t{number}")
     save(state, "t5", replaces="t4")
     assert shown(state) == ["t3", "t5"]
-    assert state.branches("c", *PLACE) == {"t3": ("t3",), "t5": ("t4", "t5")}
+    assert state.turns.branches("c", *PLACE) == {"t3": ("t3",), "t5": ("t4", "t5")}
 
 
 def test_a_lost_leaf_gives_way_to_the_latest_turn(state: State) -> None:
@@ -195,17 +195,17 @@ def test_turns_that_follow_each_other_in_a_circle_are_read_once(state: State) ->
     with state._database.writing() as connection:
         connection.execute("UPDATE turn SET parent = 't3' WHERE id = 't1'")
     assert shown(state) == ["t1", "t2", "t3"]
-    assert list(state.branches("c", *PLACE)) == ["t1", "t2", "t3"]
+    assert list(state.turns.branches("c", *PLACE)) == ["t1", "t2", "t3"]
     with pytest.raises(NotFoundError):
-        state.choose_branch("c", "t1", *PLACE)
+        state.turns.choose_branch("c", "t1", *PLACE)
 
 
 def test_deleting_the_conversation_takes_every_branch(state: State) -> None:
     save(state, "t1")
     save(state, "t2", replaces="t1")
-    state.delete_conversation("c", *PLACE)
-    assert state.turn("t1") is None and state.turn("t2") is None
-    assert state.branches("c", *PLACE) == {}
+    state.conversations.delete("c", *PLACE)
+    assert state.turns.get("t1") is None and state.turns.get("t2") is None
+    assert state.turns.branches("c", *PLACE) == {}
     save(state, "t3")
     assert shown(state) == ["t3"]
 
@@ -225,11 +225,11 @@ def test_contexts_of_other_branches_are_not_read(state: State) -> None:
 def test_the_same_turn_saved_by_many_at_once_is_kept_once(state: State) -> None:
     save(state, "t1")
     turn = Turn("t2", "c", "q", "a", "", {}, 2.0, *PLACE)
-    learnt = Learnt("e", b"12", b"34", {"name": "Ada"})
+    extras = TurnExtras("e", b"12", b"34", {"name": "Ada"})
     with ThreadPoolExecutor(8) as pool:
-        kept = list(pool.map(lambda _: state.save_turn(turn, learnt=learnt), range(16)))
+        kept = list(pool.map(lambda _: state.turns.save(turn, extras=extras), range(16)))
     assert all(kept) and shown(state) == ["t1", "t2"]
-    assert state.count_past_questions(*PLACE, "e") == 1
+    assert state.questions.count(*PLACE, "e") == 1
 
 
 @settings(max_examples=40, deadline=None)
@@ -251,7 +251,7 @@ def test_branches_are_those_of_a_tree(steps: list[tuple[str, int]]) -> None:
             other = known[number % len(known)] if known else ""
             if action == "choose":
                 if known:
-                    state.choose_branch("c", other, *PLACE)
+                    state.turns.choose_branch("c", other, *PLACE)
                     leaf = max(
                         (turn for turn in known if other in way(turn, parents)
                          and turn not in parents.values()),
@@ -266,7 +266,7 @@ def test_branches_are_those_of_a_tree(steps: list[tuple[str, int]]) -> None:
         expected = way(leaf, parents)[::-1]
         assert shown(state) == expected
         assert shown(state, last=3) == expected[-3:]
-        assert state.branches("c", *PLACE) == {
+        assert state.turns.branches("c", *PLACE) == {
             turn: tuple(one for one in parents if parents[one] == parents[turn])
             for turn in expected
         }
@@ -315,28 +315,28 @@ def third_version(state: State) -> State:
 
 def test_turns_of_an_earlier_version_follow_each_other_in_their_order(third_version: State) -> None:
     state = third_version
-    turns = state.turns("c", *PLACE)
+    turns = state.turns.active("c", *PLACE)
     assert [(turn.id, turn.parent) for turn in turns] == [("t1", ""), ("t2", "t1"), ("t3", "t2")]
     assert turns[0] == Turn("t1", "c", "who?", "him", "ctx", {"a": 1}, 10.0, *PLACE)
-    assert [turn.id for turn in state.turns("c", "ann", "shop")] == ["a1"]
-    assert [turn.parent for turn in state.turns("c", "local", "site")] == ["", "s1"]
-    lone = [state.turn(turn) for turn in ("l1", "l2")]
+    assert [turn.id for turn in state.turns.active("c", "ann", "shop")] == ["a1"]
+    assert [turn.parent for turn in state.turns.active("c", "local", "site")] == ["", "s1"]
+    lone = [state.turns.get(turn) for turn in ("l1", "l2")]
     assert [turn.parent for turn in lone if turn] == ["", ""]
-    assert state.thumbs("c", *PLACE) == {"t2": (-1, "no")}
-    assert state.topic("c", *PLACE) is None and state.profile() == {}
-    assert state.turns("empty", *PLACE) == []
+    assert state.feedback.of_conversation("c", *PLACE) == {"t2": (-1, "no")}
+    assert state.conversations.topic("c", *PLACE) is None and state.profile.facts() == {}
+    assert state.turns.active("empty", *PLACE) == []
 
 
 def test_a_conversation_of_an_earlier_version_goes_on(third_version: State) -> None:
     state = third_version
-    began = state.conversation("c", *PLACE)
+    began = state.conversations.get("c", *PLACE)
     assert began is not None and (began.created, began.turns) == (10.0, 3)
-    learnt = Learnt("e", b"12", b"34", {"name": "Ada"})
+    extras = TurnExtras("e", b"12", b"34", {"name": "Ada"})
     turn = Turn("t4", "c", "q", "a", "", {}, 40.0, *PLACE)
-    assert state.save_turn(turn, "t3", began.created, learnt)
+    assert state.turns.save(turn, "t3", began.created, extras)
     assert shown(state) == ["t1", "t2", "t4"]
-    assert state.branches("c", *PLACE)["t4"] == ("t3", "t4")
-    assert state.topic("c", *PLACE) == ("e", b"34")
+    assert state.turns.branches("c", *PLACE)["t4"] == ("t3", "t4")
+    assert state.conversations.topic("c", *PLACE) == ("e", b"34")
 
 
 def test_many_threads_take_over_an_earlier_version_at_once(third_version: State) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.state import Place, State, Turn, schema
-from codeqa.state import state as state_module
+from codeqa.state import CitedLines, State, Turn, schema
+from codeqa.state import turns as turns_module
 from codeqa.state.feedback import REASON_CHARACTERS
 
 
@@ -23,23 +23,23 @@ def state(tmp_path: Path) -> State:
 def ask(state: State, turn_id: str = "t1", **given: Any) -> None:
     fields = {"conversation": "c", "question": "@codebase who pays?", "answer": "him",
               "context": "", "details": {}, "repository": "shop", **given}  # fmt: skip
-    state.save_turn(Turn(id=turn_id, **fields))
+    state.turns.save(Turn(id=turn_id, **fields))
 
 
 def values(state: State, **where: Any) -> list[tuple[str, int, str]]:
-    return [(one.turn_id, one.value, one.reason) for one in state.feedback("shop", **where)]
+    return [(one.turn_id, one.value, one.reason) for one in state.feedback.given("shop", **where)]
 
 
 def test_a_thumb_is_kept_changed_and_taken_back(state: State) -> None:
     ask(state)
-    assert values(state) == [] and state.thumbs("c", "local", "shop") == {}
-    state.save_feedback("t1", "local", 1)
+    assert values(state) == [] and state.feedback.of_conversation("c", "local", "shop") == {}
+    state.feedback.save("t1", "local", 1)
     assert values(state) == [("t1", 1, "")]
-    state.save_feedback("t1", "local", -1, "  wrong file\n")
+    state.feedback.save("t1", "local", -1, "  wrong file\n")
     assert values(state) == [("t1", -1, "wrong file")]
-    assert state.thumbs("c", "local", "shop") == {"t1": (-1, "wrong file")}
-    state.save_feedback("t1", "local", 0, "no reason without a thumb")
-    state.save_feedback("t1", "local", 0)
+    assert state.feedback.of_conversation("c", "local", "shop") == {"t1": (-1, "wrong file")}
+    state.feedback.save("t1", "local", 0, "no reason without a thumb")
+    state.feedback.save("t1", "local", 0)
     assert values(state) == []
 
 
@@ -48,10 +48,10 @@ def test_a_thumb_says_what_was_asked_and_when(
 ) -> None:
     ask(state, "t1", question="@codebase /locate  the till", details={"mode": "locate"})
     ask(state, "t2", question="/usr is what?", details={"mode": "explain"})
-    monkeypatch.setattr(state_module.time, "time", lambda: 1_234.5)
+    monkeypatch.setattr(turns_module.time, "time", lambda: 1_234.5)
     for turn in ("t1", "t2"):
-        state.save_feedback(turn, "local", 1)
-    first, second = state.feedback("shop")
+        state.feedback.save(turn, "local", 1)
+    first, second = state.feedback.given("shop")
     assert (first.question, first.searched, first.created) == ("the till", True, 1_234.5)
     assert (second.question, second.searched) == ("/usr is what?", False)
 
@@ -61,11 +61,11 @@ def test_a_thumb_stands_on_what_the_answer_cites_and_else_on_what_was_sent(state
     invented = {"path": "b.py", "start": 1, "end": 2, "verified": False}
     ask(state, "t1", details={"citations": [invented, cited, cited]})
     ask(state, "t2", details={"citations": [invented]})
-    sent = [Place("c.py", 1, 5), Place("ünï.py", 7, 7)]
-    state.save_feedback("t1", "local", 1, sent=sent)
-    state.save_feedback("t2", "local", 1, sent=sent)
-    assert [one.cited for one in state.feedback("shop")] == [
-        (Place("a.py", 3, 9),),
+    sent = [CitedLines("c.py", 1, 5), CitedLines("ünï.py", 7, 7)]
+    state.feedback.save("t1", "local", 1, sent=sent)
+    state.feedback.save("t2", "local", 1, sent=sent)
+    assert [one.cited for one in state.feedback.given("shop")] == [
+        (CitedLines("a.py", 3, 9),),
         tuple(sent),
     ]
 
@@ -76,10 +76,10 @@ def test_a_thumb_stands_on_what_the_answer_cites_and_else_on_what_was_sent(state
 )
 def test_details_that_cannot_be_read_do_not_hide_the_thumb(state: State, details: str) -> None:
     ask(state)
-    state.save_feedback("t1", "local", -1, "no")
+    state.feedback.save("t1", "local", -1, "no")
     with state._database.writing() as connection:
         connection.execute("UPDATE turn SET details = ?", (details,))
-    (thumb,) = state.feedback("shop")
+    (thumb,) = state.feedback.given("shop")
     assert (thumb.value, thumb.cited, thumb.question) == (-1, (), "who pays?")
 
 
@@ -88,31 +88,31 @@ def test_only_the_turns_owner_gives_it_a_thumb(state: State) -> None:
     ask(state, "t2", user="ben")
     for user, turn in (("ben", "t1"), ("local", "t1"), ("ann", "missing")):
         with pytest.raises(NotFoundError, match="no such answer"):
-            state.save_feedback(turn, user, 1)
+            state.feedback.save(turn, user, 1)
     assert values(state) == []
-    state.save_feedback("t1", "ann", 1)
-    state.save_feedback("t2", "ben", -1)
+    state.feedback.save("t1", "ann", 1)
+    state.feedback.save("t2", "ben", -1)
     assert values(state, user="ann") == [("t1", 1, "")]
     assert values(state, user="ben") == [("t2", -1, "")]
     assert values(state) == [("t1", 1, ""), ("t2", -1, "")]
-    assert state.thumbs("c", "ben", "shop") == {"t2": (-1, "")}
-    assert state.feedback("elsewhere") == []
+    assert state.feedback.of_conversation("c", "ben", "shop") == {"t2": (-1, "")}
+    assert state.feedback.given("elsewhere") == []
 
 
 @pytest.mark.parametrize("value", [2, -2, 7])
 def test_what_is_no_thumb_is_refused_and_the_old_one_stays(state: State, value: int) -> None:
     ask(state)
-    state.save_feedback("t1", "local", 1)
+    state.feedback.save("t1", "local", 1)
     with pytest.raises(UsageError, match="no thumb"):
-        state.save_feedback("t1", "local", value)
+        state.feedback.save("t1", "local", value)
     with pytest.raises(UsageError, match="longer than 2,000 characters"):
-        state.save_feedback("t1", "local", -1, "x" * (REASON_CHARACTERS + 1))
+        state.feedback.save("t1", "local", -1, "x" * (REASON_CHARACTERS + 1))
     assert values(state) == [("t1", 1, "")]
 
 
 def test_a_reason_may_hold_any_text(state: State) -> None:
     ask(state)
-    state.save_feedback("t1", "local", -1, "two\nlines \ud800 and '; DROP TABLE turn; --")
+    state.feedback.save("t1", "local", -1, "two\nlines \ud800 and '; DROP TABLE turn; --")
     assert values(state) == [("t1", -1, "two\nlines ? and '; DROP TABLE turn; --")]
 
 
@@ -124,31 +124,31 @@ def rows(state: State) -> int:
 def test_a_thumb_goes_with_its_conversation(state: State) -> None:
     for turn, conversation in (("t1", "c"), ("t2", "d")):
         ask(state, turn, conversation=conversation)
-        state.save_feedback(turn, "local", 1)
-    state.delete_conversation("c")
+        state.feedback.save(turn, "local", 1)
+    state.conversations.delete("c")
     assert values(state) == [("t2", 1, "")] and rows(state) == 1
 
 
 def test_a_thumb_stays_with_the_answer_that_another_one_stands_in_for(state: State) -> None:
     ask(state, "t1")
-    state.save_feedback("t1", "local", -1)
-    state.save_turn(Turn("t2", "c", "again", "", "", {}, repository="shop"), replaces="t1")
-    assert state.thumbs("c", "local", "shop") == {"t1": (-1, "")}
+    state.feedback.save("t1", "local", -1)
+    state.turns.save(Turn("t2", "c", "again", "", "", {}, repository="shop"), replaces="t1")
+    assert state.feedback.of_conversation("c", "local", "shop") == {"t1": (-1, "")}
 
 
 def test_a_thumb_goes_with_turns_beyond_the_limit(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_module, "TURNS_KEPT", 2)
+    monkeypatch.setattr(turns_module, "TURNS_KEPT", 2)
     for number in (1, 2, 3):
         ask(state, f"t{number}", conversation=f"c{number}", created=float(number))
-        state.save_feedback(f"t{number}", "local", 1)
+        state.feedback.save(f"t{number}", "local", 1)
     assert [turn for turn, _, _ in values(state)] == ["t2", "t3"] and rows(state) == 2
 
 
 def test_a_turn_that_is_saved_again_keeps_its_thumb(state: State) -> None:
     ask(state)
-    state.save_feedback("t1", "local", 1)
+    state.feedback.save("t1", "local", 1)
     ask(state, answer="her")
     assert values(state) == [("t1", 1, "")]
 
@@ -164,14 +164,14 @@ def test_a_state_of_an_earlier_version_takes_thumbs(state: State) -> None:
         connection.execute("INSERT INTO conversation VALUES ('local', 'shop', 'c', 'who?', 1, 1)")
         connection.execute("PRAGMA user_version = 2")
         connection.commit()
-    state.save_feedback("t1", "local", 1)
+    state.feedback.save("t1", "local", 1)
     assert values(state) == [("t1", 1, "")]
-    state.delete_conversation("c")
+    state.conversations.delete("c")
     assert rows(state) == 0
 
 
 def test_as_many_places_are_kept_as_count(state: State) -> None:
     ask(state)
-    state.save_feedback("t1", "local", 1, sent=(Place("a.py", n, n) for n in range(1, 10_000)))
-    (thumb,) = state.feedback("shop")
-    assert thumb.cited == tuple(Place("a.py", n, n) for n in range(1, 51))
+    state.feedback.save("t1", "local", 1, sent=(CitedLines("a.py", n, n) for n in range(1, 10_000)))
+    (thumb,) = state.feedback.given("shop")
+    assert thumb.cited == tuple(CitedLines("a.py", n, n) for n in range(1, 51))

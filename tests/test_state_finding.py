@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.state import Found, State, Turn
-from codeqa.state.finding import SNIPPET_CHARACTERS, snippet
+from codeqa.state import ConversationMatch, State, Turn
+from codeqa.state.conversations import SNIPPET_CHARACTERS, snippet
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def say(
 ) -> None:
     created = float(turn_id[1:])
     turn = Turn(turn_id, conversation, question, answer, "the till", {"x": "the till"}, created)
-    state.save_turn(
+    state.turns.save(
         Turn(*[getattr(turn, name) for name in turn.__slots__[:7]], user, repository), replaces
     )
 
@@ -37,7 +37,7 @@ def say(
 def found(state: State, text: str, **wished: int) -> list[tuple[str, str, str]]:
     return [
         (one.conversation.id, one.turn_id, one.snippet)
-        for one in state.find_conversations(text, "shop", **wished)
+        for one in state.conversations.find(text, "shop", **wished)
     ]
 
 
@@ -45,7 +45,7 @@ def test_questions_answers_and_titles_are_looked_through(state: State) -> None:
     say(state, "t1", "where is the till?", "here", "c1")
     say(state, "t2", "who?", "The TILL\nis **there**.", "c2")
     say(state, "t3", conversation="c3")
-    state.rename_conversation("c3", "About tills")
+    state.conversations.rename("c3", "About tills")
     say(state, "t4", conversation="c4")
     assert found(state, "till") == [
         ("c3", "", "About tills"),
@@ -54,8 +54,8 @@ def test_questions_answers_and_titles_are_looked_through(state: State) -> None:
     ]
     assert found(state, "till", limit=1) == [("c3", "", "About tills")]
     assert found(state, "till", limit=0) == []
-    (one,) = state.find_conversations("there", "shop")
-    assert one == Found(state.conversation("c2"), "t2", "The TILL is **there**.")  # type: ignore[arg-type]
+    (one,) = state.conversations.find("there", "shop")
+    assert one == ConversationMatch(state.conversations.get("c2"), "t2", "The TILL is **there**.")  # type: ignore[arg-type]
 
 
 def test_of_a_conversation_its_latest_turn_with_it_is_told(state: State) -> None:
@@ -116,7 +116,7 @@ def test_only_the_users_own_conversations_about_the_repository_are_found(state: 
     say(state, "t2", "till", repository="site")
     say(state, "t3", "till", conversation="")
     assert found(state, "till") == []
-    assert [one.turn_id for one in state.find_conversations("till", "shop", "ann")] == ["t1"]
+    assert [one.turn_id for one in state.conversations.find("till", "shop", "ann")] == ["t1"]
 
 
 def test_a_snippet_is_a_line_around_the_hit_cut_at_words() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import StorageError
-from codeqa.state import Fact, Learnt, PastExchange, PastQuestion, State, Turn
-from codeqa.state import state as state_module
+from codeqa.state import Fact, PastExchange, PastQuestion, State, Turn, TurnExtras
+from codeqa.state import turns as turns_module
 
 PLACE = ("local", "shop")
 
@@ -35,11 +35,11 @@ def save(
     **rest: object,
 ) -> bool:
     turn = Turn(turn_id, conversation, "q?", "a", "", {}, created, user, repository)
-    return state.save_turn(turn, learnt=Learnt(embedding, vector, topic, facts or {}), **rest)  # type: ignore[arg-type]
+    return state.turns.save(turn, extras=TurnExtras(embedding, vector, topic, facts or {}), **rest)  # type: ignore[arg-type]
 
 
 def asked(state: State, since: int = 0, embedding: str = "e") -> list[str]:
-    return [one.turn for one in state.past_questions(*PLACE, embedding, since)]
+    return [one.turn for one in state.questions.past(*PLACE, embedding, since)]
 
 
 def vectors(state: State) -> int:
@@ -50,14 +50,14 @@ def vectors(state: State) -> int:
 def test_vectors_of_questions_come_in_the_order_in_which_they_were_kept(state: State) -> None:
     save(state, "t1", vector=b"\x01\x02")
     save(state, "t2", "", vector=b"\x03\x04")
-    assert state.past_questions(*PLACE, "e") == [
+    assert state.questions.past(*PLACE, "e") == [
         PastQuestion(1, "t1", "c", b"\x01\x02"),
         PastQuestion(2, "t2", "", b"\x03\x04"),
     ]
     save(state, "t3")
     assert asked(state, since=2) == ["t3"]
-    assert state.count_past_questions(*PLACE, "e") == 3
-    assert state.count_past_questions(*PLACE, "e", until=2) == 2
+    assert state.questions.count(*PLACE, "e") == 3
+    assert state.questions.count(*PLACE, "e", until=2) == 2
 
 
 def test_vectors_belong_to_a_user_a_repository_and_an_embedding(state: State) -> None:
@@ -67,7 +67,7 @@ def test_vectors_belong_to_a_user_a_repository_and_an_embedding(state: State) ->
     save(state, "t4", embedding="f")
     save(state, "t5", vector=None)
     assert asked(state) == ["t1"] and asked(state, embedding="f") == ["t4"]
-    assert state.count_past_questions("ann", "shop", "e") == 1
+    assert state.questions.count("ann", "shop", "e") == 1
 
 
 @pytest.mark.parametrize("way", ["conversation", "limit", "user"])
@@ -77,22 +77,22 @@ def test_a_vector_goes_with_its_turn(
     save(state, "t1", created=1.0)
     save(state, "t2", "d", user="ann", created=2.0)
     if way == "conversation":
-        state.delete_conversation("c", *PLACE)
+        state.conversations.delete("c", *PLACE)
     elif way == "user":
-        state.delete_owned("local")
+        state.user_data.delete("local")
     else:
-        monkeypatch.setattr(state_module, "TURNS_KEPT", 1)
+        monkeypatch.setattr(turns_module, "TURNS_KEPT", 1)
         save(state, "t3", "d", user="ann", vector=None, created=3.0)
-        assert state.turn("t2", "ann") is None
+        assert state.turns.get("t2", "ann") is None
     assert asked(state) == [] and vectors(state) == (0 if way == "limit" else 1)
 
 
 def test_the_number_of_a_vector_is_never_given_again(state: State) -> None:
     save(state, "t1")
     save(state, "t2", "d")
-    state.delete_conversation("d", *PLACE)
+    state.conversations.delete("d", *PLACE)
     save(state, "t3")
-    assert [one.rowid for one in state.past_questions(*PLACE, "e")] == [1, 3]
+    assert [one.rowid for one in state.questions.past(*PLACE, "e")] == [1, 3]
 
 
 def test_an_answer_given_again_leaves_the_vector_of_the_earlier_one(state: State) -> None:
@@ -102,67 +102,70 @@ def test_an_answer_given_again_leaves_the_vector_of_the_earlier_one(state: State
 
 
 def test_the_topic_is_that_of_the_latest_turn_that_has_one(state: State) -> None:
-    assert state.topic("c", *PLACE) is None
+    assert state.conversations.topic("c", *PLACE) is None
     save(state, "t1")
-    assert state.topic("c", *PLACE) is None
+    assert state.conversations.topic("c", *PLACE) is None
     save(state, "t2", topic=b"34")
     save(state, "t3", vector=None, embedding="")
-    assert state.topic("c", *PLACE) == ("e", b"34")
+    assert state.conversations.topic("c", *PLACE) == ("e", b"34")
     save(state, "t4", topic=b"56", embedding="f")
-    assert state.topic("c", *PLACE) == ("f", b"56")
-    assert state.topic("c", "ann", "shop") is None and state.topic("c", "local", "site") is None
+    assert state.conversations.topic("c", *PLACE) == ("f", b"56")
+    assert (
+        state.conversations.topic("c", "ann", "shop") is None
+        and state.conversations.topic("c", "local", "site") is None
+    )
     save(state, "t5", "", topic=b"78")
-    assert state.topic("", *PLACE) is None
-    state.delete_conversation("c", *PLACE)
+    assert state.conversations.topic("", *PLACE) is None
+    state.conversations.delete("c", *PLACE)
     save(state, "t6")
-    assert state.topic("c", *PLACE) is None, "another conversation of the same name"
+    assert state.conversations.topic("c", *PLACE) is None, "another conversation of the same name"
 
 
 def test_facts_are_kept_with_the_turn_that_said_them(state: State) -> None:
     save(state, "t1", facts={"name": "Ada", "role": "pilot \ud800"}, created=5.0)
     save(state, "t2", facts={"name": "Bo"}, created=6.0)
-    assert state.profile() == {
+    assert state.profile.facts() == {
         "role": Fact("pilot ?", "t1", 5.0),
         "name": Fact("Bo", "t2", 6.0),
     }
-    assert list(state.profile()) == ["role", "name"], "the latest last"
-    assert state.profile("ann") == {}
+    assert list(state.profile.facts()) == ["role", "name"], "the latest last"
+    assert state.profile.facts("ann") == {}
 
 
 def test_facts_can_be_entered_and_forgotten(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_module.time, "time", lambda: 9.0)
-    state.save_fact("name", "Ada")
-    state.save_fact("name", "Eve", "ann", turn="t9")
-    state.save_fact("role", "pilot")
-    assert state.profile()["name"] == Fact("Ada", "", 9.0)
-    assert state.profile("ann") == {"name": Fact("Eve", "t9", 9.0)}
-    assert state.delete_fact("name") and not state.delete_fact("name")
-    assert list(state.profile()) == ["role"]
-    assert state.clear_profile() == 1 and state.clear_profile() == 0
-    assert state.profile() == {} and list(state.profile("ann")) == ["name"]
+    monkeypatch.setattr(turns_module.time, "time", lambda: 9.0)
+    state.profile.save("name", "Ada")
+    state.profile.save("name", "Eve", "ann", turn="t9")
+    state.profile.save("role", "pilot")
+    assert state.profile.facts()["name"] == Fact("Ada", "", 9.0)
+    assert state.profile.facts("ann") == {"name": Fact("Eve", "t9", 9.0)}
+    assert state.profile.delete("name") and not state.profile.delete("name")
+    assert list(state.profile.facts()) == ["role"]
+    assert state.profile.clear() == 1 and state.profile.clear() == 0
+    assert state.profile.facts() == {} and list(state.profile.facts("ann")) == ["name"]
 
 
 def test_facts_outlive_the_conversation_that_they_were_said_in(state: State) -> None:
     save(state, "t1", facts={"name": "Ada"})
-    state.delete_conversation("c", *PLACE)
-    assert state.profile() == {"name": Fact("Ada", "t1", 5.0)}
+    state.conversations.delete("c", *PLACE)
+    assert state.profile.facts() == {"name": Fact("Ada", "t1", 5.0)}
 
 
 def test_a_turn_saved_twice_teaches_once(state: State) -> None:
     assert save(state, "t1", topic=b"34", facts={"name": "Ada"})
     save(state, "t2", topic=b"56")
-    state.clear_profile()
+    state.profile.clear()
     assert save(state, "t1", topic=b"34", facts={"name": "Ada"})
     assert asked(state) == ["t1", "t2"] and vectors(state) == 2
-    assert state.topic("c", *PLACE) == ("e", b"56")
-    assert state.profile() == {}, "what was forgotten meanwhile stays forgotten"
+    assert state.conversations.topic("c", *PLACE) == ("e", b"56")
+    assert state.profile.facts() == {}, "what was forgotten meanwhile stays forgotten"
 
 
 def test_a_turn_of_a_deleted_conversation_teaches_nothing(state: State) -> None:
     save(state, "t1", created=1.0)
-    state.delete_conversation("c", *PLACE)
+    state.conversations.delete("c", *PLACE)
     assert not save(state, "t2", continues=1.0, topic=b"1", facts={"name": "Ada"})
-    assert state.profile() == {} and vectors(state) == 0
+    assert state.profile.facts() == {} and vectors(state) == 0
 
 
 def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
@@ -173,28 +176,28 @@ def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
     def fail(*_: object) -> None:
         raise sqlite3.OperationalError("disk full")
 
-    monkeypatch.setattr(state_module, "limit_turns", fail)
+    monkeypatch.setattr(turns_module, "_limit_turns", fail)
     with pytest.raises(StorageError, match="disk full"):
         save(state, "t2", topic=b"56", facts={"name": "Ada"})
-    assert [turn.id for turn in state.turns("c")] == ["t1"]
-    assert state.turn("t2") is None and asked(state) == ["t1"] and state.profile() == {}
-    assert state.topic("c", *PLACE) == ("e", b"34")
+    assert [turn.id for turn in state.turns.active("c")] == ["t1"]
+    assert state.turns.get("t2") is None and asked(state) == ["t1"] and state.profile.facts() == {}
+    assert state.conversations.topic("c", *PLACE) == ("e", b"34")
 
 
 def test_past_exchanges_are_read_by_their_turns(state: State) -> None:
     details = {"generator": "m", "reply": "greeting"}
-    state.save_turn(Turn("t1", "c", "@codebase q?", "a", "long", details, 5.0, *PLACE))
+    state.turns.save(Turn("t1", "c", "@codebase q?", "a", "long", details, 5.0, *PLACE))
     for number, told in enumerate(({"error": {"code": "x"}}, {"finished": False}), start=2):
-        state.save_turn(Turn(f"t{number}", "c", "q?", "", "", told, 6.0, *PLACE))
+        state.turns.save(Turn(f"t{number}", "c", "q?", "", "", told, 6.0, *PLACE))
     save(state, "t9", user="ann")
-    found = state.exchanges(["t3", "missing", "t1", "t9", "t2"])
+    found = state.turns.exchanges(["t3", "missing", "t1", "t9", "t2"])
     assert found["t1"] == PastExchange(
         "t1", "c", "shop", "@codebase q?", "a", "m", "greeting", True, True, 5.0
     )
     assert {turn: one.finished for turn, one in found.items()} == {
         "t1": True, "t2": False, "t3": False,
     }  # fmt: skip
-    assert state.exchanges([]) == {}
+    assert state.turns.exchanges([]) == {}
 
 
 def test_a_past_exchange_tells_whether_it_is_on_the_active_branch(state: State) -> None:
@@ -202,10 +205,10 @@ def test_a_past_exchange_tells_whether_it_is_on_the_active_branch(state: State) 
         save(state, turn, replaces=replaced)
     save(state, "t4", "")
     save(state, "t5", "d")
-    found = state.exchanges(["t1", "t2", "t3", "t4", "t5"])
+    found = state.turns.exchanges(["t1", "t2", "t3", "t4", "t5"])
     assert [turn for turn, one in found.items() if not one.active] == ["t2"]
 
 
 def test_any_number_of_past_exchanges_can_be_read(state: State) -> None:
     save(state, "t1")
-    assert list(state.exchanges([f"x{number}" for number in range(1_500)] + ["t1"])) == ["t1"]
+    assert list(state.turns.exchanges([f"x{number}" for number in range(1_500)] + ["t1"])) == ["t1"]

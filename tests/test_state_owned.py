@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import StorageError
-from codeqa.state import Learnt, Owned, State, Turn, database
+from codeqa.state import DataCounts, State, Turn, TurnExtras, database
 
 SECRET = "Zanzibar-Quagga"
 VECTOR = struct.pack("<128e", *(0.37 + number / 1000 for number in range(128)))
@@ -26,9 +26,9 @@ def fill(state: State, user: str = "local", word: str = SECRET, turns: int = 3) 
     for number in range(turns):
         turn = Turn(f"{user}{number}", "c" if number else "", f"{word} {number}?", word * 50,
                     f"ctx {word} " * 900, {"x": word * 20}, 1.0 + number, user, "shop")  # fmt: skip
-        learnt = Learnt("e", VECTOR, VECTOR, {"name": word})
-        state.save_turn(turn, learnt=learnt)
-    state.save_feedback(f"{user}1", user, -1, f"{word} was wrong")
+        extras = TurnExtras("e", VECTOR, VECTOR, {"name": word})
+        state.turns.save(turn, extras=extras)
+    state.feedback.save(f"{user}1", user, -1, f"{word} was wrong")
 
 
 def left(state: State, *wanted: bytes) -> list[str]:
@@ -40,45 +40,50 @@ def left(state: State, *wanted: bytes) -> list[str]:
 def test_what_is_kept_of_a_user_is_counted(state: State) -> None:
     fill(state)
     fill(state, "ann", turns=2)
-    assert state.owned() == Owned(conversations=1, turns=3, thumbs=1, questions=3, facts=1)
-    assert state.owned("ann") == Owned(1, 2, 1, 2, 1)
-    assert state.owned("bob") == Owned(0, 0, 0, 0, 0)
-    assert state.places("ann") == [("shop", "c")] and state.places("bob") == []
+    assert state.user_data.counts() == DataCounts(
+        conversations=1, turns=3, thumbs=1, questions=3, facts=1
+    )
+    assert state.user_data.counts("ann") == DataCounts(1, 2, 1, 2, 1)
+    assert state.user_data.counts("bob") == DataCounts(0, 0, 0, 0, 0)
+    assert (
+        state.user_data.conversations("ann") == [("shop", "c")]
+        and state.user_data.conversations("bob") == []
+    )
 
 
 def test_the_conversations_of_a_user_are_listed_latest_first(state: State) -> None:
     for number, repository in enumerate(("shop", "site", "shop")):
-        state.save_turn(Turn(f"t{number}", f"c{number}", "q", "a", "", {}, 1.0 + number,
+        state.turns.save(Turn(f"t{number}", f"c{number}", "q", "a", "", {}, 1.0 + number,
                              "local", repository))  # fmt: skip
-    assert state.places() == [("shop", "c2"), ("site", "c1"), ("shop", "c0")]
+    assert state.user_data.conversations() == [("shop", "c2"), ("site", "c1"), ("shop", "c0")]
 
 
 def test_all_of_a_user_is_deleted_and_nothing_of_another(state: State) -> None:
     fill(state)
     fill(state, "ann", "other")
-    assert state.delete_owned() == Owned(1, 3, 1, 3, 1)
-    assert state.owned() == Owned(0, 0, 0, 0, 0)
-    assert state.owned("ann") == Owned(1, 3, 1, 3, 1)
-    assert state.profile() == {} and state.turns("c", "local", "shop") == []
+    assert state.user_data.delete() == DataCounts(1, 3, 1, 3, 1)
+    assert state.user_data.counts() == DataCounts(0, 0, 0, 0, 0)
+    assert state.user_data.counts("ann") == DataCounts(1, 3, 1, 3, 1)
+    assert state.profile.facts() == {} and state.turns.active("c", "local", "shop") == []
 
 
 def test_no_byte_of_what_was_deleted_is_left_in_the_files(state: State) -> None:
     fill(state, "ann", "other")
     fill(state)
     assert left(state, SECRET.encode()) and left(state, VECTOR)
-    state.delete_owned("ann")
-    state.delete_conversation("c", "local", "shop")
-    state.clear_profile()
+    state.user_data.delete("ann")
+    state.conversations.delete("c", "local", "shop")
+    state.profile.clear()
     state.compact()
     assert left(state, SECRET.encode()) == ["state.sqlite"], "the turn without a conversation"
-    state.delete_owned()
+    state.user_data.delete()
     state.compact()
     assert left(state, SECRET.encode(), VECTOR, b"ctx", b"wrong") == []
 
 
 def test_what_is_deleted_is_overwritten_at_once(state: State) -> None:
     fill(state)
-    state.delete_owned()
+    state.user_data.delete()
     assert left(state, SECRET.encode(), VECTOR) == [], "even before the file is compacted"
 
 
@@ -98,10 +103,10 @@ def test_bytes_that_an_earlier_version_left_behind_go_too(state: State) -> None:
 def test_compacting_keeps_what_there_is_and_gives_back_room(state: State) -> None:
     fill(state, "ann", turns=40)
     fill(state, "bob")
-    before, size = state.turns("c", "bob", "shop"), state.path.stat().st_size
-    state.delete_owned("ann")
+    before, size = state.turns.active("c", "bob", "shop"), state.path.stat().st_size
+    state.user_data.delete("ann")
     state.compact()
-    assert state.turns("c", "bob", "shop") == before and len(before) == 2
+    assert state.turns.active("c", "bob", "shop") == before and len(before) == 2
     assert state.path.stat().st_size < size / 2
     state.compact()
     assert not Path(f"{state.path}-wal").exists()
@@ -111,7 +116,7 @@ def test_compacting_goes_on_beside_a_connection_that_is_idle(state: State) -> No
     fill(state)
     with contextlib.closing(sqlite3.connect(state.path)) as other:
         other.execute("SELECT count(*) FROM turn").fetchall()
-        state.delete_owned()
+        state.user_data.delete()
         state.compact()
         assert left(state, SECRET.encode()) == []
 
@@ -124,7 +129,7 @@ def test_that_others_keep_it_from_being_compacted_is_said(
     with contextlib.closing(sqlite3.connect(state.path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM turn").fetchall()
-        state.delete_owned()
+        state.user_data.delete()
         with pytest.raises(StorageError, match=r"is being read\. Try again when other"):
             state.compact()
         reader.execute("COMMIT")
@@ -134,9 +139,11 @@ def test_that_others_keep_it_from_being_compacted_is_said(
 
 def test_values_are_listed_and_forgotten_by_the_beginning_of_their_key(state: State) -> None:
     for key in ("user:a:x", "user:a:y", "user:ab:x", "user:%:x", "user:_:x"):
-        state.set(key, "v")
-    state.set("user:a:z", "v", seconds=-1)
-    assert state.keys("user:a:") == ["user:a:x", "user:a:y"]
-    assert state.keys("user:%:") == ["user:%:x"] and state.keys("user:_:") == ["user:_:x"]
-    assert state.delete_prefix("user:a:") == 3, "with the one that is over"
-    assert state.keys("user:a:") == [] and len(state.keys("user:")) == 3
+        state.values.set(key, "v")
+    state.values.set("user:a:z", "v", seconds=-1)
+    assert state.values.keys("user:a:") == ["user:a:x", "user:a:y"]
+    assert state.values.keys("user:%:") == ["user:%:x"] and state.values.keys("user:_:") == [
+        "user:_:x"
+    ]
+    assert state.values.delete_prefix("user:a:") == 3, "with the one that is over"
+    assert state.values.keys("user:a:") == [] and len(state.values.keys("user:")) == 3

@@ -483,8 +483,8 @@ def test_the_keys_of_cached_contexts_are_the_sources_and_cannot_collide() -> Non
 )  # fmt: skip
 def test_a_damaged_cached_context_counts_as_none(tmp_path: Path, value: str) -> None:
     state = State(tmp_path)
-    memory = Memory(state, "r")
-    state.set(context_key("u", "c"), value, CONTEXT_SECONDS)
+    memory = Memory(state.values, "r")
+    state.values.set(context_key("u", "c"), value, CONTEXT_SECONDS)
     assert memory.recall("u", "c") == ContextBlock("", ())
 
 
@@ -511,7 +511,7 @@ def test_a_redis_server_that_goes_down_costs_the_context_and_never_the_turn(
         ask(engine, ASK, conversation=talk)
         ask(engine, "and?", conversation=talk)
         assert len(parts(script.sent[-1])) == 2, "the context comes from the server"
-        assert State(places[0]).get(context_key("local", talk)) is None
+        assert State(places[0]).values.get(context_key("local", talk)) is None
         redis.kill()
         events, text = ask(engine, "and?", conversation=talk)
         assert events[-1].kind == "done" and text
@@ -701,7 +701,7 @@ def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine, talk: str)
     old = Turn("old" + talk, talk, "@codebase x?", "Text.", "", details, 5.0)
     old = replace(old, repository=engine.location.id)
     state = State(engine.settings.data_dir)
-    state.save_turn(old)
+    state.turns.save(old)
     (shown,) = engine.chat.turns(talk)
     assert (shown.question, shown.answer, shown.tagged) == ("x?", "Text.", True)
     assert (shown.model, shown.mode, shown.tokens["prompt"]) == ("", "", 0)

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from serving import serving
 
 from codeqa.settings import Settings, load_settings
-from codeqa.state import Place, State
+from codeqa.state import CitedLines, State
 
 pytest_plugins = ("cli_shop",)
 
@@ -95,7 +95,7 @@ def state(shop_settings: Settings) -> State:
 
 def kept(state: State, client: Client) -> list[tuple[str, int, str]]:
     repository = client.send("GET", "/api/status").json["id"]
-    return [(one.turn_id, one.value, one.reason) for one in state.feedback(repository)]
+    return [(one.turn_id, one.value, one.reason) for one in state.feedback.given(repository)]
 
 
 def test_a_thumb_is_kept_shown_and_taken_back(anna: Client, state: State) -> None:
@@ -114,9 +114,9 @@ def test_a_thumb_is_kept_shown_and_taken_back(anna: Client, state: State) -> Non
 def test_a_thumb_stands_on_the_code_that_the_answer_cites(anna: Client, state: State) -> None:
     turn = anna.ask()
     assert anna.rate(turn, 1).status == 200
-    (thumb,) = state.feedback(anna.send("GET", "/api/status").json["id"])
+    (thumb,) = state.feedback.given(anna.send("GET", "/api/status").json["id"])
     assert thumb.question == "how is an article put into the basket?" and thumb.searched
-    assert Place("store/basket.py", 7, 9) in thumb.cited
+    assert CitedLines("store/basket.py", 7, 9) in thumb.cited
 
 
 def owner_of(state: State, turn: str) -> str:
@@ -129,12 +129,12 @@ def owner_of(state: State, turn: str) -> str:
 def test_where_nothing_is_cited_it_stands_on_what_was_sent(anna: Client, state: State) -> None:
     turn = anna.ask()
     sent = anna.send("GET", f"/api/context/{turn}").json["chunks"]
-    answered = state.turn(turn, owner_of(state, turn))
+    answered = state.turns.get(turn, owner_of(state, turn))
     assert answered is not None
-    state.save_turn(replace(answered, details={**answered.details, "citations": []}))
+    state.turns.save(replace(answered, details={**answered.details, "citations": []}))
     assert anna.rate(turn, 1).status == 200
-    (thumb,) = state.feedback(anna.send("GET", "/api/status").json["id"])
-    expected = tuple(Place(one["path"], one["start_line"], one["end_line"]) for one in sent)
+    (thumb,) = state.feedback.given(anna.send("GET", "/api/status").json["id"])
+    expected = tuple(CitedLines(one["path"], one["start_line"], one["end_line"]) for one in sent)
     assert thumb.cited == expected != ()
 
 

@@ -119,15 +119,15 @@ class Privacy:
         if scope != "conversation":
             conversation, repository = "", None
         wanted = self._wanted(scope, user, conversation, repository)
-        before = self.state.owned(user)
+        before = self.state.user_data.counts(user)
         if scope == "conversation":
-            if self.state.conversation(conversation, user, repository) is None:
+            if self.state.conversations.get(conversation, user, repository) is None:
                 raise NotFoundError("There is no such conversation.", "It may be gone already.")
-            self.state.delete_conversation(conversation, user, repository)
+            self.state.conversations.delete(conversation, user, repository)
         elif scope == "profile":
-            self.state.clear_profile(user)
+            self.state.profile.clear(user)
         else:
-            self.state.delete_owned(user)
+            self.state.user_data.delete(user)
         problems: list[str] = []
         cached = 0
         if scope != "profile":
@@ -136,7 +136,7 @@ class Privacy:
             self.state.compact()
         except StorageError as error:
             problems.append(str(error))
-        after = self.state.owned(user)
+        after = self.state.user_data.counts(user)
         counts = {
             "conversations": before.conversations - after.conversations,
             "turns": before.turns - after.turns,
@@ -160,15 +160,17 @@ class Privacy:
 
     def conversation(self, conversation: str, user: str) -> Conversation:
         """The conversation that was last continued under this id. Raises NotFoundError."""
-        found = self.state.conversation(conversation, user)
+        found = self.state.conversations.get(conversation, user)
         if found is None:
             raise NotFoundError("There is no such conversation.", "It may be gone already.")
         return found
 
     def forget_facts(self, user: str, kinds: tuple[str, ...]) -> int:
         """Delete single facts by kind or key, also from the bytes of the file; how many."""
-        keys = [key for key in self.state.profile(user) if key in kinds or kind_of(key) in kinds]
-        deleted = sum(self.state.delete_fact(key, user) for key in keys)
+        keys = [
+            key for key in self.state.profile.facts(user) if key in kinds or kind_of(key) in kinds
+        ]
+        deleted = sum(self.state.profile.delete(key, user) for key in keys)
         if deleted:
             try:
                 self.state.compact()
@@ -194,7 +196,7 @@ class Privacy:
     def _wanted(self, scope: str, user: str, conversation: str, repository: str | None) -> _Wanted:
         wanted = _Wanted()
         if scope != "conversation":
-            for key, fact in self.state.profile(user).items():
+            for key, fact in self.state.profile.facts(user).items():
                 # As a row, as a line for a model, and as JSON: short values alone are anywhere.
                 wanted.add_exactly(f"{user}{key}{fact.value}")
                 wanted.add_exactly(f"{kind_of(key)}: {fact.value}", TEXT_BYTES)
@@ -202,7 +204,7 @@ class Privacy:
         if scope == "profile":
             return wanted
         wanted.add_id(conversation)
-        for said in self.state.said(user, conversation or None, repository):
+        for said in self.state.user_data.turns(user, conversation or None, repository):
             wanted.add_id(said.turn)
             wanted.add_id(said.conversation)
             for text in (said.title, said.question, said.answer, said.reason):
@@ -261,7 +263,7 @@ class Privacy:
         of `user` one of them stands."""
         held: set[bytes] = set()
         own: set[tuple[str, str]] = set()
-        for row in self.state.kept_texts():
+        for row in self.state.user_data.texts_of_everybody():
             found = needles.in_block(row.text.encode("utf-8", "replace"))
             held |= found
             if found and row.user == user:

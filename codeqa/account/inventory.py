@@ -104,14 +104,15 @@ class DataInventory:
         """What is stored of `user`; `text` is the question after it, which may name something,
         and the rest is where it was asked. Raises StorageError.
         """
-        owned = self.state.owned(user)
-        profile = {key: fact.value for key, fact in self.state.profile(user).items()}
+        owned = self.state.user_data.counts(user)
+        places = self.state.user_data.conversations(user)
+        profile = {key: fact.value for key, fact in self.state.profile.facts(user).items()}
         keys = self.settings.data_dir / "models.json"
         return StoredData(
             user=user,
             shared=bool(self.settings.tokens),
             conversations=owned.conversations,
-            repositories=len({repository for repository, _ in self.state.places(user)}),
+            repositories=len({repository for repository, _ in places}),
             turns=owned.turns,
             thumbs=owned.thumbs,
             vectors=owned.questions,
@@ -120,7 +121,7 @@ class DataInventory:
             folder=str(self.settings.data_dir),
             state_bytes=sum(_size(path) for path in self.state_files()),
             redis=self.cache.address if isinstance(self.cache, RedisCache) else "",
-            recent=len(self.state.recent_repositories()),
+            recent=len(self.state.repositories.latest()),
             receivers=tuple(self._receivers()),
             plugins=bool(self.settings.plugins),
             keys_file=str(keys) if keys.exists() else "",
@@ -134,13 +135,13 @@ class DataInventory:
 
     def caches(self) -> list[Cache]:
         """Where cached values may be; the state file held them before a Redis server was set."""
-        state: Cache = self.state
+        state: Cache = self.state.values
         return [self.cache] if self.cache is state else [self.cache, state]
 
     def _here(self, user: str, conversation: str, repository: str | None) -> int:
         if not conversation:
             return 0
-        return sum(1 for _ in self.state.said(user, conversation, repository))
+        return sum(1 for _ in self.state.user_data.turns(user, conversation, repository))
 
     def _cached(self, user: str) -> int | None:
         total = 0
@@ -200,7 +201,7 @@ class DataInventory:
         facts = sum(bool(pattern.search(value)) for value in values)
         questions = sum(
             bool(pattern.search(question)) and not _DO_YOU_HAVE.search(question)
-            for question in self.state.questions(user)
+            for question in self.state.user_data.questions(user)
         )
         return Mentioned(what, facts, questions)
 

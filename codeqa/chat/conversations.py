@@ -21,7 +21,7 @@ from codeqa.extractive.generator import NO_CONTEXT, Asked, Exchange, Sent
 from codeqa.intents import DEFAULT_MODE, read_mode
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
-from codeqa.state import Conversation, Found, Place, State, Turn
+from codeqa.state import CitedLines, Conversation, ConversationMatch, State, Turn
 from codeqa.state.cache import Cache
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
@@ -65,18 +65,18 @@ class Conversations:
     def conversations(self, user: str = USER) -> list[Conversation]:
         """Conversations of `user`, the latest first."""
         self.flush()
-        return self._state.conversations(self._repository, user)
+        return self._state.conversations.latest(self._repository, user)
 
-    def find(self, text: str, user: str = USER) -> list[Found]:
+    def find(self, text: str, user: str = USER) -> list[ConversationMatch]:
         """Conversations of `user` whose title, questions or answers hold `text`, and where."""
         self.flush()
-        return self._state.find_conversations(well_formed(text), self._repository, user)
+        return self._state.conversations.find(well_formed(text), self._repository, user)
 
     def conversation(self, conversation: str, user: str = USER) -> Conversation:
         """One conversation of `user`. Raises NotFoundError."""
         self.flush()
         conversation = well_formed(conversation)
-        found = self._state.conversation(conversation, user, self._repository)
+        found = self._state.conversations.get(conversation, user, self._repository)
         if found is None:
             raise _no_conversation()
         return found
@@ -93,12 +93,12 @@ class Conversations:
         """Id of each turn of the branch in use → itself and what was asked instead of it, the
         oldest first."""
         self.flush()
-        return self._state.branches(well_formed(conversation), user, self._repository)
+        return self._state.turns.branches(well_formed(conversation), user, self._repository)
 
     def other_turns(self, conversation: str, user: str = USER) -> list[TurnView]:
         """Turns of a conversation that are not on the branch in use, oldest first."""
         self.flush()
-        found = self._state.other_turns(well_formed(conversation), user, self._repository)
+        found = self._state.turns.inactive(well_formed(conversation), user, self._repository)
         return [view_of(turn) for turn in found]
 
     def choose_branch(self, conversation: str, turn_id: str, user: str = USER) -> None:
@@ -108,7 +108,7 @@ class Conversations:
         """
         self.flush()
         conversation = well_formed(conversation)
-        self._state.choose_branch(conversation, well_formed(turn_id), user, self._repository)
+        self._state.turns.choose_branch(conversation, well_formed(turn_id), user, self._repository)
         turns = self._turns(conversation, user)
         block = next((block_of(turn) for turn in reversed(turns) if turn.context), None)
         if block is None:
@@ -119,7 +119,7 @@ class Conversations:
     def rename(self, conversation: str, title: str, user: str = USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""
         found = self.conversation(conversation, user)
-        self._state.rename_conversation(found.id, title, user, self._repository)
+        self._state.conversations.rename(found.id, title, user, self._repository)
 
     def delete(self, conversation: str, user: str = USER) -> None:
         """Delete a conversation with its turns, those in the making too, and its cached context.
@@ -132,7 +132,7 @@ class Conversations:
         with self._changing:
             if not in_the_making and not self._created(conversation, user):
                 raise _no_conversation()
-            self._state.delete_conversation(conversation, user, self._repository)
+            self._state.conversations.delete(conversation, user, self._repository)
         self._memory.forget(user, conversation)
 
     def abandon(self, user: str, conversation: str = "") -> int:
@@ -165,13 +165,15 @@ class Conversations:
         turn = self._find(turn_id, user)
         masked = mask_secrets(well_formed(reason.strip()))
         kept = masked if value else ""
-        sent = [Place(c.path, c.start_line, c.end_line) for c in block_of(turn).chunks]
-        self._state.save_feedback(turn.id, user, value, kept, sent=sent)
+        sent = [CitedLines(c.path, c.start_line, c.end_line) for c in block_of(turn).chunks]
+        self._state.feedback.save(turn.id, user, value, kept, sent=sent)
         return kept
 
     def thumbs(self, conversation: str, user: str = USER) -> dict[str, tuple[int, str]]:
         """Id of each turn of a conversation that has a thumb → its value and reason."""
-        return self._state.thumbs(well_formed(conversation), user, self._repository)
+        return self._state.feedback.of_conversation(
+            well_formed(conversation), user, self._repository
+        )
 
     def has_context(self, conversation: str, user: str = USER) -> bool:
         """Whether a follow-up without `@codebase` has code to go on from."""
@@ -240,14 +242,14 @@ class Conversations:
 
     def _replaced(self, draft: Draft) -> Turn | None:
         """The turn of this conversation that `draft` takes the place of, None for none."""
-        turn = self._state.turn(draft.replaces, draft.user) if draft.replaces else None
+        turn = self._state.turns.get(draft.replaces, draft.user) if draft.replaces else None
         place = (self._repository, draft.conversation)
         return turn if turn and (turn.repository, turn.conversation) == place else None
 
     def profile(self, user: str) -> dict[str, str]:
         """What `user` told of themselves; nothing while it cannot be read."""
         try:
-            return {key: fact.value for key, fact in self._state.profile(user).items()}
+            return {key: fact.value for key, fact in self._state.profile.facts(user).items()}
         except StorageError as error:
             log.warning("a profile could not be read: %s", error)
             return {}
@@ -274,7 +276,7 @@ class Conversations:
     def _topic(self, draft: Draft) -> Vector | None:
         if not draft.conversation:
             return None
-        kept = self._state.topic(draft.conversation, draft.user, self._repository)
+        kept = self._state.conversations.topic(draft.conversation, draft.user, self._repository)
         if kept is None or kept[0] != self._vectors.name:
             return None
         return read_vector(kept[1])
@@ -283,7 +285,7 @@ class Conversations:
         """When the conversation was created; 0 while there is none."""
         if not conversation:
             return 0.0
-        found = self._state.conversation(conversation, user, self._repository)
+        found = self._state.conversations.get(conversation, user, self._repository)
         return found.created if found else 0.0
 
     def is_worse(self, draft: Draft) -> bool:
@@ -298,12 +300,12 @@ class Conversations:
 
         Nothing of it is kept when its conversation was deleted meanwhile.
         """
-        turn, learnt = draft.as_turn(), draft.learnt(self._vectors.name)
+        turn, extras = draft.as_turn(), draft.extras(self._vectors.name)
 
         def save() -> None:
             with self._changing:
-                saved = not draft.deleted and self._state.save_turn(
-                    turn, draft.replaces, draft.continues, learnt
+                saved = not draft.deleted and self._state.turns.save(
+                    turn, draft.replaces, draft.continues, extras
                 )
             if not saved:
                 self._memory.forget(draft.user, draft.conversation)
@@ -318,11 +320,11 @@ class Conversations:
         if not conversation:
             return []
         conversation = well_formed(conversation)
-        return self._state.turns(conversation, user, self._repository, last, until=leaf)
+        return self._state.turns.active(conversation, user, self._repository, last, until=leaf)
 
     def _find(self, turn_id: str, user: str) -> Turn:
         self.flush()
-        turn = self._state.turn(well_formed(turn_id), user)
+        turn = self._state.turns.get(well_formed(turn_id), user)
         if turn is None or turn.repository not in ("", self._repository):
             raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
         return turn

@@ -101,10 +101,10 @@ class Prior:
             if (
                 matrix is None
                 or matrix.width != len(vector)
-                or self._state.count_past_questions(*key, matrix.last) != matrix.seen
+                or self._state.questions.count(*key, matrix.last) != matrix.seen
             ):
                 matrix = _Matrix(len(vector))
-            matrix.add(self._state.past_questions(*key, since=matrix.last))
+            matrix.add(self._state.questions.past(*key, since=matrix.last))
             self._matrices[key] = matrix
             while len(self._matrices) > MATRICES:
                 self._matrices.popitem(last=False)
@@ -114,7 +114,7 @@ class Prior:
         """The exchanges of `turns` in this order, without those deleted meanwhile."""
         for start in range(0, len(turns), READ_AT_ONCE):
             some = turns[start : start + READ_AT_ONCE]
-            read = self._state.exchanges(some, user)
+            read = self._state.turns.exchanges(some, user)
             yield from (read[turn] for turn in some if turn in read)
 
 

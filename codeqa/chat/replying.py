@@ -93,7 +93,7 @@ class Replying:
 
     def _profile(self, draft: Draft) -> dict[str, str]:
         try:
-            known = self.privacy.inventory.state.profile(draft.user)
+            known = self.privacy.inventory.state.profile.facts(draft.user)
         except StorageError as error:
             log.warning("a profile could not be read: %s", error)
             return {}

@@ -20,7 +20,7 @@ from codeqa.errors import CodeQAError
 from codeqa.extractive.generator import NO_CONTEXT, Piece, Sent, Used
 from codeqa.llm import estimate_tokens
 from codeqa.search import SearchResult
-from codeqa.state import Learnt, Turn
+from codeqa.state import Turn, TurnExtras
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 from codeqa.types import Chunk, ContextBlock
@@ -206,9 +206,9 @@ class Draft:
             "steps": self.steps.as_data(),
         }
 
-    def learnt(self, embedding: str) -> Learnt:
+    def extras(self, embedding: str) -> TurnExtras:
         """What is kept beside the turn, for later ones."""
-        return Learnt(
+        return TurnExtras(
             embedding=embedding,
             question=None if self.vector is None else write_vector(self.vector),
             topic=None if self.topic is None else write_vector(self.topic),

@@ -90,7 +90,7 @@ def evaluate_own(settings: Settings, repository: Path, options: Options) -> None
                 show,
                 count=options.count,
                 seed=options.seed,
-                thumbs=state.feedback(location.id) if state.path.exists() else (),
+                thumbs=state.feedback.given(location.id) if state.path.exists() else (),
             )
         )
         runs = {PLAIN: _run(own, "", models, show)}

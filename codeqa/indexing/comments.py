@@ -64,7 +64,7 @@ def plan_comments(
     """
     methods = Tables.open(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
     units = sorted(worth_describing(methods), key=lambda unit: ROLES.index(unit.role))
-    known, tasks = sort_out(units, model, State(settings.data_dir), settings.config_dir)
+    known, tasks = sort_out(units, model, State(settings.data_dir).values, settings.config_dir)
     tasks = tasks[:limit]
     asked = [unit for task in tasks for unit in task.units]
     return CommentPlan(
@@ -95,7 +95,7 @@ def add_comments(
         units,
         complete,
         model=model,
-        cache=State(settings.data_dir),
+        cache=State(settings.data_dir).values,
         config_dir=settings.config_dir,
         progress=progress,
         stop=stop,

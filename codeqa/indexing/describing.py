@@ -18,7 +18,7 @@ from codeqa.errors import CodeQAError, ContextLengthError, RateLimitError
 from codeqa.indexing.pace import Pace
 from codeqa.llm import Complete
 from codeqa.prompts import render_prompt
-from codeqa.state import State
+from codeqa.state import ValueStore
 from codeqa.types import Progress, Unit
 
 CONCURRENT = 16
@@ -52,7 +52,7 @@ def worth_describing(units: Iterable[Unit]) -> list[Unit]:
 
 
 def sort_out(
-    units: Iterable[Unit], model: str, cache: State | None, config_dir: Path | None = None
+    units: Iterable[Unit], model: str, cache: ValueStore | None, config_dir: Path | None = None
 ) -> tuple[list[Described], list[Task]]:
     """Units whose description is known, with it, and what has to be asked for the others."""
     prompts: dict[str, str] = {}
@@ -78,7 +78,7 @@ def describe(
     complete: Complete,
     *,
     model: str,
-    cache: State | None = None,
+    cache: ValueStore | None = None,
     config_dir: Path | None = None,
     concurrency: int = CONCURRENT,
     progress: Callable[[Progress], None] | None = None,

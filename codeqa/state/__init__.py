@@ -2,33 +2,33 @@
 facts about the user, values with a lifetime, recent repositories."""
 
 from codeqa.state.records import (
-    NOTHING,
+    CitedLines,
     Conversation,
+    ConversationMatch,
+    DataCounts,
     Fact,
     Feedback,
-    Found,
-    Learnt,
-    Owned,
     PastExchange,
     PastQuestion,
-    Place,
     Turn,
+    TurnExtras,
     title_of,
 )
 from codeqa.state.state import State
+from codeqa.state.values import ValueStore
 
 __all__ = [
-    "NOTHING",
+    "CitedLines",
     "Conversation",
+    "ConversationMatch",
+    "DataCounts",
     "Fact",
     "Feedback",
-    "Found",
-    "Learnt",
-    "Owned",
     "PastExchange",
     "PastQuestion",
-    "Place",
     "State",
     "Turn",
+    "TurnExtras",
+    "ValueStore",
     "title_of",
 ]

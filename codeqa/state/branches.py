@@ -1,5 +1,4 @@
-"""Branches: each turn follows another one, and of several that follow the same one at most one
-is on the active branch, which ends with the conversation's leaf.
+"""Branches as SQL and lists of links: what stands before a turn, and what follows it.
 
 Only ids and parents are read for this, from an index that holds nothing else: the rows of the
 turns carry whole contexts.
@@ -10,11 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from codeqa.errors import NotFoundError
-from codeqa.state.database import Database
-from codeqa.state.records import Group, Turn
-from codeqa.state.rows import OF_GROUP, TURN, turn_of
+from codeqa.state.records import Group
 
+OF_GROUP = "user = ? AND repository = ? AND conversation = ?"
 PATH = (
     f"WITH RECURSIVE path (id, parent) AS ("
     f"SELECT id, parent FROM turn INDEXED BY turn_branch WHERE {OF_GROUP} AND id = ? "
@@ -24,52 +21,6 @@ PATH = (
 )
 """The turns from a leaf backwards, as a table; `UNION` ends it even if a damaged file goes in
 circles. Its parameters are those of `path_parameters`."""
-
-
-class BranchTable:
-    """The part of the state that tells and changes which branch is the active one."""
-
-    _database: Database
-
-    def branches(self, conversation: str, user: str, repository: str) -> dict[str, tuple[str, ...]]:
-        """Id of each turn on the active branch, from the first on → ids of all turns that
-        follow the same one, itself among them, the oldest first."""
-        group = (user, repository, conversation)
-        with self._database.reading() as connection:
-            leaf = leaf_of(connection, group)
-            links = _links(connection, group)
-        parents = dict(links)
-        siblings: dict[str, list[str]] = {}
-        for turn, parent in links:
-            siblings.setdefault(parent, []).append(turn)
-        path = _walk(leaf, parents)
-        return {turn: tuple(siblings[parents[turn]]) for turn in reversed(path)}
-
-    def other_turns(self, conversation: str, user: str, repository: str) -> list[Turn]:
-        """Turns of a conversation that are not on its active branch, oldest first."""
-        group = (user, repository, conversation)
-        with self._database.reading() as connection:
-            active = active_turns(connection, group)
-            rows = connection.execute(
-                f"SELECT {TURN} FROM turn WHERE {OF_GROUP} ORDER BY created, rowid", group
-            )
-            return [turn_of(row) for row in rows if row[0] not in active]
-
-    def choose_branch(self, conversation: str, turn_id: str, user: str, repository: str) -> None:
-        """Make the branch with the turn active, up to the latest of the turns that follow it.
-
-        Raises NotFoundError when the conversation has no such turn.
-        """
-        group = (user, repository, conversation)
-        with self._database.writing() as connection:
-            links = _links(connection, group)
-            leaf = _latest_after(turn_id, links)
-            if not leaf:
-                raise NotFoundError("There is no such answer.", "It may have been deleted.")
-            connection.execute(
-                "UPDATE conversation SET leaf = ? WHERE user = ? AND repository = ? AND id = ?",
-                (leaf, *group),
-            )
 
 
 def path_parameters(group: Group, leaf: str, last: int | None) -> tuple[str | int, ...]:
@@ -84,7 +35,7 @@ def leaf_of(connection: sqlite3.Connection, group: Group) -> str:
     ).fetchone()
     if row is None:
         return ""
-    if parent_of(connection, group, row[0]) is not None:
+    if _parent_of(connection, group, row[0]) is not None:
         return str(row[0])
     latest = connection.execute(
         f"SELECT id FROM turn WHERE {OF_GROUP} ORDER BY created DESC, rowid DESC LIMIT 1", group
@@ -99,7 +50,20 @@ def active_turns(connection: sqlite3.Connection, group: Group) -> frozenset[str]
     return frozenset(row[0] for row in rows)
 
 
-def parent_of(connection: sqlite3.Connection, group: Group, turn_id: str) -> str | None:
+def parent_for(connection: sqlite3.Connection, group: Group, given: str, replaces: str) -> str:
+    """What a new turn follows: the same as `replaces`, else `given`, else the active leaf.
+
+    What is no turn of the conversation, or no longer one, counts as not given.
+    """
+    beside = _parent_of(connection, group, replaces) if replaces else None
+    if beside is not None:
+        return beside
+    if given and _parent_of(connection, group, given) is not None:
+        return given
+    return leaf_of(connection, group)
+
+
+def _parent_of(connection: sqlite3.Connection, group: Group, turn_id: str) -> str | None:
     """What the turn follows; None when the conversation has no such turn."""
     row = connection.execute(
         f"SELECT parent FROM turn INDEXED BY turn_branch WHERE {OF_GROUP} AND id = ?",
@@ -108,20 +72,7 @@ def parent_of(connection: sqlite3.Connection, group: Group, turn_id: str) -> str
     return None if row is None else str(row[0])
 
 
-def parent_for(connection: sqlite3.Connection, group: Group, given: str, replaces: str) -> str:
-    """What a new turn follows: the same as `replaces`, else `given`, else the active leaf.
-
-    What is no turn of the conversation, or no longer one, counts as not given.
-    """
-    beside = parent_of(connection, group, replaces) if replaces else None
-    if beside is not None:
-        return beside
-    if given and parent_of(connection, group, given) is not None:
-        return given
-    return leaf_of(connection, group)
-
-
-def _links(connection: sqlite3.Connection, group: Group) -> list[tuple[str, str]]:
+def links_of(connection: sqlite3.Connection, group: Group) -> list[tuple[str, str]]:
     """Id and parent of each turn, the oldest first."""
     return connection.execute(
         f"SELECT id, parent FROM turn INDEXED BY turn_branch WHERE {OF_GROUP} "
@@ -130,16 +81,16 @@ def _links(connection: sqlite3.Connection, group: Group) -> list[tuple[str, str]
     ).fetchall()
 
 
-def _walk(leaf: str, parents: dict[str, str]) -> list[str]:
-    """Ids from `leaf` back to the first."""
+def path_to(leaf: str, parents: dict[str, str]) -> list[str]:
+    """Ids from the first turn to `leaf`."""
     path: dict[str, None] = {}
     while leaf in parents and leaf not in path:
         path[leaf] = None
         leaf = parents[leaf]
-    return list(path)
+    return list(reversed(path))
 
 
-def _latest_after(turn_id: str, links: Sequence[tuple[str, str]]) -> str:
+def latest_after(turn_id: str, links: Sequence[tuple[str, str]]) -> str:
     """The latest of those that nothing follows among the turn and all behind it; '' without it."""
     children: dict[str, list[str]] = {turn: [] for turn, _ in links}
     for turn, parent in links:

@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 class Cache(Protocol):
-    """What `State` and `RedisCache` have in common; keys and values are well-formed text."""
+    """What `ValueStore` and `RedisCache` have in common; keys and values are well-formed text."""
 
     def get(self, key: str) -> str | None:
         """Value of `key`; None when there is none, its lifetime is over or it was lost."""
@@ -60,12 +60,12 @@ class Cache(Protocol):
         known to be done."""
 
 
-def open_cache(settings: Settings, state: Cache) -> Cache:
-    """The Redis server that is set, else `state`. Nothing is connected yet.
+def open_cache(settings: Settings, values: Cache) -> Cache:
+    """The Redis server that is set, else `values`. Nothing is connected yet.
 
     Raises SettingsError when the setting is no address of a Redis server.
     """
-    return RedisCache(settings.redis_url) if settings.redis_url else state
+    return RedisCache(settings.redis_url) if settings.redis_url else values
 
 
 class RedisCache:

@@ -10,7 +10,7 @@ from typing import Any
 
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.state.database import Database
-from codeqa.state.records import Feedback, Place, parse_details
+from codeqa.state.records import CitedLines, Feedback, parse_details
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
@@ -19,22 +19,23 @@ VALUES = (-1, 0, 1)
 REASON_CHARACTERS = 2_000
 """Longest reason kept: some paragraphs."""
 PLACES_KEPT = 50
-"""Places sent that are kept of an answer; a context holds far fewer chunks."""
+"""CitedLiness sent that are kept of an answer; a context holds far fewer chunks."""
 
 
-class FeedbackTable:
-    """The part of the state that keeps thumbs; each belongs to its turn's user and goes with it."""
+class FeedbackStore:
+    """Thumbs; each belongs to its turn's user and goes with it."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def save_feedback(
+    def save(
         self,
         turn_id: str,
         user: str,
         value: int,
         reason: str = "",
         *,
-        sent: Iterable[Place] = (),
+        sent: Iterable[CitedLines] = (),
     ) -> None:
         """Give the turn of `user` a thumb (1 or -1), in place of an earlier one; 0 takes it back.
 
@@ -59,7 +60,7 @@ class FeedbackTable:
                 row = (turn_id, value, well_formed(reason.strip()), json.dumps(places), time.time())
                 connection.execute("INSERT INTO feedback VALUES (?, ?, ?, ?, ?)", row)
 
-    def feedback(self, repository: str, user: str | None = None) -> list[Feedback]:
+    def given(self, repository: str, user: str | None = None) -> list[Feedback]:
         """All thumbs on answers about `repository`, the oldest first; of every user without one."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -71,7 +72,9 @@ class FeedbackTable:
             ).fetchall()
         return [_feedback(*row) for row in rows]
 
-    def thumbs(self, conversation: str, user: str, repository: str) -> dict[str, tuple[int, str]]:
+    def of_conversation(
+        self, conversation: str, user: str, repository: str
+    ) -> dict[str, tuple[int, str]]:
         """Id of each turn of the conversation that has a thumb → its value and reason."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -93,10 +96,10 @@ def _feedback(
 ) -> Feedback:
     details = parse_details(told)
     cited = [one for one in _list(details.get("citations")) if one.get("verified")]
-    places = [_place(one.get("path"), one.get("start"), one.get("end")) for one in cited]
+    places = [_cited_lines(one.get("path"), one.get("start"), one.get("end")) for one in cited]
     found = tuple(dict.fromkeys(place for place in places if place))
     if not found:
-        found = tuple(Place(*place) for place in json.loads(sent))
+        found = tuple(CitedLines(*place) for place in json.loads(sent))
     text = _without_mode(strip_tag(question), str(details.get("mode", "")))
     return Feedback(turn_id, text, value, reason, found, created, has_tag(question))
 
@@ -112,7 +115,7 @@ def _list(value: Any) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _place(path: Any, start: Any, end: Any) -> Place | None:
+def _cited_lines(path: Any, start: Any, end: Any) -> CitedLines | None:
     if isinstance(path, str) and isinstance(start, int) and isinstance(end, int):
-        return Place(path, start, end)
+        return CitedLines(path, start, end)
     return None

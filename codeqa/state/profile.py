@@ -6,17 +6,18 @@ import sqlite3
 import time
 
 from codeqa.state.database import Database
-from codeqa.state.owned import note_deletion
 from codeqa.state.records import LOCAL_USER, Fact
+from codeqa.state.user_data import note_deletion
 from codeqa.text.tokens import well_formed
 
 
-class ProfileTable:
-    """The part of the state that keeps facts about users."""
+class ProfileStore:
+    """Facts about users."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def profile(self, user: str = LOCAL_USER) -> dict[str, Fact]:
+    def facts(self, user: str = LOCAL_USER) -> dict[str, Fact]:
         """All facts about `user` by their key, the latest last."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -25,18 +26,18 @@ class ProfileTable:
             ).fetchall()
         return {key: Fact(*rest) for key, *rest in rows}
 
-    def save_fact(self, key: str, value: str, user: str = LOCAL_USER, turn: str = "") -> None:
+    def save(self, key: str, value: str, user: str = LOCAL_USER, turn: str = "") -> None:
         """Keep a fact, in place of an earlier one under the same key."""
         with self._database.writing() as connection:
             put_fact(connection, user, key, value, turn, time.time())
 
-    def delete_fact(self, key: str, user: str = LOCAL_USER) -> bool:
+    def delete(self, key: str, user: str = LOCAL_USER) -> bool:
         """Forget a fact; False when there is none."""
         with self._database.writing() as connection:
             found = connection.execute("DELETE FROM fact WHERE user = ? AND key = ?", (user, key))
             return found.rowcount > 0
 
-    def clear_profile(self, user: str = LOCAL_USER) -> int:
+    def clear(self, user: str = LOCAL_USER) -> int:
         """Forget all facts about `user`; how many there were."""
         with self._database.writing() as connection:
             note_deletion(connection, user, "profile")

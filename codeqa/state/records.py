@@ -44,8 +44,8 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """What is kept of a turn besides itself; vectors are float16, little endian, as bytes."""
+class TurnExtras:
+    """What is stored with a turn besides its texts; vectors are float16, little endian."""
 
     embedding: str = ""
     """Name of what made the vectors."""
@@ -60,7 +60,7 @@ class Learnt:
     does not come back with it. 0 for one that nothing was deleted before."""
 
 
-NOTHING = Learnt()
+NO_EXTRAS = TurnExtras()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ConversationMatch:
     """A conversation that holds what was looked for."""
 
     conversation: Conversation
@@ -134,7 +134,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CitedLines:
     """Lines `start`..`end` of a file, 1-based and inclusive; `path` is the repository's."""
 
     path: str
@@ -152,7 +152,7 @@ class Feedback:
     value: int
     """1 for a thumb up, -1 for a thumb down."""
     reason: str
-    cited: tuple[Place, ...]
+    cited: tuple[CitedLines, ...]
     """Verified citations of the answer; what was sent for it where it has none."""
     created: float
     """When it was last changed, in seconds since the epoch."""
@@ -161,7 +161,7 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class DataCounts:
     """How much is kept of a user, in all repositories."""
 
     conversations: int

@@ -10,10 +10,11 @@ from codeqa.state.database import Database
 RECENT_KEPT = 20
 
 
-class ValueTable:
-    """The part of the state that keeps small values."""
+class ValueStore:
+    """Small values, each under a key."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def get(self, key: str) -> str | None:
         """Value of `key`, or None when it was never set or its lifetime is over."""
@@ -56,7 +57,14 @@ class ValueTable:
                 "DELETE FROM value WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
             ).rowcount
 
-    def remember_repository(self, path: Path) -> None:
+
+class RecentRepositories:
+    """The repositories that were opened recently."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def remember(self, path: Path) -> None:
         """Put `path` at the head of the repositories opened recently."""
         with self._database.writing() as connection:
             connection.execute(
@@ -68,12 +76,12 @@ class ValueTable:
                 (RECENT_KEPT,),
             )
 
-    def forget_repository(self, path: Path) -> None:
+    def forget(self, path: Path) -> None:
         """Take `path` off the list of recent repositories."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM recent WHERE path = ?", (str(path),))
 
-    def recent_repositories(self) -> list[Path]:
+    def latest(self) -> list[Path]:
         """Repositories opened, the latest first, whether or not they still exist."""
         with self._database.reading() as connection:
             rows = connection.execute("SELECT path FROM recent ORDER BY opened DESC").fetchall()

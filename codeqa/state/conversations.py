@@ -1,0 +1,220 @@
+"""Conversations: listed, renamed, deleted, and found by what was said in them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from codeqa.errors import NotFoundError
+from codeqa.state.branches import OF_GROUP
+from codeqa.state.database import Database
+from codeqa.state.records import (
+    LOCAL_USER,
+    Conversation,
+    ConversationMatch,
+    Group,
+    one_line,
+    title_of,
+)
+from codeqa.text.tag import strip_tag
+
+CONVERSATIONS_LISTED = 200
+MATCHES_LISTED = 50
+SNIPPET_CHARACTERS = 160
+BEFORE_HIT = 50
+"""Characters of a snippet before what was looked for: a short clause."""
+WORDS_LOOKED_FOR = 20
+"""Words of a search that count; who pastes a page looks for its beginning."""
+
+_CONVERSATION = (
+    "id, user, repository, title, created, updated, (SELECT count(*) FROM turn WHERE "
+    "turn.user = c.user AND turn.repository = c.repository AND turn.conversation = c.id)"
+)
+
+
+class ConversationStore:
+    """The list of conversations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def latest(
+        self, repository: str, user: str = LOCAL_USER, limit: int = CONVERSATIONS_LISTED
+    ) -> list[Conversation]:
+        """Conversations of `user` about `repository`, the latest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
+                "AND repository = ? ORDER BY updated DESC, rowid DESC LIMIT ?",
+                (user, repository, limit),
+            ).fetchall()
+        return [Conversation(*row) for row in rows]
+
+    def get(
+        self, conversation: str, user: str = LOCAL_USER, repository: str | None = None
+    ) -> Conversation | None:
+        """The conversation of `user`, or None."""
+        with self._database.reading() as connection:
+            return find_conversation(connection, conversation, user, repository)
+
+    def find(
+        self, text: str, repository: str, user: str = LOCAL_USER, limit: int = MATCHES_LISTED
+    ) -> list[ConversationMatch]:
+        """Conversations with all words of `text` in one turn, or in the title; the latest first.
+
+        A word may be a part of another one, every character stands for itself, and upper and
+        lower case are the same in every script. All branches are looked through.
+        """
+        words = text.casefold().split()[:WORDS_LOOKED_FOR]
+        found: list[ConversationMatch] = []
+        if not words or limit <= 0:
+            return found
+        with self._database.reading() as connection:
+            connection.create_function("holds", 2, _holder(words), deterministic=True)
+            rows = connection.execute(
+                f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
+                "AND repository = ? ORDER BY updated DESC, rowid DESC",
+                (user, repository),
+            )
+            for row in rows:
+                if one := _match(connection, Conversation(*row), words):
+                    found.append(one)
+                if len(found) == limit:
+                    break
+        return found
+
+    def rename(
+        self,
+        conversation: str,
+        title: str,
+        user: str = LOCAL_USER,
+        repository: str | None = None,
+    ) -> None:
+        """Give a conversation another title, cut as `title_of` does.
+
+        Raises NotFoundError when there is no such conversation.
+        """
+        with self._database.writing() as connection:
+            found = find_conversation(connection, conversation, user, repository)
+            if found is None:
+                raise NotFoundError(
+                    "There is no such conversation.", "It may have been deleted: load the list."
+                )
+            connection.execute(
+                "UPDATE conversation SET title = ? WHERE user = ? AND repository = ? AND id = ?",
+                (title_of(title), user, found.repository, conversation),
+            )
+
+    def delete(
+        self, conversation: str, user: str = LOCAL_USER, repository: str | None = None
+    ) -> None:
+        """Delete a conversation and its turns; nothing happens when there is none."""
+        with self._database.writing() as connection:
+            found = find_conversation(connection, conversation, user, repository)
+            if found is not None:
+                delete_group(connection, (user, found.repository, conversation))
+
+    def topic(self, conversation: str, user: str, repository: str) -> tuple[str, bytes] | None:
+        """Name of the embedding and topic vector of a conversation; None when it has none."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT embedding, topic FROM conversation "
+                "WHERE user = ? AND repository = ? AND id = ?",
+                (user, repository, conversation),
+            ).fetchone()
+        return None if row is None or row[1] is None else (str(row[0]), bytes(row[1]))
+
+
+def find_conversation(
+    connection: sqlite3.Connection, conversation: str, user: str, repository: str | None
+) -> Conversation | None:
+    """A conversation of `user`; without a repository the one last continued of that id."""
+    row = connection.execute(
+        f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? AND id = ? "
+        "AND (repository = ? OR ? IS NULL) ORDER BY updated DESC, rowid DESC LIMIT 1",
+        (user, conversation, repository, repository),
+    ).fetchone()
+    return None if row is None else Conversation(*row)
+
+
+def delete_group(connection: sqlite3.Connection, group: Group) -> None:
+    """Delete a conversation and its turns; triggers take along what belongs to those."""
+    connection.execute(f"DELETE FROM turn WHERE {OF_GROUP}", group)
+    connection.execute(
+        "DELETE FROM conversation WHERE user = ? AND repository = ? AND id = ?", group
+    )
+
+
+def _match(
+    connection: sqlite3.Connection, conversation: Conversation, words: Sequence[str]
+) -> ConversationMatch | None:
+    """The latest turn of the conversation with `words`, else its title if that has them."""
+    row = connection.execute(
+        f"SELECT id, question, answer FROM turn WHERE {OF_GROUP} AND holds(question, answer) "
+        "ORDER BY created DESC, rowid DESC LIMIT 1",
+        (conversation.user, conversation.repository, conversation.id),
+    ).fetchone()
+    if row is not None:
+        turn_id, question, answer = row
+        asked = strip_tag(question)
+        both = any(word not in asked.casefold() for word in words)
+        # The answer is what is longer to read: it is quoted where the question says less.
+        return ConversationMatch(conversation, turn_id, snippet(answer if both else asked, words))
+    title = conversation.title
+    if all(word in title.casefold() for word in words):
+        return ConversationMatch(conversation, "", snippet(title, words))
+    return None
+
+
+def _holder(words: Sequence[str]) -> Callable[[str, str], bool]:
+    """What tells whether a question and its answer hold all `words`."""
+
+    def holds(question: str, answer: str) -> bool:
+        asked = strip_tag(question) if "@" in question else question
+        text = f"{asked}\n{answer}".casefold()
+        return all(word in text for word in words)
+
+    return holds
+
+
+def snippet(text: str, words: Sequence[str]) -> str:
+    """About `SNIPPET_CHARACTERS` of `text` as one line, around the folded `words`.
+
+    Around all of them where they stand in a row, else around the first that is there.
+    """
+    line = one_line(text)
+    start, end = _first_hit(line, words)
+    first = max(0, min(start - BEFORE_HIT, len(line) - SNIPPET_CHARACTERS))
+    last = max(end, first + SNIPPET_CHARACTERS)
+    shown = line[first:last]
+    if first and not line[first - 1].isspace() and first < start:
+        # A cut at a word, if there is one before the hit.
+        gap = shown.find(" ", 0, start - first)
+        shown = shown[gap + 1 :]
+    if last < len(line) and not line[last].isspace():
+        gap = shown.rfind(" ", len(shown) - (last - end))
+        shown = shown[:gap] if gap > 0 else shown
+    before, after = "…" if first else "", "…" if last < len(line) else ""
+    return f"{before}{shown.strip()}{after}"
+
+
+def _first_hit(line: str, words: Sequence[str]) -> tuple[int, int]:
+    """First character of what is looked for in `line`, and the one behind it."""
+    folded = line.casefold()
+    for wanted in (" ".join(words), *words):
+        start = folded.find(wanted)
+        if start >= 0:
+            return _unfolded(line, folded, start), _unfolded(line, folded, start + len(wanted))
+    return 0, 0
+
+
+def _unfolded(line: str, folded: str, position: int) -> int:
+    """Where in `line` the character comes from that is at `position` in `folded`."""
+    if len(line) == len(folded):
+        return position
+    length = 0
+    for number, character in enumerate(line):
+        if length >= position:
+            return number
+        length += len(character.casefold())
+    return len(line)

@@ -1,0 +1,163 @@
+"""All that is stored of one user: how much it is, every text of it, and its deletion."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codeqa.state.branches import OF_GROUP
+from codeqa.state.conversations import find_conversation
+from codeqa.state.database import Database
+from codeqa.state.records import LOCAL_USER, DataCounts
+
+LONGEST_TURN = 24 * 3600.0
+"""Seconds for which a deletion is remembered: no answer takes longer."""
+
+_COUNTS = """
+    SELECT (SELECT count(*) FROM conversation WHERE user = :user),
+        (SELECT count(*) FROM turn WHERE user = :user),
+        (SELECT count(*) FROM feedback JOIN turn ON turn.id = feedback.turn WHERE user = :user),
+        (SELECT count(*) FROM question WHERE user = :user),
+        (SELECT count(*) FROM fact WHERE user = :user)
+"""
+_TURNS = (
+    "SELECT t.user, t.repository, t.conversation, t.id, question, answer, context, details, "
+    "coalesce(reason, '') FROM turn AS t LEFT JOIN feedback ON feedback.turn = t.id"
+)
+_TITLES = "SELECT user, repository, id, title FROM conversation"
+_REST = (
+    "SELECT value, turn FROM fact UNION ALL SELECT key, value FROM value "
+    "UNION ALL SELECT path, '' FROM recent"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTexts:
+    """The texts of one turn that its user sees."""
+
+    turn: str
+    conversation: str
+    title: str
+    question: str
+    answer: str
+    reason: str
+    """Behind its thumb."""
+    created: float
+    """In seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """All texts of one row of any table."""
+
+    text: str
+    user: str = ""
+    repository: str = ""
+    conversation: str = ""
+
+
+class UserData:
+    """What belongs to a user, in all repositories."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def counts(self, user: str = LOCAL_USER) -> DataCounts:
+        """How much is kept of `user`."""
+        with self._database.reading() as connection:
+            return _counts(connection, user)
+
+    def conversations(self, user: str = LOCAL_USER) -> list[tuple[str, str]]:
+        """Repository and id of each of the user's conversations, the latest first."""
+        with self._database.reading() as connection:
+            return connection.execute(
+                "SELECT repository, id FROM conversation WHERE user = ? "
+                "ORDER BY updated DESC, rowid DESC",
+                (user,),
+            ).fetchall()
+
+    def turns(
+        self, user: str = LOCAL_USER, conversation: str | None = None, repository: str | None = None
+    ) -> Iterator[TurnTexts]:
+        """Every turn of `user`, on whatever branch; of one conversation where one is given.
+
+        One at a time: all answers together may be large.
+        """
+        with self._database.reading() as connection:
+            where = "user = ?"
+            values: tuple[str, ...] = (user,)
+            if conversation is not None:
+                found = find_conversation(connection, conversation, user, repository)
+                place = found.repository if found else repository or ""
+                where, values = OF_GROUP, (user, place, conversation)
+            rows = connection.execute(
+                "SELECT t.id, t.conversation, coalesce(title, ''), question, answer, "
+                f"coalesce(reason, ''), t.created FROM (SELECT * FROM turn WHERE {where}) AS t "
+                "LEFT JOIN feedback ON feedback.turn = t.id "
+                "LEFT JOIN conversation AS c ON c.user = t.user "
+                "AND c.repository = t.repository AND c.id = t.conversation",
+                values,
+            )
+            for row in rows:
+                yield TurnTexts(*row)
+
+    def questions(self, user: str = LOCAL_USER) -> list[str]:
+        """Every question of `user`, the latest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT question FROM turn WHERE user = ? ORDER BY created DESC, rowid DESC",
+                (user,),
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def texts_of_everybody(self) -> Iterator[StoredText]:
+        """Every text that anybody's rows hold, row by row: turns and titles with their places,
+        then facts, values and paths."""
+        with self._database.reading() as connection:
+            for query in (_TURNS, _TITLES):
+                for user, repository, conversation, *texts in connection.execute(query):
+                    text = "\n".join((conversation, *texts))
+                    yield StoredText(text, user, repository, conversation)
+            for texts in connection.execute(_REST):
+                yield StoredText("\n".join(texts))
+
+    def delete(self, user: str = LOCAL_USER) -> DataCounts:
+        """Delete all conversations, turns and facts of `user`; how much it was.
+
+        Thumbs and vectors go with their turns. Values with a lifetime belong to no user.
+        """
+        with self._database.writing() as connection:
+            counts = _counts(connection, user)
+            for table in ("turn", "conversation", "fact"):
+                connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))
+            note_deletion(connection, user, "everything")
+        return counts
+
+
+def note_deletion(connection: sqlite3.Connection, user: str, scope: str) -> None:
+    """Note that `user` deletes this now, for turns that are still in the making anywhere."""
+    now = time.time()
+    connection.execute(
+        "INSERT OR REPLACE INTO value VALUES (?, ?, ?)",
+        (_deletion_key(user, scope), repr(now), now + LONGEST_TURN),
+    )
+
+
+def deleted_since(connection: sqlite3.Connection, user: str, scope: str, begun: float) -> bool:
+    """Whether `user` has deleted this since `begun`; never for 0."""
+    row = connection.execute(
+        "SELECT value FROM value WHERE key = ?", (_deletion_key(user, scope),)
+    ).fetchone()
+    return bool(begun) and row is not None and float(row[0]) >= begun
+
+
+def _deletion_key(user: str, scope: str) -> str:
+    # Not the user's name: after a deletion nothing here may tell of them.
+    return f"deleted:{scope}:{hashlib.sha256(user.encode()).hexdigest()}"
+
+
+def _counts(connection: sqlite3.Connection, user: str) -> DataCounts:
+    return DataCounts(*connection.execute(_COUNTS, {"user": user}).fetchone())
