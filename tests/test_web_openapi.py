@@ -113,7 +113,7 @@ def aimed(case: Any, server: Server, number: int) -> None:
     """Have every other request be about something that there is."""
     if number % 2:
         return
-    known = {"conversation": "kept", "turn": server.turn, "filename": "js/chat.js",
+    known = {"conversation": "kept", "turn": server.turn, "filename": "js/chat_page.js",
              "model": "codeqa"}  # fmt: skip
     for name in case.path_parameters:
         case.path_parameters[name] = known[name]

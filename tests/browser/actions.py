@@ -92,11 +92,11 @@ def use_model(page: Page, title: str = "OpenAI") -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-def set_manner(page: Page, *labels: str) -> None:
+def set_answer_options(page: Page, *labels: str) -> None:
     """Choose in what opens beside the question, by the labels there, then close it."""
     page.locator("#effort").click()
     for label in labels:
-        named = page.locator("#manner label").filter(has_text=re.compile(f"^{label}"))
+        named = page.locator("#answer-options label").filter(has_text=re.compile(f"^{label}"))
         named.first.click()
     page.keyboard.press("Escape")
-    expect(page.locator("#manner")).to_be_hidden()
+    expect(page.locator("#answer-options")).to_be_hidden()

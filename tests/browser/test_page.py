@@ -13,7 +13,7 @@ from browser.actions import (
     loaded,
     rests,
     scrolled_sideways,
-    set_manner,
+    set_answer_options,
     until,
     use_model,
 )
@@ -170,7 +170,7 @@ def test_what_is_rendered_is_the_whole_answer(scripted: Server, open_page: OpenP
     page = open_page(scripted.address)
     ask(page, "x")
     answered(page)
-    expect(page.locator(".tail")).to_have_text("")
+    expect(page.locator(".unfinished")).to_have_text("")
     expect(page.locator(".answer table td.align-right a.citation")).to_have_count(1)
     expect(page.locator(".answer .code-head").first).to_contain_text("python")
     expect(page.locator("span.citation.unverified")).to_contain_text("nowhere.py:1-2")
@@ -224,7 +224,7 @@ def test_the_codebase_chip_is_on_at_first_and_can_be_turned_off(
     chip = page.get_by_role("button", name="@codebase", exact=True)
     expect(chip).to_have_attribute("aria-pressed", "true")
     chip.click()
-    set_manner(page, "Rerank")
+    set_answer_options(page, "Rerank")
     ask(page, "just this")
     answered(page)
     asked = scripted.chat.asked[-1]

@@ -77,7 +77,7 @@ def test_axe_finds_nothing_serious_in_any_view(
     if phone:
         page.get_by_role("button", name="Open the menu").click()
     page.get_by_label("Search the conversations").fill("cookie")
-    expect(page.locator("#found a").first).to_be_visible()
+    expect(page.locator("#conversations-found a").first).to_be_visible()
     faults["found"] = violations(page)
     page.get_by_role("button", name="What is stored").click()
     page.get_by_role("button", name="Everything").click()
@@ -94,8 +94,8 @@ def test_axe_finds_nothing_serious_in_any_view(
 def test_these_rules_would_find_a_fault(scripted: Server, open_page: OpenPage) -> None:
     page = open_page(scripted.address)
     loaded(page)
-    page.evaluate("document.getElementById('find').removeAttribute('aria-label')")
-    page.evaluate("document.getElementById('find').removeAttribute('placeholder')")
+    page.evaluate("document.getElementById('conversation-search').removeAttribute('aria-label')")
+    page.evaluate("document.getElementById('conversation-search').removeAttribute('placeholder')")
     page.evaluate("document.querySelector('.version').style.color = '#ccc'")
     assert {fault.split(":")[0] for fault in violations(page)} == {"label", "color-contrast"}
 
@@ -107,7 +107,7 @@ def test_an_answer_is_read_in_whole_blocks_and_never_twice(
     loaded(page)
     page.evaluate(
         """() => { window.heard = [];
-        const region = document.getElementById("spoken");
+        const region = document.getElementById("spoken-answer");
         new MutationObserver(changes => changes.forEach(change => change.addedNodes.forEach(
           node => window.heard.push(node.textContent)))).observe(region, { childList: true }); }"""
     )
@@ -117,7 +117,7 @@ def test_an_answer_is_read_in_whole_blocks_and_never_twice(
     assert heard[0].startswith("This answer is put together from the code itself: signatures,")
     assert "Code in python, 4 lines." in heard and "A table of 1 row." in heard
     assert len(heard) == len(set(heard)) == page.locator(".answer .block").count()
-    region = page.locator("#spoken")
+    region = page.locator("#spoken-answer")
     expect(region).to_have_attribute("aria-live", "polite")
     assert page.locator(".answer").first.get_attribute("aria-live") is None  # not once more there
     ask(page, "say:Another one.")
@@ -130,9 +130,9 @@ def test_what_is_written_out_of_view_is_not_read(scripted: Server, open_page: Op
     ask(page, "slow")
     expect(page.locator(".block").nth(1)).to_be_visible()
     page.get_by_role("button", name="New conversation").first.click()
-    page.evaluate("document.getElementById('spoken').replaceChildren()")
+    page.evaluate("document.getElementById('spoken-answer').replaceChildren()")
     page.wait_for_timeout(300)
-    assert page.locator("#spoken").text_content() == ""
+    assert page.locator("#spoken-answer").text_content() == ""
     page.locator("#conversations a").first.click()
     page.get_by_role("button", name="Stop").click()
 

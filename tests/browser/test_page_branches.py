@@ -44,7 +44,7 @@ def test_an_earlier_question_is_edited_and_what_followed_it_stays_on_its_own_bra
     expect(questions(page)).to_have_text(["first", "second, put better"])
     assert chat_of(scripted).asked[-1]["replaces"] == "turn-2"
     switch = page.get_by_role("group", name="Version 2 of 2")
-    expect(switch.locator(".place")).to_have_text("2/2")
+    expect(switch.locator(".branches-count")).to_have_text("2/2")
     ask(page, "what follows the better one")
     answered(page)
     assert chat_of(scripted).asked[-1]["after"] == "turn-4"
@@ -95,7 +95,7 @@ def test_a_version_that_fails_leaves_the_way_back(scripted: Server, open_page: O
     ask(page, "fail")
     expect(page.get_by_role("alert")).to_contain_text("It did not work.")
     expect(questions(page)).to_have_text(["fail"])
-    expect(page.locator(".branches .place")).to_have_text("2/2")
+    expect(page.locator(".branches-count")).to_have_text("2/2")
     page.get_by_role("button", name="Earlier version").click()
     expect(questions(page)).to_have_text(["first", "second", "third"])
     expect(page.locator(".branches:visible")).to_have_count(0)  # nothing of the other was kept
@@ -125,7 +125,7 @@ def test_a_branch_that_cannot_be_shown_is_said_and_nothing_changes(
     chat.delete(chat.asked[0]["conversation"])
     page.get_by_role("button", name="Earlier version").click()
     expect(page.locator("#toast")).to_contain_text("There is no such conversation.")
-    expect(page.locator(".branches .place")).to_have_text("2/2")
+    expect(page.locator(".branches-count")).to_have_text("2/2")
 
 
 @pytest.mark.parametrize("width", [1280, 360])

@@ -71,7 +71,7 @@ def test_the_code_of_a_real_answer_opens_where_it_stands(real: Server, open_page
 def test_a_match_is_exact_but_for_its_indentation(scripted: Server, open_page: OpenPage) -> None:
     page = open_page(scripted.address)
     match = """async ([text, lines]) => {
-      const { matchOf } = await import("/static/js/match.js");
+      const { matchOf } = await import("/static/js/answer/code_references.js");
       return matchOf(text, lines);
     }"""
     source = ["class A:", "    def f(self):  ", "", "        return self.value", "    x = 1"]

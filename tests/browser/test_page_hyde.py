@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, scrolled_sideways, set_manner, use_model
+from browser.actions import answered, ask, scrolled_sideways, set_answer_options, use_model
 from browser.conftest import Server
 from browser.fakes import DRAFT, FakeChat
 from browser.test_page_loop import ASK, use
@@ -26,12 +26,12 @@ def chat_of(server: Server) -> FakeChat:
 
 
 def choose(page: Page, label: str) -> None:
-    set_manner(page, label)
+    set_answer_options(page, label)
 
 
 def drafts(page: Page) -> Locator:
     """The number of drafts that is chosen, read while its form is closed."""
-    return page.locator('#manner input[name="hyde"]:checked')
+    return page.locator('#answer-options input[name="hyde"]:checked')
 
 
 def asked(server: Server, field: str = "hyde") -> Any:
@@ -72,7 +72,7 @@ def test_the_setting_holds_until_something_is_chosen_and_that_is_remembered(
     expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
     choose(page, "One")
     expect(page.locator("#effort")).to_have_text("Own")
-    set_manner(page, "Rerank")
+    set_answer_options(page, "Rerank")
     page.reload()
     expect(page.locator(".turn")).to_have_count(1)
     expect(drafts(page)).to_have_value("one")
@@ -174,7 +174,7 @@ def test_the_panel_tells_rank_score_reasons_and_channels_of_chunks_and_hits(
 ) -> None:
     page = open_page(scripted.address)
     use_model(page)
-    set_manner(page, "Rerank")
+    set_answer_options(page, "Rerank")
     ask(page, "x")
     answered(page)
     page.get_by_role("button", name="Context").click()
@@ -237,9 +237,9 @@ def test_what_a_model_or_a_file_says_is_text_in_the_panel(
     ask(page, "x")
     answered(page)
     page.get_by_role("button", name="Context").click()
-    page.locator(".draft summary").first.click()
+    page.locator(".hyde-text summary").first.click()
     page.get_by_text("All hits, best first").click()
-    expect(page.locator(".draft pre").first).to_contain_text("<b>return</b>")
+    expect(page.locator(".hyde-text pre").first).to_contain_text("<b>return</b>")
     expect(page.locator(".hits li").nth(1)).to_contain_text("<b>odd</b> #7")
     expect(page.locator(".hits li").nth(1)).to_contain_text("<img src=x onerror=window.hacked=1>")
     assert page.locator(".context").locator("b, img, script").count() == 0
@@ -283,7 +283,7 @@ def test_menu_and_panel_fit_a_phone(scripted: Server, open_page: OpenPage, schem
     answered(page)
     page.get_by_role("button", name="Context").tap()
     expect(page.locator(".legend summary")).to_be_visible()
-    for fold in page.locator(".found summary, .legend summary").all():
+    for fold in page.locator(".search-trace summary, .legend summary").all():
         fold.tap()
     expect(page.locator(".legend dl")).to_be_visible()
     assert page.locator("#panel-body").evaluate("e => e.scrollWidth <= e.clientWidth")
@@ -316,7 +316,7 @@ def test_a_real_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
     page.reload()
     expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
     page.get_by_role("button", name="Context").click()
-    page.locator(".draft summary").first.click()
+    page.locator(".hyde-text summary").first.click()
     expect(page.get_by_label("First draft", exact=True)).to_contain_text("return shelf_7()")
     page.get_by_text("All hits, best first").click()
     expect(page.locator(".hits .sent").first).to_be_visible()

@@ -21,7 +21,7 @@ def test_the_keys_that_move_about(scripted: Server, open_page: OpenPage) -> None
     loaded(page)
     field = page.locator("#question")
     page.keyboard.press("Control+k")
-    expect(page.locator("#find")).to_be_focused()
+    expect(page.locator("#conversation-search")).to_be_focused()
     page.keyboard.press("Shift+Escape")
     expect(field).to_be_focused()
     ask(page, "one")
@@ -58,7 +58,7 @@ def test_the_sidebar_goes_and_the_state_of_the_index_stays_in_view(
     loaded(page)
     page.keyboard.press("Control+k")  # what it searches is there again
     expect(sidebar).to_be_visible()
-    expect(page.locator("#find")).to_be_focused()
+    expect(page.locator("#conversation-search")).to_be_focused()
     page.get_by_role("button", name="Hide the sidebar").click()
     expect(sidebar).to_be_hidden()
     page.get_by_role("button", name="Open the menu").click()
@@ -118,7 +118,7 @@ def test_the_list_opens_and_closes_and_switches_them_off(
     loaded(page)
     page.locator("#question").focus()
     page.keyboard.press("Control+k")
-    expect(page.locator("#find")).not_to_be_focused()
+    expect(page.locator("#conversation-search")).not_to_be_focused()
     ask(page, "slow")  # Enter and Escape always work
     expect(page.locator(".block").first).to_be_visible()
     page.keyboard.press("Escape")

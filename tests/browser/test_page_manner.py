@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, set_manner, use_model
+from browser.actions import answered, ask, set_answer_options, use_model
 from browser.conftest import Server
 from playwright.sync_api import Page, expect
 
@@ -31,8 +31,8 @@ def test_an_effort_decides_on_drafts_and_reranking(
     page = open_page(scripted.address)
     use_model(page)
     if label == "Normal":
-        set_manner(page, "Deep")
-    set_manner(page, label)
+        set_answer_options(page, "Deep")
+    set_answer_options(page, label)
     expect(page.locator("#effort")).to_have_text(label)
     ask(page, "x")
     answered(page)
@@ -69,14 +69,14 @@ def test_what_failed_or_was_stopped_tells_nothing_of_the_time(
     expect(page.locator(".stages")).to_contain_text("Stopped")
     ask(page, "fail")
     expect(page.get_by_role("alert")).to_be_visible()
-    assert page.evaluate("localStorage.getItem('codeqa.seconds')") is None
+    assert page.evaluate("localStorage.getItem('codeqa.answer-times')") is None
 
 
 def test_strict_and_searching_by_itself_go_with_the_question_and_are_remembered(
     scripted: Server, open_page: OpenPage
 ) -> None:
     page = open_page(scripted.address)
-    set_manner(page, "Strict", "By itself")
+    set_answer_options(page, "Strict", "By itself")
     expect(page.locator("#effort")).to_have_text("Normal · strict")
     expect(page.locator("#effort")).to_have_accessible_name(
         "How to answer: normal, searches by itself, strict"
@@ -92,8 +92,8 @@ def test_strict_and_searching_by_itself_go_with_the_question_and_are_remembered(
     assert not asked["question"].startswith("@codebase")
     page.reload()
     expect(page.locator("#effort")).to_have_text("Normal · strict")
-    expect(page.locator(".auto")).to_be_visible()
-    set_manner(page, "When asked", "Strict")
+    expect(page.locator(".searched-automatically")).to_be_visible()
+    set_answer_options(page, "When asked", "Strict")
     ask(page, "again")
     answered(page)
     assert (last(scripted)["retrieval"], last(scripted)["strict"]) == ("explicit", False)

@@ -221,7 +221,7 @@ def test_ctrl_p_goes_to_a_symbol_and_to_a_file(real: Server, open_page: OpenPage
     expect(dialog.get_by_role("option").first).to_contain_text("bookshop/")
     page.keyboard.type("reserve")
     expect(dialog.get_by_role("option").first).to_contain_text("Stock.reserve_copies")
-    expect(box).to_have_attribute("aria-activedescendant", "place-0")
+    expect(box).to_have_attribute("aria-activedescendant", "go-to-0")
     expect(box).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("Enter")
     expect(dialog).to_be_hidden()

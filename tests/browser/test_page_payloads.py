@@ -47,7 +47,7 @@ def test_as_questions_and_as_what_a_model_and_plugins_say_of_them(
         answered(page)
     for button in page.get_by_role("button", name="Details").all():
         button.click()
-    expect(page.locator(".step-facts").nth(1)).to_contain_text(LINES[0])
+    expect(page.locator(".details-facts").nth(1)).to_contain_text(LINES[0])
     expect(page.locator(".learnt")).to_contain_text(LINES[3])
     expect(page.locator(".turn-notice").last).to_contain_text(LINES[3])
     unharmed(page)
@@ -140,8 +140,8 @@ def test_as_what_is_found_in_conversations(scripted: Server, open_page: OpenPage
              "snippet": text} for text in LINES]  # fmt: skip
     answers_with(page, "**/api/conversations?**", {"conversations": rows})
     page.get_by_label("Search the conversations").fill("hacked")
-    expect(page.locator("#found li")).to_have_count(len(LINES))
-    assert page.locator("#found mark").count() >= FEWEST
+    expect(page.locator("#conversations-found li")).to_have_count(len(LINES))
+    assert page.locator("#conversations-found mark").count() >= FEWEST
     unharmed(page)
 
 
@@ -159,10 +159,10 @@ def test_as_what_is_stored(scripted: Server, open_page: OpenPage) -> None:
         "kept": LINES, "problems": LINES,
     })  # fmt: skip
     page.get_by_role("button", name="What is stored").click()
-    expect(page.locator("#stored-body dt", has_text=LINES[3]).first).to_be_visible()
+    expect(page.locator("#privacy-body dt", has_text=LINES[3]).first).to_be_visible()
     page.get_by_role("button", name="Everything").click()
     page.get_by_role("button", name="Delete for good").click()
-    expect(page.locator(".stored-result p")).to_have_count(3 * len(LINES) + 2)
+    expect(page.locator(".privacy-result p")).to_have_count(3 * len(LINES) + 2)
     unharmed(page)
 
 

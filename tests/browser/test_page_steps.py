@@ -26,12 +26,12 @@ def test_steps_are_listed_with_their_times_as_they_happen(
     ask(page, "silent")
     details = page.get_by_role("button", name="Details")
     expect(details).to_have_attribute("aria-expanded", "false")
-    names = page.locator(".step-list code")
+    names = page.locator(".details-steps code")
     expect(names.first).to_be_hidden()  # the line above stays calm
     details.click()
     expect(names).to_have_text(STEPS[:9])  # it is not written yet
-    expect(page.locator(".step-list .size").first).to_have_text("3 ms")
-    expect(page.locator(".step-facts")).to_contain_text(
+    expect(page.locator(".details-steps .size").first).to_have_text("3 ms")
+    expect(page.locator(".details-facts")).to_contain_text(
         "Taken as a question about the code, 92 % sure (@codebase says so)"
     )
     page.keyboard.press("Escape")
@@ -39,7 +39,7 @@ def test_steps_are_listed_with_their_times_as_they_happen(
     answered(page)
     page.get_by_role("button", name="Details").last.click()
     last = page.locator(".turn").last
-    expect(last.locator(".step-list code")).to_have_text(STEPS)
+    expect(last.locator(".details-steps code")).to_have_text(STEPS)
     expect(last.locator('[data-step="generate"] .size')).to_have_text("0.8 s")
     expect(last.locator(".facts")).to_contain_text(re.compile(r"Took \d+ ms|Took \d\.\d s"))
 
@@ -56,11 +56,11 @@ def test_steps_and_understanding_are_there_after_a_reload_as_well(
         if reloaded:
             page.reload()
         page.get_by_role("button", name="Details").click()
-        facts = page.locator(".step-facts")
+        facts = page.locator(".details-facts")
         expect(facts).to_contain_text("Searched for How long are sessions kept?")
         expect(facts).to_contain_text("by its words: it names <b>code</b>")
         expect(facts).to_contain_text("Rules the-code-is-asked-for")
-        expect(page.locator(".step-list li")).to_have_count(12)
+        expect(page.locator(".details-steps li")).to_have_count(12)
         expect(page.locator(".facts")).to_contain_text("Took")
 
 

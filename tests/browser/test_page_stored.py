@@ -49,13 +49,13 @@ def test_what_is_stored_is_counted_and_everything_is_deleted_after_a_second_word
     sure.get_by_role("button", name="Keep it").click()
     expect(sure).to_have_count(0)
     delete(dialog, "This conversation")
-    expect(dialog.locator(".stored-result")).to_contain_text("Deleted: 1 conversation")
-    expect(dialog.locator(".stored-result")).to_contain_text("nothing of it is left.")
+    expect(dialog.locator(".privacy-result")).to_contain_text("Deleted: 1 conversation")
+    expect(dialog.locator(".privacy-result")).to_contain_text("nothing of it is left.")
     expect(page.locator("#conversations li.conversation")).to_have_count(before - 1)
     expect(page.locator("#welcome")).to_be_visible()
 
     delete(dialog, "Everything")
-    expect(dialog.locator(".stored-result")).to_contain_text("Deleted:")
+    expect(dialog.locator(".privacy-result")).to_contain_text("Deleted:")
     expect(dialog).to_contain_text("Conversations none")
     page.keyboard.press("Escape")
     expect(page.locator("#no-conversations")).to_be_visible()
@@ -72,7 +72,7 @@ def test_what_was_told_is_listed_and_forgotten(real: Server, open_page: OpenPage
     dialog = open_stored(page)
     expect(dialog).to_contain_text("name Ada")
     delete(dialog, "What it knows of you")
-    expect(dialog.locator(".stored-result")).to_contain_text("1 thing known of you")
+    expect(dialog.locator(".privacy-result")).to_contain_text("1 thing known of you")
     expect(dialog).to_contain_text("Nothing. Tell it")
     expect(page.locator(".turn")).to_have_count(1)  # the conversation stays
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, expecting, set_manner, use_model
+from browser.actions import answered, ask, expecting, set_answer_options, use_model
 from browser.conftest import Server
 from browser.fakes import BLOCK, FakeChat
 from playwright.sync_api import Page, expect
@@ -51,7 +51,7 @@ def test_regenerating_any_answer_makes_another_version_of_it(
     page.reload()
     expect(page.locator(".turn")).to_have_count(1)
     assert [turn.id for turn in kept(scripted)] == ["turn-4"]
-    expect(page.locator(".branches .place")).to_have_text("3/3")
+    expect(page.locator(".branches-count")).to_have_text("3/3")
 
 
 def test_a_stopped_answer_is_replaced_as_well(scripted: Server, open_page: OpenPage) -> None:
@@ -128,7 +128,7 @@ def test_an_answer_says_model_host_tokens_reranker_and_why_another_was_used(
     expect(facts).not_to_contain_text("Answered by")
     expect(facts).not_to_contain_text("Reranked by")
     use_model(page)
-    set_manner(page, "Rerank")
+    set_answer_options(page, "Rerank")
     ask(page, "hurt")
     answered(page)
     last = page.locator(".turn").last
@@ -256,7 +256,7 @@ def test_what_was_kept_says_when_and_whether_the_model_answered_or_was_only_aske
     turns = page.locator(".turn")
     expect(turns).to_have_count(3)
     for turn, told in zip(turns.all(), ("Answered", "Asked", "Asked"), strict=True):
-        expect(turn.locator(".earlier")).to_have_text(re.compile(rf"^{told} at \d\d:\d\d$"))
+        expect(turn.locator(".asked-at")).to_have_text(re.compile(rf"^{told} at \d\d:\d\d$"))
         expect(turn.locator(".facts dt").first).to_have_text(
             "Answered by" if told == "Answered" else "Asked"
         )
@@ -330,9 +330,9 @@ def test_the_block_in_progress_has_its_form_but_no_markup(
 ) -> None:
     page = open_page(scripted.address)
     tail = """async text => {
-      const { showTail } = await import("/static/js/tail.js");
+      const { showUnfinished } = await import("/static/js/answer/streaming.js");
       const node = document.createElement("div");
-      showTail(node, text);
+      showUnfinished(node, text);
       return [node.className, node.textContent, node.innerHTML];
     }"""
     shapes = {

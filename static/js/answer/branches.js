@@ -1,0 +1,63 @@
+// ‹ 2/3 › beside a question that was asked or answered more than once: the other versions, and
+// what was asked after them, are one step away.
+
+import { element, icon } from "../lib/dom.js";
+
+export class Branches {
+  node = element("div", { class: "branches", role: "group", hidden: true });
+  #ids = [];
+  #at = 0;
+  #choose;
+  #previous = this.#step(-1, "back", "Earlier version");
+  #next = this.#step(1, "chevron", "Later version");
+  #count = element("span", { class: "branches-count" });
+
+  /** `choose(id, step)` shows the version that the server keeps under `id`. */
+  constructor(choose) {
+    this.#choose = choose;
+    this.node.append(this.#previous, this.#count, this.#next);
+    this.node.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.#go(step);
+    });
+  }
+
+  /** `ids` of all versions, oldest first; one that was never kept stands after them. */
+  show(ids, id) {
+    this.#ids = ids;
+    this.#at = ids.includes(id) ? ids.indexOf(id) : ids.length;
+    const all = Math.max(ids.length, this.#at + 1);
+    this.node.hidden = all < 2;
+    this.node.setAttribute("aria-label", `Version ${this.#at + 1} of ${all}`);
+    this.#count.textContent = `${this.#at + 1}/${all}`;
+    for (const [button, there] of [
+      [this.#previous, this.#at > 0],
+      [this.#next, this.#at < ids.length - 1],
+    ]) {
+      button.setAttribute("aria-disabled", String(!there));
+    }
+  }
+
+  /** Puts the focus where it was before another version took this one's place. */
+  focus(step) {
+    const [wanted, other] = step < 0 ? [this.#previous, this.#next] : [this.#next, this.#previous];
+    (wanted.getAttribute("aria-disabled") === "true" ? other : wanted).focus({
+      preventScroll: true,
+    });
+  }
+
+  #step(step, symbol, label) {
+    return element(
+      "button",
+      { type: "button", "aria-label": label, title: label, onclick: () => this.#go(step) },
+      icon(symbol),
+    );
+  }
+
+  #go(step) {
+    const id = this.#ids[this.#at + step];
+    if (id) this.#choose(id, step);
+  }
+}

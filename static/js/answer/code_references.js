@@ -1,0 +1,169 @@
+// The ways from an answer to the code: citations with what checking them gave, and blocks of code
+// that open at their place in the source, where they stand there exactly so.
+
+import { query, request } from "../lib/api.js";
+import { element, icon } from "../lib/dom.js";
+import { copyButton } from "../lib/widgets.js";
+
+const NUMBERS = /:\d+(?:-\d+)?$/;
+const OUTSIDE = "Not in the context: these lines exist, but the answer was not made from them";
+const UNVERIFIED = "Not verified: there are no such lines";
+const PLACES = 4; // cited places that a block of code is looked for at
+const FEWEST = 20; // characters of code: less than that stands anywhere
+
+const linesRead = new Map(); // lines that were asked for, by their address
+
+/**
+ * Marks links in `answer` whose citation the server did not find in what was sent: those that
+ * exist all the same stay links, the others are struck. Returns how many there are of each.
+ */
+export function markCitations(answer, citations) {
+  const failed = citations.filter(({ verified }) => verified === false);
+  for (const { path, start, end, exists } of failed) {
+    for (const link of answer.querySelectorAll("a.citation")) {
+      const { dataset } = link;
+      if (dataset.path !== path || dataset.start !== String(start) || dataset.end !== String(end))
+        continue;
+      link.classList.add(exists ? "outside" : "unverified");
+      link.title = exists ? OUTSIDE : UNVERIFIED;
+    }
+  }
+  const outside = failed.filter(({ exists }) => exists).length;
+  return { outside, unverified: failed.length - outside };
+}
+
+/** No line break within the line numbers of a citation, nor of a place that is shown as code. */
+export function keepNumbersTogether(block) {
+  for (const node of block.querySelectorAll(".citation .lines, :not(pre) > code")) {
+    const text = node.lastChild;
+    const at = text?.nodeType === Node.TEXT_NODE ? text.data.search(NUMBERS) : -1;
+    if (at < 0) continue;
+    const numbers = document.createElement("span");
+    numbers.className = "numbers";
+    numbers.append(text.splitText(at));
+    node.append(numbers);
+  }
+}
+
+/** Gives a rendered block of code its head. */
+export function frameCode(block) {
+  const pre = block.querySelector("pre");
+  pre.tabIndex = 0; // so that long lines can be scrolled from the keyboard
+  const language = block.dataset.language || "text";
+  pre.setAttribute("aria-label", `Code, ${language}`);
+  pre.setAttribute("role", "region");
+  block.prepend(
+    element(
+      "div",
+      { class: "code-head" },
+      element("span", { class: "language" }, language),
+      copyButton("copy", "Copy", () => pre.textContent.replace(/\n$/, "")),
+    ),
+  );
+}
+
+/** Looks the code of `answer` up at the places that it cites, each block once it is near. */
+export function lookUpCode(answer) {
+  const blocks = answer.querySelectorAll(".code-block");
+  if (!blocks.length || !answer.querySelector("a.citation")) return;
+  const watch = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (!isIntersecting) continue;
+        watch.unobserve(target);
+        lookUp(target, answer).catch(() => {}); // without it there is no button, no more
+      }
+    },
+    { rootMargin: "400px" },
+  );
+  for (const block of blocks) watch.observe(block);
+}
+
+async function lookUp(block, answer) {
+  const text = block.querySelector("pre").textContent.replace(/\n+$/, "");
+  const length = text.split("\n").length;
+  for (const { path, start, end } of placesFor(block, answer)) {
+    const first = Math.max(1, start - length);
+    const lines = await linesOf(path, first, end + length);
+    const found = matchOf(text, lines);
+    if (!found) continue;
+    const [from, to] = [first + found.start, first + found.end];
+    const label = `Open ${path}, lines ${from} to ${to}`;
+    block.querySelector(".copy").before(
+      element(
+        "button",
+        {
+          type: "button",
+          class: "copy open-file",
+          "data-path": path,
+          "data-start": from,
+          "data-end": to,
+          title: label,
+          "aria-label": label,
+        },
+        icon("file"),
+        "Open in file",
+      ),
+    );
+    return;
+  }
+}
+
+/** The places cited nearest to `block`, those before it first. */
+function placesFor(block, answer) {
+  const links = [...answer.querySelectorAll("a.citation")];
+  const after = links.findIndex(
+    (link) => block.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING,
+  );
+  const cut = after < 0 ? links.length : after;
+  const ordered = [...links.slice(0, cut).reverse(), ...links.slice(cut)];
+  const places = ordered.map(({ dataset }) => ({
+    path: dataset.path,
+    start: Number(dataset.start),
+    end: Number(dataset.end),
+  }));
+  return [...new Map(places.map((place) => [JSON.stringify(place), place])).values()].slice(
+    0,
+    PLACES,
+  );
+}
+
+function linesOf(path, start, end) {
+  const { repo } = document.body.dataset;
+  const address = `/api/lines${query({ repo, path, start, end })}`;
+  if (!linesRead.has(address))
+    linesRead.set(
+      address,
+      request(address).then(({ text }) => text.split("\n")),
+    );
+  return linesRead.get(address);
+}
+
+/** `{ start, end }` of `text` in `lines`, counted from 0 and both included; null when it is not there. */
+export function matchOf(text, lines) {
+  const wanted = dedented(text.split("\n"));
+  if (wanted.join("").replace(/\s/g, "").length < FEWEST) return null;
+  const source = lines.map((line) => line.trimEnd());
+  for (let at = 0; at + wanted.length <= source.length; at += 1) {
+    const indent = source[at].slice(
+      0,
+      source[at].length - source[at].trimStart().length - leading(wanted[0]),
+    );
+    if (wanted.every((line, index) => source[at + index] === (line ? indent + line : ""))) {
+      return { start: at, end: at + wanted.length - 1 };
+    }
+  }
+  return null;
+}
+
+/** Without empty lines around, ends trimmed, and without what all of them are indented by. */
+function dedented(lines) {
+  const trimmed = lines.map((line) => line.trimEnd());
+  while (trimmed.length && !trimmed[0]) trimmed.shift();
+  while (trimmed.length && !trimmed.at(-1)) trimmed.pop();
+  const depths = trimmed.filter(Boolean).map(leading);
+  const least = depths.length ? Math.min(...depths) : 0;
+  return trimmed.map((line) => line.slice(least));
+}
+
+const leading = (line) => line.length - line.trimStart().length;

@@ -1,0 +1,172 @@
+// The line above an answer that says what is being done, and how long it took.
+
+import { announce, element, icon } from "../lib/dom.js";
+import { duration, plural } from "../lib/format.js";
+import { Details } from "./details.js";
+
+const NOTICED = 50; // milliseconds from which on a finished stage says how long it took
+const HYDE_STAGES = {
+  "hyde-1": ["Drafting code to look for", "Drafted"],
+  "hyde-2": ["Drafting again with what was found", "Drafted again"],
+};
+const PATIENCE = 3000; // milliseconds after which the seconds of a stage are counted in view
+
+export class Stages {
+  #list = element("ol", { class: "stages" });
+  #automaticMark = element(
+    "span",
+    {
+      class: "searched-automatically",
+      hidden: true,
+      title: "@codebase was not asked for; the question needs the code",
+    },
+    icon("search"),
+    "searched automatically",
+  );
+  #details = new Details();
+  #head = element(
+    "div",
+    { class: "stages-head" },
+    this.#list,
+    this.#automaticMark,
+    this.#details.button,
+  );
+  node = element("div", { class: "stages-box" }, this.#head, this.#details.body);
+  #stage = null;
+  #past = "";
+  #since = 0; // milliseconds from the question to this stage, by the server's clock
+  #clock = 0;
+  #model;
+
+  /** `model` is the name of the model that will write, "" for none. */
+  constructor(model) {
+    this.#model = model;
+    this.#run("Understanding", "Understood");
+  }
+
+  /** Takes a stage as the server announces it. */
+  take(event) {
+    const { stage, milliseconds } = event;
+    if (stage === "step") {
+      this.#details.add(event.name, event.took ?? milliseconds);
+      return; // its milliseconds are its own, not those since the question
+    }
+    if (stage === "rewritten") {
+      this.#details.rewritten(event);
+      return;
+    }
+    if (stage === "drafted" && event.outcome.startsWith("skipped")) return; // the panel says why
+    if (stage === "classified") {
+      this.#settle("check", milliseconds);
+      this.#details.understood(event);
+      this.#automatic(event);
+      // What the search finds is told afterwards, and only if it finds something.
+      if (event.searches) this.#run("Searching the code", "Found nothing");
+      else if (event.goes_on)
+        this.#run("Taking up the conversation", "Went on from what was found before");
+      else this.#run("Taking up the conversation", "No code was used");
+    } else if (stage === "drafting") {
+      const [words, past] = HYDE_STAGES[event.name] ?? ["Drafting", "Drafted"];
+      this.#remove(); // the search, which goes on with what is drafted
+      this.#run(words, past);
+      announce(words);
+    } else if (stage === "drafted") {
+      this.#drafted(event);
+    } else if (stage === "retrieved" && event.retrieval_info.num_docs) {
+      this.#past = `Found ${plural(event.retrieval_info.num_docs, "piece")} of code`;
+      announce(this.#past);
+      this.#settle("check", milliseconds);
+      this.#run("Packing them", "Packed them");
+    } else if (stage === "generating") {
+      if (this.#past === "Packed them") this.#remove();
+      else this.#settle("check", milliseconds);
+      this.#run(this.#model ? `Waiting for ${this.#model}` : "Writing", "Answered");
+    }
+    this.#since = milliseconds ?? this.#since;
+  }
+
+  /** The first text has come. */
+  write() {
+    if (this.#stage) this.#stage.querySelector(".doing").textContent = "Writing";
+  }
+
+  /** All is done, in `milliseconds` from the question; `done` is what the server says at the end. */
+  complete(milliseconds, done = {}) {
+    this.#settle("check", milliseconds);
+    this.told(done);
+  }
+
+  /** What is known of an answer as a whole. */
+  told(done) {
+    this.#details.understood(done);
+    this.#details.complete(done.steps);
+    if (done.rewritten) this.#details.rewritten({ question: done.rewritten });
+    this.#automatic(done);
+  }
+
+  /** An answer of an earlier day: `line` stands where its stages stood. */
+  past(line, kept) {
+    this.complete();
+    this.#list.replaceWith(line);
+    this.told(kept);
+  }
+
+  #automatic({ searched_automatically: automatic }) {
+    if (automatic) this.#automaticMark.hidden = false;
+  }
+
+  fail() {
+    this.#past = "Failed";
+    this.#stage?.classList.add("failed");
+    this.#settle("alert");
+  }
+
+  stop() {
+    this.#past = "Stopped";
+    this.#stage?.classList.add("stopped");
+    this.#settle("stop");
+  }
+
+  /** A draft has ended, well or not: the search goes on. */
+  #drafted({ outcome, milliseconds }) {
+    const well = outcome === "done";
+    if (outcome === "timed out") this.#past = "The draft took too long";
+    else if (!well) this.#past = "No draft";
+    if (!well) this.#stage?.classList.add("stopped");
+    this.#settle(well ? "check" : "alert", milliseconds);
+    this.#run("Searching the code", "Found nothing");
+  }
+
+  #run(words, past) {
+    const time = element("span", { class: "time" });
+    this.#past = past;
+    this.#stage = element(
+      "li",
+      {},
+      element("span", { class: "dot" }),
+      element("span", { class: "doing" }, words),
+      time,
+    );
+    this.#list.append(this.#stage);
+    const began = performance.now();
+    this.#clock = setInterval(() => {
+      const passed = performance.now() - began;
+      if (passed >= PATIENCE) time.textContent = `${Math.floor(passed / 1000)} s`;
+    }, 500);
+  }
+
+  #settle(symbol, milliseconds) {
+    const stage = this.#stage;
+    clearInterval(this.#clock);
+    this.#stage = null;
+    if (!stage) return;
+    stage.replaceChildren(icon(symbol), element("span", {}, this.#past));
+    const passed = milliseconds - this.#since;
+    if (passed >= NOTICED) stage.append(element("span", { class: "time" }, duration(passed)));
+  }
+
+  #remove() {
+    this.#stage?.remove();
+    this.#settle();
+  }
+}

@@ -1,0 +1,84 @@
+// An answer while it is written: the block in progress, before the server renders it, what a screen
+// reader hears, and room for the frames in between.
+
+import { byId, element } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
+
+const FENCE = /^\s*(`{3,}|~{3,})([^\n`]*)(?:\n([\s\S]*))?$/;
+const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*)/;
+const SPOKEN_BLOCKS = 8; // blocks that stay in the region; what has been read may go
+const SLICE = 20; // milliseconds of work after which a frame is due
+const PATIENCE = 100; // milliseconds after which no frame is waited for: the page may be out of view
+
+/**
+ * Shows the block in progress in `node`: text, with just enough of its form that little moves when it
+ * is complete. Everything enters the page as text.
+ */
+export function showUnfinished(node, text) {
+  const fence = FENCE.exec(text);
+  node.classList.toggle("code", Boolean(fence));
+  if (fence) {
+    const lines = (fence[3] ?? "").split("\n");
+    if (lines.at(-1).trim().startsWith(fence[1].slice(0, 1))) lines.pop(); // the end of the fence
+    node.textContent = lines.join("\n");
+    return;
+  }
+  const parts = text.replace(/^#{1,6} +/, "").split(SPANS);
+  if (parts.length === 1) node.textContent = parts[0];
+  else node.replaceChildren(...parts.map(spanOf));
+}
+
+function spanOf(part, index) {
+  if (index % 2 === 0) return part;
+  return part[0] === "`"
+    ? element("code", {}, part.slice(1, -1))
+    : element("strong", {}, part.slice(2, -2));
+}
+
+/**
+ * Has a screen reader say a finished block of the answer in view: politely, so that whole sentences are
+ * read and nothing is read twice.
+ */
+export function readAloud(block) {
+  const words = wordsOf(block);
+  if (!words) return;
+  const region = byId("spoken-answer");
+  region.append(element("p", {}, words));
+  while (region.children.length > SPOKEN_BLOCKS) region.firstChild.remove();
+}
+
+/** Another answer begins. */
+export function beginReading() {
+  byId("spoken-answer").replaceChildren();
+}
+
+function wordsOf(block) {
+  const code = block.querySelector(".code-block");
+  if (code) {
+    const lines = code.querySelector("pre").textContent.replace(/\n$/, "").split("\n").length;
+    return `Code${code.dataset.language ? ` in ${code.dataset.language}` : ""}, ${plural(lines, "line")}.`;
+  }
+  const table = block.querySelector("table");
+  if (table) return `A table of ${plural(table.querySelectorAll("tbody tr").length, "row")}.`;
+  return block.textContent.replace(/\s+/g, " ").trim();
+}
+
+/**
+ * Work that comes faster than it can be shown must leave room for frames. Gives a function to be awaited between pieces of work; most calls come back
+ * at once.
+ */
+export function breather() {
+  let since = performance.now();
+  return async () => {
+    if (document.hidden || performance.now() - since < SLICE) return;
+    await new Promise((resolve) => {
+      const late = setTimeout(resolve, PATIENCE);
+      requestAnimationFrame(() => {
+        clearTimeout(late);
+        // Behind the frame's own work, so that it is painted before more is done.
+        setTimeout(resolve);
+      });
+    });
+    since = performance.now();
+  };
+}

@@ -1,0 +1,304 @@
+// One question and its answer, from the first stage to the buttons below it.
+
+import { showMentionsRead } from "../composer/mention_chips.js";
+import { announce, element, icon, setHtml } from "../lib/dom.js";
+import { moment, plural } from "../lib/format.js";
+import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
+import { Branches } from "./branches.js";
+import { frameCode, keepNumbersTogether, lookUpCode, markCitations } from "./code_references.js";
+import { actionButton, factsOf, noticesOf, suggestionsOf } from "./footer.js";
+import { Stages } from "./stages.js";
+import { beginReading, readAloud, showUnfinished } from "./streaming.js";
+import { Thumbs } from "./thumbs.js";
+
+// Codes of errors that another model, or none, would not have met.
+const MODELS_FAULT = ["model", "context_length", "settings"];
+
+export class Turn {
+  id = ""; // the server's name for what is kept of it, once known
+  #text = "";
+  #settled = 0; // UTF-16 units of the text that finished blocks stand for
+  #hooks;
+  #stages;
+  #answer = element("div", { class: "answer" });
+  #unfinished = element("div", { class: "unfinished" });
+  #footer = element("div", { class: "answer-footer" });
+  #outcome = null;
+  #siblings = [];
+  #past = false; // as the server kept it, not written here
+  #branches;
+  #painting = 0; // the frame in which the text so far will be shown
+
+  /**
+   * `asked` is `{ text, codebase, rerank, hyde, retrieval, strict, withoutModel, model, pin,
+   * exclude }`; `hooks` are what its buttons do: `again(turn, changes)`, `context(turn, opener)`,
+   * `edit(turn)`, `ask(text)`, `branch(turn, id, step)`, `chooseModel()`, `rate(turn, value, reason)`.
+   */
+  constructor(asked, hooks) {
+    this.asked = asked;
+    this.#hooks = hooks;
+    this.#stages = new Stages(asked.model);
+    this.#branches = new Branches((id, step) => hooks.branch(this, id, step));
+    const bubble = element(
+      "div",
+      {},
+      asked.codebase ? element("span", { class: "tag" }, "@codebase") : null,
+      asked.text,
+    );
+    const edit = element(
+      "button",
+      {
+        type: "button",
+        class: "icon-button edit",
+        "aria-label": "Edit the question",
+        title: "Edit the question",
+        onclick: () => hooks.edit(this),
+      },
+      icon("edit"),
+    );
+    this.node = element(
+      "article",
+      { class: "turn writing", "aria-busy": "true" },
+      element("h2", { class: "visually-hidden" }, "Question"),
+      element("div", { class: "question" }, edit, bubble),
+      this.#branches.node,
+      element("h3", { class: "visually-hidden" }, "Answer"),
+      this.#stages.node,
+      this.#answer,
+      this.#footer,
+    );
+    this.#answer.append(this.#unfinished);
+  }
+
+  /** A turn of an earlier day, as the server kept it. */
+  static restored(kept, hooks) {
+    // Where nothing could be drafted, nothing is known of what was wanted.
+    const hyde = kept.tagged && kept.model ? kept.hyde : "";
+    const turn = new Turn(
+      {
+        text: kept.question,
+        codebase: kept.tagged,
+        rerank: Boolean(kept.reranker),
+        hyde,
+        model: "",
+      },
+      hooks,
+    );
+    turn.#past = true;
+    turn.node.id = `turn-${kept.id}`;
+    turn.#stages.past(
+      element(
+        "p",
+        { class: "asked-at" },
+        `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`,
+      ),
+      kept,
+    );
+    turn.#text = kept.answer;
+    turn.#settled = kept.answer.length;
+    turn.#addHtml(kept.html);
+    turn.#outcome = {
+      ...kept,
+      turn: kept.id,
+      failure: kept.error,
+      stopped: !kept.finished && !kept.error,
+    };
+    turn.#close();
+    turn.siblings = kept.siblings ?? [];
+    return turn;
+  }
+
+  /** Ids of all versions of it, itself among them once it is kept. */
+  set siblings(ids) {
+    this.#siblings = ids;
+    this.#branches.show(ids, this.id);
+  }
+
+  get siblings() {
+    return this.#siblings;
+  }
+
+  /** Puts the focus on the switch between versions, as if `step` had been pressed here. */
+  focusBranches(step) {
+    this.#branches.focus(step);
+  }
+
+  get text() {
+    return this.#text;
+  }
+
+  /** What the server said at the end: model, tokens, what a follow-up carries, … */
+  get outcome() {
+    return this.#outcome ?? {};
+  }
+
+  /** Whether the code was searched for it and something was found. */
+  get foundCode() {
+    const {
+      query_tags: tags,
+      retrieval_info: retrieved,
+      searched_automatically: automatic,
+    } = this.outcome;
+    return Boolean((automatic || tags?.includes("codebase")) && retrieved?.num_docs);
+  }
+
+  /** Takes one event of the stream. */
+  take(event) {
+    if (event.stage === "classified" && this.asked.untouched && event.searches === false) {
+      // The tag was ours, and this is not about the code.
+      this.asked.codebase = false;
+      this.node.querySelector(".question .tag")?.remove();
+    }
+    if (event.stage) {
+      this.#stages.take(event); // may carry a text of its own: a draft is no answer
+    } else if (event.text !== undefined) {
+      if (!this.#text) this.#begin();
+      this.#text += event.text;
+      this.#paint();
+    } else if (event.block) {
+      const block = this.#addHtml(event.block.html);
+      if (this.node.isConnected) readAloud(block);
+      this.#settled += event.block.length;
+      this.#showUnfinished();
+    } else if (event.error) {
+      this.#outcome = { failure: event.error, turn: event.turn };
+    } else if (event.stopped) {
+      this.#outcome = { ...event };
+    } else if ("intent" in event) {
+      this.#outcome = { ...event };
+    }
+  }
+
+  /** The stream has ended; `failure` is an error that ended it. */
+  finish({ failure, stopped }) {
+    if (failure) this.#outcome = { failure };
+    else if (stopped) this.#outcome = { ...this.#outcome, stopped: true };
+    const outcome = this.outcome;
+    if (outcome.failure) {
+      this.#stages.fail();
+      announce(`That failed. ${outcome.failure.message}`);
+    } else if (outcome.stopped) {
+      this.#stages.stop();
+      announce("Stopped");
+    } else {
+      this.#stages.complete(outcome.milliseconds, outcome);
+    }
+    this.#showUnfinished();
+    const { outside, unverified } = this.#close();
+    if (!outcome.failure && !outcome.stopped) {
+      const cited = plural((outcome.citations ?? []).length, "citation");
+      const doubts = [
+        outside ? `, ${outside} not in the context` : "",
+        unverified ? `, ${unverified} not verified` : "",
+      ];
+      announce(`The answer is complete, with ${cited}${doubts.join("")}`);
+    }
+  }
+
+  /** Nothing more will come: marks citations and adds the foot; returns how many were marked. */
+  #close() {
+    const outcome = this.outcome;
+    this.id = outcome.turn ?? "";
+    this.node.classList.remove("writing");
+    this.node.removeAttribute("aria-busy");
+    const marked = markCitations(this.#answer, outcome.citations ?? []);
+    lookUpCode(this.#answer);
+    showMentionsRead(this.node, { id: this.id, text: this.asked.text });
+    if (outcome.stopped && this.#past) {
+      this.#footer.append(noticeLine("stop", "Stopped before it was complete"));
+    }
+    if (outcome.notice) this.#footer.append(noticeLine("alert", outcome.notice));
+    if (outcome.failure) {
+      this.#footer.append(failureCard(outcome.failure, ...this.#waysOut()));
+    }
+    const search = this.asked.codebase ? null : () => this.#hooks.again(this, { codebase: true });
+    this.#footer.append(...noticesOf(outcome, this.asked, search));
+    const facts = factsOf(outcome, this.#text);
+    if (facts) this.#footer.append(facts);
+    if (this.#text || this.id || outcome.stopped) {
+      const actions = this.#actions(outcome);
+      this.#footer.append(actions);
+      if (this.#text.trim() && !outcome.failure) this.#footer.append(this.#thumbs(actions));
+    }
+    const suggestions = suggestionsOf(outcome.suggestions, (text) => this.#hooks.ask(text));
+    if (suggestions) this.#footer.append(suggestions);
+    return marked;
+  }
+
+  /** The first words have come. */
+  #begin() {
+    beginReading();
+    this.#stages.write();
+  }
+
+  #waysOut() {
+    const ways = [["Try again", () => this.#hooks.again(this)]];
+    if (!MODELS_FAULT.includes(this.outcome.failure.code)) return ways;
+    ways.push(["Answer without the model", () => this.#hooks.again(this, { withoutModel: true })]);
+    ways.push(["Change the model", () => this.#hooks.chooseModel()]);
+    return ways;
+  }
+
+  #actions({ failure }) {
+    const actions = element("div", { class: "actions" });
+    if (this.#text.trim())
+      actions.append(copyButton("action", "Copy answer", () => this.#text.trim()));
+    const context = actionButton(
+      "layers",
+      "Context",
+      () => this.#hooks.context(this, context),
+      "Exactly what the answer was made from, and what was sent",
+    );
+    actions.append(context);
+    if (!failure) {
+      const again = actionButton(
+        "retry",
+        "Regenerate",
+        () => this.#hooks.again(this),
+        "Ask the same question once more; this answer stays beside the new one",
+      );
+      again.classList.add("again");
+      actions.append(again);
+    }
+    if (!this.asked.codebase && !this.outcome.suggest_codebase) {
+      const search = actionButton(
+        "search",
+        "Search the code",
+        () => this.#hooks.again(this, { codebase: true }),
+        "Ask again with @codebase",
+      );
+      search.classList.add("again");
+      actions.append(search);
+    }
+    return actions;
+  }
+
+  /** Puts the thumbs among the actions; gives what stands below them. */
+  #thumbs(actions) {
+    const thumbs = new Thumbs(this.outcome.feedback, (value, reason) =>
+      this.#hooks.rate(this, value, reason),
+    );
+    actions.append(thumbs.buttons);
+    return thumbs.below;
+  }
+
+  #addHtml(html) {
+    const block = element("div", { class: "block" });
+    setHtml(block, html);
+    for (const code of block.querySelectorAll(".code-block")) frameCode(code);
+    keepNumbersTogether(block);
+    this.#unfinished.before(block);
+    return block;
+  }
+
+  /** Shows the text so far with the next frame: many pieces may come within one. */
+  #paint() {
+    this.#painting ||= requestAnimationFrame(() => this.#showUnfinished());
+  }
+
+  #showUnfinished() {
+    cancelAnimationFrame(this.#painting);
+    this.#painting = 0;
+    showUnfinished(this.#unfinished, this.#text.slice(this.#settled));
+  }
+}

@@ -1,0 +1,86 @@
+// Scrolling of the conversation. A reader's place is never taken away: text that arrives
+// moves the view only while the reader has put it at the end.
+
+const AT_END = 24; // pixels that still count as the end
+const INPUT_MILLISECONDS = 600; // a scroll this soon after a gesture is the reader's own
+
+export class Scroll {
+  #scroller;
+  #jump;
+  #following = false;
+  #input = 0;
+  #set = -1; // where the end was when the view was put there, -1 while it moves there
+
+  constructor(scroller, thread, jump) {
+    this.#scroller = scroller;
+    this.#jump = jump;
+    const gesture = () => {
+      this.#input = performance.now();
+    };
+    for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+      scroller.addEventListener(kind, gesture, { passive: true });
+    }
+    scroller.addEventListener(
+      "scroll",
+      () => {
+        // Nothing but a reader moves up from where the end was: by the scrollbar, by a search in the
+        // page, with keys that another part of the page got.
+        const up =
+          this.#set >= 0 && scroller.scrollTop < this.#set - AT_END && this.#distance() >= AT_END;
+        if (up || performance.now() - this.#input < INPUT_MILLISECONDS)
+          this.#following = this.#distance() < AT_END;
+        this.#showJump();
+      },
+      { passive: true },
+    );
+    jump.addEventListener("click", () => {
+      this.#following = true;
+      this.#toEnd("smooth");
+    });
+    new ResizeObserver(() => {
+      document.documentElement.style.setProperty("--viewport", `${scroller.clientHeight}px`);
+      this.#grown();
+    }).observe(scroller);
+    new ResizeObserver(() => this.#grown()).observe(thread);
+  }
+
+  /** Puts the beginning of `node` at the top, where reading starts. */
+  show(node, behavior = calm() ? "auto" : "smooth") {
+    this.#following = false;
+    this.#jump.classList.remove("compact");
+    const top = node.getBoundingClientRect().top - this.#scroller.getBoundingClientRect().top;
+    this.#scroller.scrollBy({ top, behavior });
+  }
+
+  /** The answer is complete: nothing more to follow. */
+  rest() {
+    this.#following = false;
+    this.#jump.classList.add("compact"); // it covers text that may now be read
+    this.#showJump();
+  }
+
+  #grown() {
+    if (this.#following) this.#toEnd("auto");
+    this.#showJump();
+  }
+
+  #toEnd(behavior) {
+    const smooth = behavior === "smooth" && !calm();
+    this.#scroller.scrollTo({
+      top: this.#scroller.scrollHeight,
+      behavior: smooth ? behavior : "auto",
+    });
+    this.#set = smooth ? -1 : this.#scroller.scrollTop;
+  }
+
+  #distance() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
+    return scrollHeight - scrollTop - clientHeight;
+  }
+
+  #showJump() {
+    this.#jump.hidden = this.#following || this.#distance() < 120;
+  }
+}
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

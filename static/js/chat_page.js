@@ -1,0 +1,324 @@
+// The conversation page: joins the list, the conversation in view, composer, models and panel.
+
+import { Connection } from "./chat/connection.js";
+import { Conversation, newId } from "./chat/conversation.js";
+import { Scroll } from "./chat/scroll.js";
+import { clipboardActions, setUpShortcuts } from "./chat/shortcuts.js";
+import { Composer, showEstimate } from "./composer/composer.js";
+import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
+import { query, request } from "./lib/api.js";
+import { announce, byId, element } from "./lib/dom.js";
+import { setUpTheme } from "./lib/preferences.js";
+import { failureCard, failureText, questionButton, showMessage } from "./lib/widgets.js";
+import { ModelChip } from "./models/model_chip.js";
+import { GoToDialog } from "./panel/go_to.js";
+import { Panel } from "./panel/panel.js";
+import { ConversationList } from "./sidebar/conversation_list.js";
+import { ConversationSearch } from "./sidebar/conversation_search.js";
+import { FileTree } from "./sidebar/file_tree.js";
+import { IndexStatus } from "./sidebar/index_status.js";
+import { setUpPrivacyDialog } from "./sidebar/privacy_dialog.js";
+import { closeSidebar, setUpSidebar, showSidebar, toggleSidebar } from "./sidebar/sidebar.js";
+
+const { repo, name } = document.body.dataset;
+const thread = byId("thread");
+const writing = new Map(); // conversations that are being answered, by id
+let view = null; // the conversation on the page
+let editing = null; // the turn whose question is in the field
+let wanted = 0; // counts openings: a slow one does not overtake a later one
+
+const hooks = {
+  changed: onChange,
+  context: (turn, opener) => panel.openContext(turn, { opener }),
+  edit,
+  ask: askAnew,
+  failed,
+  model: () => models.name,
+  answerOptions: () => ({ ...composer.answerOptions, automatic: composer.automatic }),
+  chooseModel: () => models.choose(),
+};
+
+const panel = new Panel(repo, (id, places) => {
+  const turn = view?.turnOf(id);
+  if (turn && !view.running) view.askWith(turn, places);
+  else announce("That answer is not in view any more, or another one is being written");
+});
+const scroll = new Scroll(byId("scroller"), thread, byId("jump"));
+const list = new ConversationList(repo, {
+  open: (id) => open(id),
+  deleted: (id) => {
+    writing.get(id)?.stop();
+    show(newConversation());
+    pushAddress({ c: "", file: "", lines: "" });
+  },
+  renamed: (id, title) => {
+    if (writing.has(id)) writing.get(id).title = title;
+    if (view.id === id) view.title = title;
+    showTitle();
+  },
+  show: (turn) => {
+    closeSidebar();
+    scroll.show(turn.node);
+  },
+  failed,
+});
+new ConversationSearch(repo, {
+  open: (id, turn) => {
+    open(id, { turn });
+  },
+  failed,
+});
+const connection = new Connection({
+  back: () => {
+    for (const part of [list, models, indexStatus]) part.refresh();
+  },
+  broken: () => {
+    const last = view?.turns.at(-1);
+    return last && !view.running && last.outcome.failure?.code === "away"
+      ? () => view.again(last)
+      : null;
+  },
+});
+const composer = new Composer({
+  ask: send,
+  stop: () => view?.stop(),
+  switched: onSwitch,
+  changed: estimate,
+  chooseModel: () => models.choose(),
+  open: (path, line, end, opener) => panel.openFile(path, line, end, { opener }),
+});
+const models = new ModelChip(() => {
+  composer.model = models.name;
+  estimate();
+});
+
+/** Asks; what is typed in the field stays there with `keep`. */
+function send(asked, { keep = false } = {}) {
+  if (!view || view.running) return; // or the conversation of the address is still being read
+  const instead = composer.replacing && view.turns.includes(editing) ? editing : null;
+  if (!keep) composer.clear();
+  connection.settle();
+  if (inAddress("c") !== view.id) pushAddress({ c: view.id });
+  view.ask(asked, instead);
+}
+
+/** Asks a question that was offered; what is typed in the field stays. */
+function askAnew(text) {
+  send({ text, codebase: true, ...composer.answerOptions }, { keep: true });
+}
+
+function edit(turn) {
+  editing = turn;
+  composer.fill(turn.asked, true);
+  announce("Edit the question; the new answer will stand beside the one there is");
+}
+
+function failed(error) {
+  if (error.code === "away") connection.lost();
+  else showMessage(failureText(error));
+}
+
+/** A question was asked, or an answer has ended, here or in a conversation out of view. */
+function onChange(conversation, { asked, answered, switched }) {
+  const { id, running } = conversation;
+  if (running) writing.set(id, conversation);
+  else writing.delete(id);
+  list.setRunning(conversation);
+  if (answered) list.refresh();
+  if (answered?.outcome.failure?.code === "away") connection.lost();
+  if (conversation !== view) return;
+  composer.busy = running;
+  composer.follow(view);
+  byId("welcome").hidden = true;
+  list.show(view);
+  showTitle();
+  estimate();
+  if (asked) scroll.show(asked.node);
+  if (answered || switched) scroll.rest();
+}
+
+function newConversation() {
+  const conversation = new Conversation(repo, newId(), hooks);
+  conversation.codebase = !composer.automatic;
+  return conversation;
+}
+
+/** Shows a conversation that is at hand. */
+function show(conversation) {
+  wanted += 1;
+  if (composer.editing) composer.clear();
+  view = conversation;
+  composer.follow(view);
+  thread.replaceChildren(view.node);
+  byId("welcome").hidden = view.turns.length > 0;
+  composer.busy = view.running;
+  list.show(view);
+  showTitle();
+  estimate();
+  const last = view.turns.at(-1);
+  if (last) {
+    scroll.show(last.node, "auto");
+    announce(`Opened: ${view.title}`);
+  }
+  if (!view.running) scroll.rest();
+}
+
+/** Opens the conversation `id` from the list, the address or the browser's history. */
+async function open(id, { push = true, turn = "" } = {}) {
+  closeSidebar();
+  if (push && inAddress("c") !== id) pushAddress({ c: id, file: "", lines: "" });
+  if (push) panel.close();
+  if (view?.id === id || writing.has(id)) {
+    if (view?.id !== id) show(writing.get(id));
+    await reveal(turn);
+    return;
+  }
+  const opening = ++wanted;
+  if (!view) byId("welcome").hidden = true;
+  try {
+    const conversation = await Conversation.open(repo, id, hooks);
+    if (opening !== wanted) return;
+    show(conversation);
+    await reveal(turn);
+  } catch (error) {
+    if (opening !== wanted) return;
+    show(newConversation());
+    replaceAddress({ c: "" });
+    byId("welcome").hidden = true;
+    view.node.append(failureCard(error, ["New conversation", startOver]));
+  }
+}
+
+/** Scrolls to the turn `id`, on whichever branch it is. */
+async function reveal(id) {
+  const turn = id ? await view.reveal(id) : null;
+  if (turn) scroll.show(turn.node);
+}
+
+function startOver() {
+  closeSidebar();
+  if (inAddress("c")) pushAddress({ c: "", file: "", lines: "" });
+  panel.close();
+  show(newConversation());
+  composer.clear();
+  composer.focus();
+}
+
+/** Something was deleted for good, beside the list. */
+function deleted(scope) {
+  if (scope === "profile") return;
+  for (const conversation of writing.values()) conversation.stop();
+  pushAddress({ c: "", file: "", lines: "" });
+  panel.close();
+  show(newConversation());
+  list.refresh();
+}
+
+function showTitle() {
+  const title = view.turns.length ? (list.titleOf(view.id) ?? view.title) : "";
+  document.title = [title, name, "CodeQA"].filter(Boolean).join(" · ");
+  byId("topbar-title").textContent = title || name;
+}
+
+/** The user works the switches; those of an earlier question in the field are its own. */
+function onSwitch() {
+  if (view && !composer.editing) view.codebase = composer.codebase;
+}
+
+function estimate() {
+  if (!view) return;
+  showEstimate({
+    carries: view.turns.length ? view.carries : 0,
+    typed: composer.text,
+    codebase: composer.codebase,
+    model: models.name,
+  });
+}
+
+function openFromAddress() {
+  const id = inAddress("c");
+  if (id) open(id, { push: false });
+  else if (!view || view.turns.length) show(newConversation());
+  const lines = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(inAddress("lines"));
+  const first = Number(lines?.[1] ?? 0);
+  if (inAddress("file"))
+    panel.openFile(inAddress("file"), first, Number(lines?.[2] ?? first), { step: false });
+  else if (contextOfStep()) panel.openContext(contextOfStep(), { step: false });
+  else panel.close();
+}
+
+/** Shows a file that was chosen by its name; line 0 is the file as a whole. */
+function openPlace(path, line, end, opener = null) {
+  closeSidebar();
+  panel.openFile(path, line, end, { opener });
+}
+
+/** Questions to begin with, on the empty page. */
+async function showExamples() {
+  const { questions } = await request(`/api/examples${query({ repo })}`).catch(() => ({
+    questions: [],
+  }));
+  byId("examples").replaceChildren(
+    ...questions.map((question) => {
+      const text = question.replaceAll("`", "");
+      return element(
+        "li",
+        {},
+        questionButton(question, () => askAnew(text)),
+      );
+    }),
+  );
+}
+
+/** What clicks and keys do, wherever on the page they happen. */
+function setUpClicksAndKeys() {
+  // Citations open the panel; with a modifier key a new tab as usual.
+  thread.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-path]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    panel.openFile(link.dataset.path, Number(link.dataset.start), Number(link.dataset.end), {
+      opener: link,
+    });
+  });
+  byId("show-skipped").addEventListener("click", (event) => {
+    closeSidebar();
+    panel.openSkipped(event.currentTarget);
+  });
+  for (const id of ["new-conversation", "new-conversation-top"])
+    byId(id).addEventListener("click", startOver);
+  setUpShortcuts({
+    search: () => showSidebar(byId("conversation-search")),
+    fresh: startOver,
+    sidebar: toggleSidebar,
+    field: () => byId("question").focus(),
+    ...clipboardActions(thread, () => view),
+    editLast: () => (view?.turns.length ? edit(view.turns.at(-1)) : false),
+    goTo: () => goTo.show(),
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.key !== "Escape" || document.querySelector("dialog[open]"))
+      return;
+    if (closeSidebar()) return;
+    if (view?.running) view.stop();
+    else panel.close();
+  });
+}
+
+const goTo = new GoToDialog(repo, openPlace);
+setUpClicksAndKeys();
+addEventListener("popstate", openFromAddress);
+
+setUpTheme();
+setUpSidebar();
+new FileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
+setUpPrivacyDialog(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
+const indexStatus = new IndexStatus(repo, {
+  told: (values) => {
+    composer.settings = values;
+  },
+  lost: () => connection.lost(),
+});
+showExamples();
+openFromAddress();
+composer.focus();

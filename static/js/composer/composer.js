@@ -1,0 +1,250 @@
+// The field in which questions are written, its switches and its one button.
+
+import { byId, element } from "../lib/dom.js";
+import { count, tokensIn } from "../lib/format.js";
+import { recallQuestion, rememberQuestion } from "../lib/preferences.js";
+import { AnswerOptions } from "./answer_options.js";
+import { MentionChips } from "./mention_chips.js";
+import { MentionMenu } from "./mention_menu.js";
+import { missingFrom, ModeMenu } from "./mode_menu.js";
+
+export class Composer {
+  #form = byId("composer");
+  #field = byId("question");
+  #codebase = byId("codebase");
+  #chosen = false; // the user worked that chip: what it says is meant
+  #answerOptions;
+  #send = byId("send");
+  #bar = byId("editing");
+  #problem = byId("composer-problem");
+  #modes = new ModeMenu(this.#field, byId("modes"));
+  #mentions;
+  #chips;
+  #placeholder = this.#field.placeholder;
+  #before = null; // the switches, while an earlier question is in the field
+  #busy = false;
+  #hooks;
+
+  /**
+   * `hooks`: `ask({ text, codebase, rerank, hyde, retrieval, strict })`, `stop()`, `switched()`,
+   * `changed()` text or switch, `chooseModel()`, `open(path, line, end, opener)` shows a file.
+   */
+  constructor(hooks) {
+    this.#hooks = hooks;
+    const { repo } = document.body.dataset;
+    this.#chips = new MentionChips(repo, this.#field, byId("mention-chips"), {
+      typing: () => this.#mentions.typing,
+      searched: () => this.codebase,
+      open: hooks.open,
+    });
+    this.#mentions = new MentionMenu(repo, this.#field, byId("mentions"), {
+      tag: () => {
+        if (!this.codebase) this.#codebase.click();
+      },
+      taken: (place, written) => this.#chips.learn(written, place),
+    });
+    this.#answerOptions = new AnswerOptions({
+      // What belongs to the question that is edited is not kept for another day.
+      keeps: () => !this.editing,
+      changed: () => {
+        this.#describe();
+        hooks.changed();
+      },
+      chooseModel: hooks.chooseModel,
+    });
+    this.#codebase.addEventListener("click", () => {
+      this.#chosen = true;
+      press(this.#codebase, !pressed(this.#codebase));
+      this.#describe();
+      hooks.switched();
+      hooks.changed();
+      this.focus();
+    });
+    this.#field.addEventListener("input", () => this.#fit());
+    this.#field.addEventListener("keydown", (event) => {
+      if (event.defaultPrevented) return; // the list of modes took it
+      if (event.key === "Escape" && this.editing) {
+        event.preventDefault();
+        this.clear();
+      }
+      // While an input method composes a character, Enter is its own.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      if (!this.#busy) this.#form.requestSubmit();
+    });
+    // The second click of a double one meets the button as Stop.
+    this.#send.addEventListener("click", (event) => {
+      if (event.detail > 1) event.preventDefault();
+    });
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (this.#busy) hooks.stop();
+      else if (this.text) this.#ask();
+    });
+    byId("leave-editing").addEventListener("click", () => {
+      this.clear();
+      this.focus();
+    });
+    this.#field.value = recallQuestion(repo);
+    this.#fit();
+  }
+
+  get text() {
+    return this.#field.value.trim();
+  }
+
+  /** Whether an earlier question was put into the field. */
+  get editing() {
+    return this.#before !== null;
+  }
+
+  /** Whether the question in the field takes the place of the last one. */
+  get replacing() {
+    return !this.#bar.hidden;
+  }
+
+  get codebase() {
+    return pressed(this.#codebase);
+  }
+
+  /** How to answer: `{ rerank, hyde, retrieval, strict }`. */
+  get answerOptions() {
+    return this.#answerOptions.value;
+  }
+
+  /** Whether the server itself decides which questions are searched for. */
+  get automatic() {
+    return this.#answerOptions.automatic;
+  }
+
+  /** Name of the model in use, "" for none. */
+  set model(name) {
+    this.#answerOptions.model = name;
+  }
+
+  /** What the server does where nothing was chosen here: `{ hyde, retrieval }`. */
+  set settings(values) {
+    this.#answerOptions.settings = values;
+    this.#describe();
+  }
+
+  set busy(value) {
+    this.#busy = value;
+    this.#form.classList.toggle("busy", value);
+    this.#send.setAttribute("aria-label", value ? "Stop" : "Send");
+    this.#send.title = value ? "Stop (Esc)" : "Send (Enter)";
+    this.#fit();
+  }
+
+  /** Goes on in a conversation; `grounded` says that code was found in it before. */
+  follow({ codebase, grounded }) {
+    this.#chosen = false;
+    this.#form.classList.toggle("grounded", grounded);
+    if (this.#before) this.#before.codebase = codebase;
+    else press(this.#codebase, codebase);
+    this.#describe();
+    this.#hooks.changed();
+  }
+
+  /** Puts a question there, to be changed and sent again; `replacing` says that it is replaced. */
+  fill({ text, codebase, ...options }, replacing) {
+    this.#before ??= { codebase: this.codebase, ...this.answerOptions };
+    this.#bar.hidden = !replacing;
+    this.#switch({
+      ...this.#before,
+      ...options,
+      codebase,
+      hyde: options.hyde || this.#before.hyde,
+    });
+    this.#field.value = text;
+    this.#fit();
+    this.#field.focus();
+    this.#field.setSelectionRange(text.length, text.length);
+  }
+
+  clear() {
+    if (this.#before) this.#switch(this.#before);
+    this.#before = null;
+    this.#bar.hidden = true;
+    this.#field.value = "";
+    this.#modes.close();
+    this.#mentions.close();
+    this.#fit();
+  }
+
+  focus() {
+    // On a phone the focus would bring up the keyboard over what was just asked for.
+    if (matchMedia("(hover: hover)").matches) this.#field.focus();
+  }
+
+  #ask() {
+    const { text, codebase } = this;
+    const missing = missingFrom(text);
+    if (missing) this.#complain(missing);
+    else this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
+  }
+
+  #complain(words) {
+    this.#problem.textContent = words;
+    this.#problem.hidden = !words;
+    if (words) this.#field.focus();
+  }
+
+  #switch({ codebase, ...options }) {
+    press(this.#codebase, codebase);
+    this.#answerOptions.value = options;
+    this.#describe();
+  }
+
+  /** Says what happens to the next question. */
+  #describe() {
+    const follows = !this.codebase && this.#form.classList.contains("grounded");
+    const decided =
+      "Off: the code is searched where the question needs it; switch it on to search in any case";
+    this.#field.placeholder = follows ? "Follow up on what was found" : this.#placeholder;
+    if (this.codebase) this.#codebase.title = "On: the code is searched for this question";
+    else if (this.automatic) this.#codebase.title = decided;
+    else if (follows)
+      this.#codebase.title =
+        "Off: follow-ups go on from what was found; switch it on to search the code again";
+    else this.#codebase.title = "Off: the code is not searched for this question";
+    this.#chips.refresh();
+  }
+
+  #fit() {
+    this.#field.style.height = "auto";
+    this.#field.style.height = `${this.#field.scrollHeight}px`;
+    this.#send.disabled = !this.#busy && !this.text;
+    if (this.#problem.textContent) this.#complain("");
+    this.#chips.refresh();
+    rememberQuestion(document.body.dataset.repo, this.#field.value);
+    this.#hooks.changed();
+  }
+}
+
+const pressed = (chip) => chip.getAttribute("aria-pressed") === "true";
+const press = (chip, on) => chip.setAttribute("aria-pressed", String(on));
+
+/**
+ * Says beside the field what the next question would send to the model, in tokens.
+ * `carries` is the server's estimate of history and cached context, `typed` the text so far. What
+ * a search would find is not known before, so nothing is said while `codebase` is on.
+ */
+export function showEstimate({ carries, typed, codebase, model }) {
+  const node = byId("estimate");
+  node.hidden = !model || !carries || codebase;
+  byId("composer-hint").hidden = !node.hidden;
+  if (node.hidden) return;
+  const total = carries + tokensIn(typed.length);
+  node.replaceChildren(words("sends "), `≈ ${brief(total)}`, words(" tokens"));
+  node.title = `About ${count(total)} tokens go to ${model}: the context found before, what was said, and this question. An estimate.`;
+}
+
+/** Left out where there is little room. */
+const words = (text) => element("span", { class: "words" }, text);
+
+/** `912`, `3.1k`, `12k`. */
+function brief(number) {
+  if (number < 1000) return String(number);
+  return `${(number / 1000).toFixed(number < 10_000 ? 1 : 0)}k`;
+}

@@ -1,0 +1,208 @@
+// What a question mentions: as chips below the field, where it can be taken out again, and below
+// the question once it is answered, with how much of it the answer really had.
+
+import { latestOnly, query, request } from "../lib/api.js";
+import { announce, element, icon } from "../lib/dom.js";
+import { plural, splitPath } from "../lib/format.js";
+import { mentionsIn, signOf, withoutMention } from "./mentions.js";
+
+const PAUSE = 350; // milliseconds without a key before the server is asked
+
+export class MentionChips {
+  #repo;
+  #field;
+  #list;
+  #hooks;
+  #known = new Map(); // what each mention stands for, by what is written
+  #shown = "";
+  #lookUp = latestOnly((signal) => this.#ask(signal));
+
+  /**
+   * `list` is the list below `field`. `hooks`: `typing()` what is still being typed,
+   * `searched()` whether the code is searched for anyway, `open(path, line, end)`.
+   */
+  constructor(repo, field, list, hooks) {
+    this.#repo = repo;
+    this.#field = field;
+    this.#list = list;
+    this.#hooks = hooks;
+  }
+
+  /** A mention that was chosen from the list is known already. */
+  learn(written, place) {
+    this.#known.set(written, {
+      text: written,
+      kind: place.kind,
+      path: place.path,
+      line: place.line,
+      end_line: place.end_line,
+      places: 1,
+    });
+  }
+
+  /** Shows what the field mentions now. */
+  refresh() {
+    const typing = this.#hooks.typing();
+    const mentions = mentionsIn(this.#field.value).filter(({ text }) => text !== typing);
+    if (mentions.some(({ text }) => !this.#known.has(text))) this.#lookUp.run(PAUSE);
+    else this.#lookUp.cancel();
+    this.#show(mentions.map(({ text }) => this.#known.get(text)).filter(Boolean));
+  }
+
+  async #ask(signal) {
+    const text = this.#field.value;
+    try {
+      const { mentions } = await request(`/api/mentions${query({ repo: this.#repo })}`, {
+        body: { text },
+        signal,
+      });
+      for (const mention of mentions) this.#known.set(mention.text, mention);
+      for (const mention of mentionsIn(text))
+        if (!this.#known.has(mention.text)) this.#known.set(mention.text, null);
+      if (!signal.aborted) this.refresh();
+    } catch {
+      // Without an index nothing can be looked up; the question says so when it is asked.
+    }
+  }
+
+  #show(mentions) {
+    const searched = this.#hooks.searched();
+    const shown = JSON.stringify([mentions, searched]);
+    if (shown === this.#shown) return; // the focus may be on one of them
+    this.#shown = shown;
+    const alone = mentions.some(({ kind }) => kind) && !searched; // all that is looked up
+    this.#list.replaceChildren(
+      ...(alone ? [element("li", { class: "mention-note" }, "Will be looked up:")] : []),
+      ...mentions.map((mention) => this.#chip(mention)),
+    );
+    this.#list.hidden = mentions.length === 0;
+  }
+
+  #chip(mention) {
+    const { text, kind, path, line, end_line: end } = mention;
+    const remove = element(
+      "button",
+      {
+        type: "button",
+        class: "mention-remove",
+        "aria-label": `Take out @${text}`,
+        title: "Take it out",
+        onclick: () => this.#remove(text),
+      },
+      icon("close"),
+    );
+    if (!kind) {
+      return element(
+        "li",
+        {
+          class: "mention unknown",
+          title: "Nothing in the index is called so: it is read as a word",
+        },
+        element("span", { class: "mention-name" }, `@${text}`),
+        element("span", { class: "mention-more" }, "not in the index"),
+        remove,
+      );
+    }
+    const name = element(
+      kind === "folder" ? "span" : "button",
+      {
+        type: kind === "folder" ? null : "button",
+        class: "mention-name",
+        title: whatOf(mention),
+        onclick:
+          kind === "folder"
+            ? null
+            : ({ currentTarget }) => this.#hooks.open(path, line, end, currentTarget),
+      },
+      signOf(mention),
+      element("bdi", {}, nameOf(mention)),
+    );
+    return element("li", { class: "mention", "data-kind": kind }, name, remove);
+  }
+
+  #remove(written) {
+    this.#field.value = withoutMention(this.#field.value, written);
+    this.#field.dispatchEvent(new Event("input"));
+    this.#field.focus();
+    announce(`Taken out: ${written}`);
+  }
+}
+
+/** What a chip calls a mention: a file by its name, the rest as it is written. */
+function nameOf({ text, kind, path, line, end_line: end, places }) {
+  if (kind === "file" && places === 1)
+    return splitPath(path)[1] + (line ? `:${line}${end > line ? `-${end}` : ""}` : "");
+  return text;
+}
+
+function whatOf({ kind, path, line, places }) {
+  const where = kind === "symbol" && line ? `${path}:${line}` : path;
+  if (places > 1) return `${places} places, first ${where}: looked up for this question`;
+  if (kind === "folder") return `${where}: only what lies there is searched`;
+  return `${where}: looked up for this question`;
+}
+
+/**
+ * Adds a line below the question of the turn at `node`, whose answer the server keeps as `id`;
+ * nothing when it mentions nothing. What it shows opens as citations do.
+ */
+export async function showMentionsRead(node, { id, text }) {
+  const question = node.querySelector(".question");
+  if (!id || !question || !mentionsIn(text).length) return;
+  let mentions = [];
+  try {
+    const { repo } = document.body.dataset;
+    ({ mentions } = await request(`/api/mentions${query({ repo })}`, { body: { text, turn: id } }));
+  } catch {
+    return; // the answer stands without it
+  }
+  node.querySelector(".included")?.remove();
+  if (mentions.length)
+    question.after(
+      element(
+        "ul",
+        { class: "included", "aria-label": "Mentioned in the question" },
+        ...mentions.map(itemOf),
+      ),
+    );
+}
+
+function itemOf(mention) {
+  const { kind, path, line, end_line: end, included } = mention;
+  const state = stateOf(mention);
+  const words = [
+    kind ? signOf(mention) : null,
+    element("bdi", {}, kind ? nameOf(mention) : `@${mention.text}`),
+    element("span", { class: "included-state" }, state),
+  ];
+  const title = `${path || mention.text}: ${state}`;
+  if (!kind || kind === "folder")
+    return element(
+      "li",
+      { "data-included": included || "none", title },
+      element("span", {}, ...words),
+    );
+  return element(
+    "li",
+    { "data-included": included },
+    element(
+      "button",
+      {
+        type: "button",
+        title,
+        "data-path": path,
+        "data-start": line,
+        "data-end": end,
+      },
+      ...words,
+    ),
+  );
+}
+
+function stateOf({ kind, included, held, lines }) {
+  if (!kind) return "not in the index";
+  if (kind === "folder")
+    return included === "none" ? "nothing found there" : `${plural(held, "line")} from there`;
+  if (included === "whole") return "read whole";
+  return included === "part" ? `${plural(held, "line")} of ${lines} read` : "left out";
+}

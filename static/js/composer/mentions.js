@@ -1,0 +1,111 @@
+// Where `@` mentions something in a question, as the server reads it and while it is typed; the
+// files, folders and symbols that the server completes a name to, as rows of a list.
+
+import { query, request, sleep } from "../lib/api.js";
+import { element, icon } from "../lib/dom.js";
+
+// Behind a letter of an address it mentions nothing.
+const BEFORE = "(?<![A-Za-z0-9_.+%/\\\\=&@{-])@";
+const WRITTEN = new RegExp(
+  `${BEFORE}(?:"([^"\\n]{1,300})"|“([^”\\n]{1,300})”|([^\\s"“”\`<>@]{1,300}))`,
+  "g",
+);
+const TYPED = new RegExp(`${BEFORE}("[^"\\n]{0,300}|“[^”\\n]{0,300}|[^\\s"“”\`<>@]{0,300})$`);
+const REST = /^[^\s"“”`<>@]*/;
+const TAG = /^codebase\b/i;
+const MOST = 10; // more the server does not look up
+const LETTERS = {
+  class: "C",
+  struct: "S",
+  enum: "E",
+  trait: "T",
+  interface: "I",
+  type: "T",
+  module: "M",
+};
+const AGAIN = 300; // milliseconds after which names that were not read yet are asked for again
+
+/** Every mention of `text`, once: `{ text, start, end }`, `@codebase` not among them. */
+export function mentionsIn(text) {
+  const found = new Map();
+  for (const match of text.matchAll(WRITTEN)) {
+    const written = match[1] ?? match[2] ?? match[3];
+    if (TAG.test(match[3] ?? "") || found.has(written)) continue;
+    found.set(written, { text: written, start: match.index, end: match.index + match[0].length });
+  }
+  return [...found.values()].slice(0, MOST);
+}
+
+/** What is being typed behind `@` at `caret`: `{ start, end, typed }` around the `@`; or null. */
+export function typedAt(text, caret) {
+  const match = TYPED.exec(text.slice(0, caret));
+  if (!match) return null;
+  const quoted = /^["“]/.test(match[1]);
+  const rest = quoted ? "" : REST.exec(text.slice(caret))[0];
+  return { start: match.index, end: caret + rest.length, typed: match[1].replace(/^["“]/, "") };
+}
+
+/** `text` without every mention of `written`, nor the blank behind it. */
+export function withoutMention(text, written) {
+  return text
+    .replace(WRITTEN, (all, straight, curly, plain) =>
+      (straight ?? curly ?? plain) === written ? "\0" : all,
+    )
+    .replace(/\0 ?/g, "")
+    .trimStart();
+}
+
+/** The best places for what is typed; waits until the names have been read. */
+export async function completePlaces(repo, typed, { limit, signal }) {
+  for (;;) {
+    const { items, ready } = await request(`/api/complete${query({ repo, q: typed, limit })}`, {
+      signal,
+    });
+    if (ready) return items;
+    await sleep(AGAIN);
+  }
+}
+
+/** The sign in front of a place. */
+export function signOf({ kind, what }) {
+  if (kind === "file" || kind === "folder") return icon(kind);
+  return element(
+    "span",
+    { class: "sign", "aria-hidden": "true" },
+    kind === "tag" ? "@" : (LETTERS[what] ?? "ƒ"),
+  );
+}
+
+/** The options of a list of places; their ids begin with `prefix`. */
+export function optionsOf(places, prefix) {
+  return places.map((place, index) =>
+    element(
+      "li",
+      {
+        role: "option",
+        id: `${prefix}-${index}`,
+        "data-kind": place.kind,
+        "aria-selected": "false",
+        title: place.path || null,
+      },
+      ...rowOf(place),
+    ),
+  );
+}
+
+/** Sign, name, where it is, and for screen readers what it is. */
+function rowOf(place) {
+  const kind = place.kind === "symbol" ? place.what : place.kind === "tag" ? "" : place.kind;
+  return [
+    signOf(place),
+    element("span", { class: "place-name" }, element("bdi", {}, place.label)),
+    element("span", { class: "visually-hidden" }, kind ? `, ${kind}, ` : ", "),
+    element("span", { class: "place-detail" }, element("bdi", {}, place.detail)),
+  ];
+}
+
+/** Whether a place still fits when more has been typed and the server has not said so yet. */
+export function stillFits({ label, text }, typed) {
+  const words = typed.toLowerCase();
+  return [label, text].some((name) => name.toLowerCase().includes(words));
+}

@@ -1,0 +1,60 @@
+// What the page shows is in its address, so that a reload, the back button or another tab
+// shows the same: `repo`, `c` the conversation, `file` and `lines` what the panel holds.
+// On a phone the panel is a sheet over the page: a step of its own, which Back takes back.
+
+const narrow = matchMedia("(max-width: 760px)");
+const PATIENCE = 500; // milliseconds after which a step back counts as taken
+
+let steppingBack = null; // settles when the step back has been taken
+
+/** The value of `name` in the address, "" for none. */
+export const inAddress = (name) => new URLSearchParams(location.search).get(name) ?? "";
+
+/** The address of the page with `values` changed; an empty one takes its name away. */
+export function addressWith(values) {
+  const address = new URL(location.href);
+  for (const [name, value] of Object.entries(values)) {
+    if (value) address.searchParams.set(name, value);
+    else address.searchParams.delete(name);
+  }
+  address.hash = "";
+  return `${address.pathname}${address.search}`;
+}
+
+/** Goes there as a step that the back button takes back; `state` is what else belongs to it. */
+export const pushAddress = (values, state = null) =>
+  history.pushState(state, "", addressWith(values));
+
+/** Corrects the present address. */
+export const replaceAddress = (values, state = history.state) =>
+  history.replaceState(state, "", addressWith(values));
+
+/** Whether the panel is a sheet over the page. */
+export const panelIsSheet = () => narrow.matches;
+
+/** The answer whose context the sheet of this step shows, "" for none. */
+export const contextOfStep = () => history.state?.context ?? "";
+
+/** Settles once the panel may be opened: not while the step back is still being taken. */
+export const stepBackTaken = () => steppingBack;
+
+/** Notes what the panel shows; `opening` when it was closed before. */
+export function notePanelOpen(values, { opening, context = "" }) {
+  const within = history.state?.sheet;
+  const state = { sheet: true, context };
+  if (opening && narrow.matches && !within) pushAddress(values, state);
+  else replaceAddress(values, within ? state : history.state);
+}
+
+/** The panel was closed: back to the step before, if it was one of its own. */
+export function notePanelClosed(values) {
+  if (!history.state?.sheet) {
+    replaceAddress(values);
+    return;
+  }
+  steppingBack = new Promise((resolve) => {
+    addEventListener("popstate", resolve, { once: true });
+    setTimeout(resolve, PATIENCE);
+  });
+  history.back();
+}

@@ -1,0 +1,86 @@
+// The options of a text field: arrow keys choose one while the field keeps the focus.
+
+export class Listbox {
+  #field;
+  #list;
+  #marksValue;
+  #active = -1;
+
+  /**
+   * `list` is the listbox that `field` controls, `take(option)` is called when an option is pressed.
+   * With `marksValue` the option that stands in the field is the selected one, and the active one
+   * is marked by a class alone.
+   */
+  constructor(field, list, { take, marksValue = false }) {
+    this.#field = field;
+    this.#list = list;
+    this.#marksValue = marksValue;
+    // The field keeps the focus while an option is pressed.
+    list.addEventListener("pointerdown", (event) => event.preventDefault());
+    list.addEventListener("click", ({ target }) => {
+      const option = target.closest("[role=option]");
+      if (option) take(option);
+    });
+  }
+
+  get isOpen() {
+    return !this.#list.hidden;
+  }
+
+  get options() {
+    return [...this.#list.children];
+  }
+
+  /** The option that Enter takes; null for none. */
+  get active() {
+    return this.#list.children[this.#active] ?? null;
+  }
+
+  /** Lists `options`, each `<li role=option>` with an id; the one at `active` is chosen, -1 is none. */
+  show(options, active = 0) {
+    this.#list.replaceChildren(...options);
+    this.#list.hidden = options.length === 0;
+    if (this.#field.hasAttribute("aria-expanded"))
+      this.#field.setAttribute("aria-expanded", String(this.isOpen));
+    this.#active = -1;
+    this.activate(options.length ? active : -1);
+  }
+
+  close() {
+    this.#list.hidden = true;
+    if (this.#field.hasAttribute("aria-expanded"))
+      this.#field.setAttribute("aria-expanded", "false");
+    this.activate(-1);
+  }
+
+  /** Chooses the option that many steps on, past the end from the beginning. */
+  move(step) {
+    const { length } = this.#list.children;
+    const from = this.#active < 0 && step < 0 ? 0 : this.#active;
+    if (length) this.activate((from + step + length) % length);
+  }
+
+  activate(index) {
+    this.#mark(this.active, false);
+    this.#active = index;
+    const option = this.active;
+    this.#mark(option, true);
+    option?.scrollIntoView({ block: "nearest" });
+    if (option) this.#field.setAttribute("aria-activedescendant", option.id);
+    else this.#field.removeAttribute("aria-activedescendant");
+  }
+
+  /** Chooses the option `step` further, but not past an end. */
+  page(step) {
+    const last = this.#list.children.length - 1;
+    if (last >= 0) this.activate(Math.min(last, Math.max(0, this.#active + step)));
+  }
+
+  #mark(option, active) {
+    if (this.#marksValue) option?.classList.toggle("active", active);
+    else option?.setAttribute("aria-selected", String(active));
+  }
+}
+
+/** How far an arrow key goes, undefined for another key. */
+export const arrowStep = ({ key }) => ({ ArrowDown: 1, ArrowUp: -1 })[key];

@@ -1,0 +1,57 @@
+// What is chosen in this browser, and what is typed and not sent yet, outlives a reload. Storage
+// may be forbidden: then it lasts as long as the page.
+
+/** The value kept under `name` in this browser, "" for none. */
+export const recall = (name) => read(() => localStorage, name);
+
+/** Keeps a value in this browser; an empty one is dropped. */
+export const remember = (name, value) => write(() => localStorage, name, value);
+
+/** The question that was typed in this tab and not sent. */
+export const recallQuestion = (repo) => read(() => sessionStorage, `question.${repo}`);
+
+export const rememberQuestion = (repo, text) =>
+  write(() => sessionStorage, `question.${repo}`, text);
+
+/** Puts the buttons to work that choose light, dark, or as the system says. */
+export function setUpTheme() {
+  const buttons = [...document.querySelectorAll("[data-theme-choice]")];
+  const show = (choice) => {
+    if (choice === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = choice;
+    for (const button of buttons) {
+      button.setAttribute("aria-pressed", String(button.dataset.themeChoice === choice));
+    }
+  };
+  for (const button of buttons) {
+    button.addEventListener("click", () => {
+      const choice = button.dataset.themeChoice;
+      remember("theme", choice === "system" ? "" : choice);
+      show(choice);
+    });
+  }
+  show(document.documentElement.dataset.theme ?? "system");
+  // Another tab may change it.
+  addEventListener("storage", (event) => {
+    if (event.key === keyOf("theme")) show(event.newValue ?? "system");
+  });
+}
+
+const keyOf = (name) => `codeqa.${name}`;
+
+function read(storage, name) {
+  try {
+    return storage().getItem(keyOf(name)) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function write(storage, name, value) {
+  try {
+    if (value) storage().setItem(keyOf(name), value);
+    else storage().removeItem(keyOf(name));
+  } catch {
+    // Forbidden, or full.
+  }
+}

@@ -1,0 +1,157 @@
+// The list of providers: this machine first, then those with a key, then the rest. Its rows stay
+// where they are while servers on this machine are looked for. And where each would send questions
+// and code: addresses, and what they mean in words.
+
+import { element, icon } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
+
+const LOOPBACK = String.raw`([\w-]+\.)*localhost|127(\.\d+){3}|\[::1\]`;
+const LOCAL = new RegExp(`^(${LOOPBACK})(:\\d+)?$`, "i");
+const LOCAL_BARE = new RegExp(`^(${LOOPBACK})(:\\d+)?(/|$)`, "i");
+const NO_CHAT = /embed|whisper|tts|dall-e|moderation/i;
+
+/** Fills `node` with one radio button per provider; `looking` while servers here are looked for. */
+export function showProviders(node, providers, { chosen, current, looking, choose }) {
+  const focused = node.contains(document.activeElement) ? document.activeElement.value : null;
+  const groups = [
+    ["", [{ name: "", title: "No model", detail: "from the code alone" }]],
+    ["On this machine", providers.filter(({ local }) => local)],
+    ["With a key", providers.filter((one) => !one.local && hasKey(one))],
+    ["Others", providers.filter((one) => !one.local && !hasKey(one))],
+  ];
+  node.replaceChildren();
+  for (const [title, members] of groups) {
+    if (title && members.length)
+      node.append(
+        element(
+          "p",
+          { class: "providers-group" },
+          element("span", { "aria-hidden": "true" }, title),
+          members[0].local && looking ? lookingMark() : null,
+        ),
+      );
+    for (const one of members) node.append(providerRow(one, { chosen, current, looking, choose }));
+  }
+  const value = node.querySelector("input:checked")?.value ?? focused;
+  if (focused !== null) radioOf(node, value)?.focus();
+}
+
+/** Whether a provider has a key already. */
+export const hasKey = ({ key }) => ["exported", "stored"].includes(key);
+
+/** The radio button of the provider `name`. */
+export const radioOf = (node, name) => node.querySelector(`input[value="${CSS.escape(name)}"]`);
+
+const lookingMark = () =>
+  element(
+    "span",
+    { class: "providers-looking" },
+    element("span", { class: "dot", "data-state": "indexing" }),
+    "Looking for models…",
+  );
+
+function providerRow(one, { chosen, current, looking, choose }) {
+  const radio = element("input", {
+    type: "radio",
+    name: "provider",
+    value: one.name,
+    class: "visually-hidden",
+  });
+  radio.checked = one.name === chosen;
+  radio.addEventListener("change", () => choose(one.name));
+  const row = element(
+    "label",
+    { class: "provider" },
+    radio,
+    icon(one.name ? (one.local ? "home" : "cloud") : "file"),
+    element(
+      "span",
+      { class: "provider-text" },
+      element("span", { class: "provider-title" }, one.title),
+      element(
+        "span",
+        { class: one.needs_address ? "provider-detail whole" : "provider-detail" },
+        detailOf(one, looking),
+      ),
+    ),
+    one.name === current
+      ? element("span", { class: "provider-current" }, icon("check"), element("span", {}, "in use"))
+      : null,
+  );
+  // On a phone the list and the form are two pages: the chosen one leads on, too.
+  row.addEventListener("click", () => {
+    if (radio.checked) choose(one.name);
+  });
+  return row;
+}
+
+function detailOf(
+  {
+    detail,
+    running,
+    models,
+    key,
+    key_variable: variable,
+    host,
+    local,
+    needs_address: needsAddress,
+  },
+  looking,
+) {
+  if (detail) return detail;
+  if (running)
+    return `running, ${models.length ? plural(models.length, "model") : "no model that chats"}`;
+  if (local && looking) return host;
+  if (needsAddress) return "any server with OpenAI’s chat-completions API";
+  if (key === "exported") return `found ${variable || "a key"}`;
+  if (key === "stored") return `key kept for ${host}`;
+  return local ? "not running" : host;
+}
+
+/** What choosing a model there means for questions and code. */
+export function whereOf(host, local) {
+  if (local) return ["Runs on this machine: questions and code stay here."];
+  if (!host) return ["Questions and the code found for them would be sent to the address below."];
+  return [
+    "Questions and the code found for them would be sent to ",
+    element("strong", {}, host),
+    ".",
+  ];
+}
+
+/** What is known of the key, and what happens to one that is entered. */
+export function keyHelp({ key: state, key_variable: variable, local, needs_address: own }, host) {
+  if (state === "stored") return `A key for ${host} is kept on this machine.`;
+  if (state === "exported")
+    return `${variable || "A key"} was found in the environment and would be used. A key entered here takes its place.`;
+  const optional = local || own ? "Only if the server asks for one. " : "";
+  return `${optional}Kept on this machine, readable by you alone, and never shown again.`;
+}
+
+/** An address as it is meant: on this machine http:// may be left out. */
+export function fullAddress(text) {
+  const address = text.trim();
+  return LOCAL_BARE.test(address) ? `http://${address}` : address;
+}
+
+/** What keeps `text` from being an address of a server, "" when nothing does. */
+export function addressProblem(text) {
+  const address = fullAddress(text);
+  if (!/^https?:\/\//i.test(address))
+    return "Begin the address with https://, or with http:// where the server speaks no TLS.";
+  return hostOf(address) ? "" : "Name the server after http:// or https://.";
+}
+
+/** Host and port of an address, "" when it is none. */
+export function hostOf(text) {
+  try {
+    return new URL(fullAddress(text)).host;
+  } catch {
+    return "";
+  }
+}
+
+export const isLocal = (host) => LOCAL.test(host);
+
+/** Those of `names` that may write an answer; what embeds, listens, speaks or draws is left out. */
+export const chatModels = (names) => names.filter((name) => !NO_CHAT.test(name));

@@ -1,0 +1,257 @@
+// The list of conversations in the sidebar: open, rename, take along, delete with a way back.
+
+import { addressWith } from "../lib/address.js";
+import { query, request } from "../lib/api.js";
+import { announce, byId, copyText, element, icon } from "../lib/dom.js";
+import { age, ago } from "../lib/format.js";
+import { openMenu } from "../lib/popup.js";
+import { offerUndo, showMessage } from "../lib/widgets.js";
+
+export class ConversationList {
+  #repo;
+  #hooks;
+  #list = byId("conversations");
+  #kept = []; // as the server gave them, the one used last first
+  #deleted = new Set(); // gone from view, but for a while not yet for good
+  #running = new Map(); // conversations that are being answered, by id
+  #current = { id: "", title: "", turns: [] };
+  #renaming = false;
+
+  /** `hooks`: `open(id)`, `deleted(id)`, `renamed(id, title)`, `show(turn)`, `failed(error)`. */
+  constructor(repo, hooks) {
+    this.#repo = repo;
+    this.#hooks = hooks;
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) this.refresh();
+    });
+    this.refresh();
+  }
+
+  async refresh() {
+    try {
+      this.#kept = (
+        await request(`/api/conversations${query({ repo: this.#repo })}`)
+      ).conversations;
+      this.#render();
+    } catch {
+      // The state of the index, in view below, says that the server is gone.
+    }
+  }
+
+  /** Marks the conversation in view; one without questions is not listed yet. */
+  show({ id, title, turns }) {
+    this.#current = { id, title, turns };
+    this.#render();
+  }
+
+  /** Marks a conversation that is being answered, be it in view or not. */
+  setRunning(conversation) {
+    if (conversation.running) this.#running.set(conversation.id, conversation);
+    else this.#running.delete(conversation.id);
+    this.#render();
+  }
+
+  titleOf(id) {
+    return this.#kept.find((one) => one.id === id)?.title;
+  }
+
+  #render() {
+    if (this.#renaming) return;
+    const focus = document.activeElement?.closest?.("#conversations [data-focus]")?.dataset.focus;
+    const known = new Set(this.#kept.map(({ id }) => id));
+    const fresh = [
+      ...new Map([...this.#running.values(), this.#current].map((one) => [one.id, one])).values(),
+    ]
+      .filter(({ id, turns }) => turns.length && !known.has(id))
+      .map(({ id, title }) => ({ id, title, updated: Date.now() / 1000 }))
+      .reverse();
+    const rows = [...fresh, ...this.#kept].filter(({ id }) => !this.#deleted.has(id));
+    this.#list.replaceChildren(...rows.map((row) => this.#row(row)));
+    byId("no-conversations").hidden = rows.length > 0;
+    if (focus) this.#list.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+  }
+
+  #row({ id, title, updated }) {
+    const current = id === this.#current.id;
+    const open = element(
+      "a",
+      {
+        class: "conversation-open",
+        href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }),
+        "aria-current": current ? "page" : null,
+        "data-focus": `open ${id}`,
+        title,
+      },
+      ...(this.#running.has(id) ? writingMark() : []),
+      element("span", { class: "title" }, title),
+    );
+    open.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.#hooks.open(id);
+    });
+    const more = element(
+      "button",
+      {
+        type: "button",
+        class: "more",
+        "aria-label": `More for “${title}”`,
+        "aria-haspopup": "menu",
+        "aria-expanded": "false",
+        "data-focus": `more ${id}`,
+      },
+      icon("more"),
+    );
+    const row = element(
+      "li",
+      { class: current ? "conversation current" : "conversation" },
+      element(
+        "div",
+        { class: "conversation-row" },
+        open,
+        element("span", { class: "age", title: `Last used ${ago(updated)}` }, age(updated)),
+        more,
+      ),
+      current ? outlineOf(this.#current.turns, this.#hooks.show) : null,
+    );
+    more.addEventListener("click", () =>
+      openMenu(more, [
+        { symbol: "edit", label: "Rename", action: () => this.#rename(id, title, open) },
+        ...exportsOf(this.#repo, id),
+        { symbol: "trash", label: "Delete", action: () => this.#delete(id, title), danger: true },
+      ]),
+    );
+    return row;
+  }
+
+  #rename(id, title, link) {
+    this.#renaming = true;
+    const field = element("input", {
+      class: "rename",
+      type: "text",
+      maxlength: "200",
+      "aria-label": "Title of the conversation",
+    });
+    field.value = title;
+    link.parentElement.classList.add("renaming");
+    link.replaceWith(field);
+    field.focus();
+    field.select();
+    field.scrollLeft = 0; // its beginning stays in view
+    const end = async (keep) => {
+      if (!this.#renaming) return;
+      this.#renaming = false;
+      const wanted = field.value.replace(/\s+/g, " ").trim();
+      if (keep && wanted && wanted !== title) await this.#send(id, wanted);
+      this.#render();
+      this.#list.querySelector(`[data-focus="${CSS.escape(`open ${id}`)}"]`)?.focus();
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Enter" || event.key === "Escape") {
+        event.preventDefault();
+        event.stopPropagation(); // Escape elsewhere stops an answer
+        end(event.key === "Enter");
+      }
+    });
+    field.addEventListener("blur", () => end(true));
+  }
+
+  async #send(id, title) {
+    try {
+      const renamed = await request(this.#address(id), { body: { title } });
+      const row = this.#kept.find((one) => one.id === id);
+      if (row) row.title = renamed.title;
+      if (id === this.#current.id) this.#current.title = renamed.title;
+      this.#hooks.renamed(id, renamed.title);
+      announce("Renamed");
+    } catch (error) {
+      this.#hooks.failed(error);
+    }
+  }
+
+  /** Takes it out of view at once, and from the server only when there is no way back left. */
+  #delete(id, title) {
+    const current = id === this.#current.id;
+    this.#deleted.add(id);
+    if (current) this.#hooks.deleted(id);
+    this.#render();
+    const undo = offerUndo(`Deleted “${shortened(title)}”`, {
+      label: "Undo",
+      undo: () => {
+        this.#deleted.delete(id);
+        this.#render();
+        if (current) this.#hooks.open(id);
+        else this.#list.querySelector(`[data-focus="${CSS.escape(`open ${id}`)}"]`)?.focus();
+      },
+      settle: async () => {
+        try {
+          await request(this.#address(id), { method: "DELETE", keepalive: true });
+          this.#kept = this.#kept.filter((one) => one.id !== id);
+        } catch (error) {
+          this.#deleted.delete(id);
+          if (error.code !== "not_found") this.#hooks.failed(error);
+        }
+        this.#render();
+      },
+    });
+    undo.focus({ preventScroll: true });
+  }
+
+  #address(id) {
+    return `/api/conversations/${encodeURIComponent(id)}${query({ repo: this.#repo })}`;
+  }
+}
+
+/** The questions of the conversation in view; a single one is its title already. */
+function outlineOf(turns, show) {
+  if (turns.length < 2) return null;
+  return element(
+    "ol",
+    { class: "outline", id: "outline", "aria-label": "Questions of this conversation" },
+    ...turns.map((turn) => {
+      const link = element(
+        "a",
+        { href: `#${turn.node.id}`, title: turn.asked.text },
+        turn.asked.text,
+      );
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        show(turn);
+      });
+      return element("li", {}, link);
+    }),
+  );
+}
+
+const writingMark = () => [
+  element("span", { class: "dot", "data-state": "indexing" }),
+  element("span", { class: "visually-hidden" }, "Being answered: "),
+];
+
+const shortened = (text) => (text.length > 40 ? `${text.slice(0, 39)}…` : text);
+
+/** Entries of a conversation's menu that take it along, as a file or as its address. */
+function exportsOf(repo, id) {
+  return [
+    { symbol: "link", label: "Copy link", action: () => copyLink(repo, id) },
+    { symbol: "file", label: "Export as Markdown", action: () => download(repo, id, "markdown") },
+    { symbol: "file", label: "Export as JSON", action: () => download(repo, id, "json") },
+  ];
+}
+
+async function copyLink(repo, id) {
+  const copied = await copyText(
+    new URL(addressWith({ repo, c: id, file: "", lines: "" }), location.origin).href,
+  );
+  showMessage(copied ? "Link copied. It opens for you, on this server." : "Not copied");
+}
+
+function download(repo, id, format) {
+  const address = `/api/conversations/${encodeURIComponent(id)}/export${query({ repo, format })}`;
+  const link = element("a", { href: address, download: "" });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  showMessage("Exporting …");
+}

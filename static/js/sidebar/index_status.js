@@ -1,0 +1,112 @@
+// The state of the index, always in view.
+
+import { query, request } from "../lib/api.js";
+import { byId } from "../lib/dom.js";
+import { ago, count, plural } from "../lib/format.js";
+import { failureText } from "../lib/widgets.js";
+
+const BUSY = 1000; // milliseconds between questions while something happens
+const IDLE = 5000;
+
+const LABELS = {
+  missing: "Not indexed yet",
+  indexing: "Indexing",
+  ready: "Ready",
+  refining: "Ready, refining",
+  failed: "Indexing failed",
+  unreachable: "Server not reachable",
+};
+
+export class IndexStatus {
+  #repo;
+  #hooks;
+  #timer = 0;
+
+  /** `hooks`: `told(status)` gets what the server says, `lost()` is called when it says nothing. */
+  constructor(repo, hooks) {
+    this.#repo = repo;
+    this.#hooks = hooks;
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) this.#ask();
+    });
+    this.#ask();
+  }
+
+  refresh() {
+    this.#ask();
+  }
+
+  async #ask() {
+    clearTimeout(this.#timer);
+    let status;
+    try {
+      status = await request(`/api/status${query({ repo: this.#repo })}`);
+      this.#hooks.told(status);
+    } catch (error) {
+      if (error.code === "away") this.#hooks.lost();
+      status = {
+        state: error.code === "away" ? "unreachable" : "failed",
+        error: failureText(error),
+      };
+    }
+    show(status);
+    const pause = ["indexing", "refining", "missing"].includes(status.state) ? BUSY : IDLE;
+    if (!document.hidden) this.#timer = setTimeout(() => this.#ask(), pause);
+  }
+}
+
+function show(status) {
+  const { state, progress } = status;
+  const label =
+    state === "indexing" && status.updated_at ? "Ready, updating" : (LABELS[state] ?? state);
+  const stateLine = byId("index-state");
+  stateLine.children[0].dataset.state = state;
+  stateLine.children[1].textContent = label;
+  byId("topbar-dot").dataset.state = state;
+  byId("topbar-state").textContent = progress?.total ? `${label} ${share(progress)} %` : label;
+
+  showProgress(byId("index-progress"), progress);
+  const detail = byId("index-detail");
+  detail.textContent = describe(status);
+  detail.classList.toggle("bad", Boolean(status.error));
+  detail.hidden = !detail.textContent;
+
+  const figures = byId("index-figures");
+  figures.hidden = !status.units;
+  for (const name of ["files", "units", "references"]) {
+    figures.querySelector(`[data-figure="${name}"]`).textContent = count(status[name] ?? 0);
+  }
+  const skipped = byId("show-skipped");
+  skipped.hidden = !status.skipped_total;
+  skipped.textContent = status.skipped_total
+    ? `${plural(status.skipped_total, "file")} skipped: why?`
+    : "";
+}
+
+/** Fills a progress bar; without a total it just moves. */
+export function showProgress(bar, progress) {
+  bar.hidden = !progress;
+  if (!progress) return;
+  const known = progress.total > 0;
+  bar.classList.toggle("unknown", !known);
+  bar.firstElementChild.style.width = known ? `${share(progress)}%` : "35%";
+  if (known) bar.setAttribute("aria-valuenow", String(share(progress)));
+  else bar.removeAttribute("aria-valuenow");
+}
+
+/** A line on what happens, or on what the index is. */
+export function describe(status) {
+  const { error, progress, embedding, embedded, units, updated_at: updated } = status;
+  if (error) return error;
+  if (progress?.total)
+    return `${capital(progress.phase)}: ${count(progress.done)} of ${count(progress.total)}`;
+  if (progress) return capital(progress.phase);
+  if (!updated) return "";
+  if (!status.files) return "Nothing to read was found in this folder.";
+  const covered =
+    embedding && embedded < units ? `, ${count(embedded)} of ${count(units)} with vectors` : "";
+  return `Updated ${ago(updated)}${embedding ? `, ${embedding}` : ""}${covered}`;
+}
+
+const share = ({ done, total }) => Math.min(100, Math.floor((100 * done) / total));
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
