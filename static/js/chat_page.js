@@ -263,7 +263,6 @@ async function showExamples() {
       const text = question.replaceAll("`", "");
       return element(
         "li",
-        {},
         questionButton(question, () => askAnew(text)),
       );
     }),

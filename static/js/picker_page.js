@@ -36,18 +36,12 @@ function row({ id, name, path, files, updated_at: updated, state }) {
   ].filter(Boolean);
   return element(
     "li",
-    {},
     element(
       "a",
       { href: gone ? null : `/${query({ repo: id })}`, class: gone ? "gone" : null },
       icon("folder"),
-      element(
-        "span",
-        { class: "text" },
-        element("strong", {}, name),
-        element("span", { class: "path", title: path }, path),
-      ),
-      element("span", { class: "facts" }, ...facts.map((fact) => element("span", {}, fact))),
+      element("span.text", element("strong", name), element("span.path", { title: path }, path)),
+      element("span.facts", ...facts.map((fact) => element("span", fact))),
     ),
   );
 }

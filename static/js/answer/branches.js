@@ -4,13 +4,13 @@
 import { element, icon } from "../lib/dom.js";
 
 export class Branches {
-  node = element("div", { class: "branches", role: "group", hidden: true });
+  node = element("div.branches", { role: "group", hidden: true });
   #ids = [];
   #at = 0;
   #choose;
   #previous = this.#step(-1, "back", "Earlier version");
   #next = this.#step(1, "chevron", "Later version");
-  #count = element("span", { class: "branches-count" });
+  #count = element("span.branches-count");
 
   /** `choose(id, step)` shows the version that the server keeps under `id`. */
   constructor(choose) {
@@ -51,7 +51,7 @@ export class Branches {
   #step(step, symbol, label) {
     return element(
       "button",
-      { type: "button", "aria-label": label, title: label, onclick: () => this.#go(step) },
+      { "aria-label": label, title: label, onclick: () => this.#go(step) },
       icon(symbol),
     );
   }

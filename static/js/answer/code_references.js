@@ -54,9 +54,8 @@ export function frameCode(block) {
   pre.setAttribute("role", "region");
   block.prepend(
     element(
-      "div",
-      { class: "code-head" },
-      element("span", { class: "language" }, language),
+      "div.code-head",
+      element("span.language", language),
       copyButton("copy", "Copy", () => pre.textContent.replace(/\n$/, "")),
     ),
   );
@@ -89,22 +88,22 @@ async function lookUp(block, answer) {
     if (!found) continue;
     const [from, to] = [first + found.start, first + found.end];
     const label = `Open ${path}, lines ${from} to ${to}`;
-    block.querySelector(".copy").before(
-      element(
-        "button",
-        {
-          type: "button",
-          class: "copy open-file",
-          "data-path": path,
-          "data-start": from,
-          "data-end": to,
-          title: label,
-          "aria-label": label,
-        },
-        icon("file"),
-        "Open in file",
-      ),
-    );
+    block
+      .querySelector(".copy")
+      .before(
+        element(
+          "button.copy.open-file",
+          {
+            "data-path": path,
+            "data-start": from,
+            "data-end": to,
+            title: label,
+            "aria-label": label,
+          },
+          icon("file"),
+          "Open in file",
+        ),
+      );
     return;
   }
 }

@@ -34,8 +34,8 @@ const SOURCES = {
 let numbered = 0;
 
 export class Details {
-  #list = element("ol", { class: "details-steps" });
-  #about = element("dl", { class: "details-facts" });
+  #list = element("ol.details-steps");
+  #about = element("dl.details-facts");
   #body;
   #button;
   #longest = 0;
@@ -45,21 +45,10 @@ export class Details {
   constructor() {
     numbered += 1;
     const id = `details-${numbered}`;
-    this.#body = element(
-      "div",
-      { class: "details-body", id, hidden: true },
-      this.#about,
-      this.#list,
-    );
+    this.#body = element("div.details-body", { id, hidden: true }, this.#about, this.#list);
     this.#button = element(
-      "button",
-      {
-        type: "button",
-        class: "details-toggle",
-        "aria-expanded": "false",
-        "aria-controls": id,
-        onclick: () => this.#fold(),
-      },
+      "button.details-toggle",
+      { "aria-expanded": "false", "aria-controls": id, onclick: () => this.#fold() },
       "Details",
       icon("chevron"),
     );
@@ -86,15 +75,9 @@ export class Details {
         element(
           "li",
           { "data-step": name },
-          element(
-            "span",
-            { class: "step-name" },
-            STEPS[name] ?? name,
-            " ",
-            element("code", {}, name),
-          ),
-          element("span", { class: "step-bar", "aria-hidden": "true" }, element("span", {})),
-          element("span", { class: "size" }),
+          element("span.step-name", STEPS[name] ?? name, " ", element("code", name)),
+          element("span.step-bar", { "aria-hidden": "true" }, element("span")),
+          element("span.size"),
         ),
       );
     }
@@ -139,9 +122,9 @@ export class Details {
     const row = element(
       "div",
       { "data-fact": name },
-      element("dt", {}, name),
+      element("dt", name),
       " ",
-      element("dd", {}, value),
+      element("dd", value),
     );
     const old = [...this.#about.children].find((one) => one.dataset.fact === name);
     if (old) old.replaceWith(row);

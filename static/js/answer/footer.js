@@ -26,20 +26,20 @@ export function factsOf(
   if (hydeSummary(stages)) facts.push(fact("HyDE", hydeSummary(stages)));
   if (reranker) facts.push(fact("Reranked by", reranker));
   if (coverage && !text.includes(coverage)) facts.push(fact("Searched", coverage));
-  return facts.length ? element("dl", { class: "facts" }, ...facts) : null;
+  return facts.length ? element("dl.facts", ...facts) : null;
 }
 
 export function actionButton(symbol, label, onclick, title = "") {
   return element(
-    "button",
-    { type: "button", class: "action", title: title || null, onclick },
+    "button.action",
+    { title: title || null, onclick },
     icon(symbol),
-    element("span", {}, label),
+    element("span", label),
   );
 }
 
 function fact(name, value) {
-  return element("div", {}, element("dt", {}, name), " ", element("dd", {}, value));
+  return element("div", element("dt", name), " ", element("dd", value));
 }
 
 function tokensOf({ prompt, completion, estimated }) {
@@ -66,15 +66,10 @@ export function noticesOf(outcome, asked, search) {
 
 function suggestion(search) {
   return element(
-    "div",
-    { class: "suggest" },
+    "div.suggest",
     icon("search"),
-    element("p", {}, "The code was not searched for this answer."),
-    element(
-      "button",
-      { type: "button", class: "button again", onclick: search },
-      "Search the code base",
-    ),
+    element("p", "The code was not searched for this answer."),
+    element("button.button.again", { onclick: search }, "Search the code base"),
   );
 }
 
@@ -95,12 +90,11 @@ function pinned({ pin = [], exclude = [] }) {
 }
 
 function changed(html) {
-  const body = element("div", { class: "answer revised" });
+  const body = element("div.answer.revised");
   setHtml(body, html);
   return element(
-    "details",
-    { class: "revision" },
-    element("summary", {}, "A plugin changed the answer; this is what is kept"),
+    "details.revision",
+    element("summary", "A plugin changed the answer; this is what is kept"),
     body,
   );
 }
@@ -123,12 +117,11 @@ function hydeSummary(stages = []) {
 export function suggestionsOf(questions, ask) {
   if (!questions?.length) return null;
   return element(
-    "ul",
-    { class: "suggestions", "aria-label": "Questions that may come next" },
+    "ul.suggestions",
+    { "aria-label": "Questions that may come next" },
     ...questions.map((question) =>
       element(
         "li",
-        {},
         questionButton(question, () => ask(question)),
       ),
     ),

@@ -12,26 +12,16 @@ const HYDE_STAGES = {
 const PATIENCE = 3000; // milliseconds after which the seconds of a stage are counted in view
 
 export class Stages {
-  #list = element("ol", { class: "stages" });
+  #list = element("ol.stages");
   #automaticMark = element(
-    "span",
-    {
-      class: "searched-automatically",
-      hidden: true,
-      title: "@codebase was not asked for; the question needs the code",
-    },
+    "span.searched-automatically",
+    { hidden: true, title: "@codebase was not asked for; the question needs the code" },
     icon("search"),
     "searched automatically",
   );
   #details = new Details();
-  #head = element(
-    "div",
-    { class: "stages-head" },
-    this.#list,
-    this.#automaticMark,
-    this.#details.button,
-  );
-  node = element("div", { class: "stages-box" }, this.#head, this.#details.body);
+  #head = element("div.stages-head", this.#list, this.#automaticMark, this.#details.button);
+  node = element("div.stages-box", this.#head, this.#details.body);
   #stage = null;
   #past = "";
   #since = 0; // milliseconds from the question to this stage, by the server's clock
@@ -138,15 +128,9 @@ export class Stages {
   }
 
   #run(words, past) {
-    const time = element("span", { class: "time" });
+    const time = element("span.time");
     this.#past = past;
-    this.#stage = element(
-      "li",
-      {},
-      element("span", { class: "dot" }),
-      element("span", { class: "doing" }, words),
-      time,
-    );
+    this.#stage = element("li", element("span.dot"), element("span.doing", words), time);
     this.#list.append(this.#stage);
     const began = performance.now();
     this.#clock = setInterval(() => {
@@ -160,9 +144,9 @@ export class Stages {
     clearInterval(this.#clock);
     this.#stage = null;
     if (!stage) return;
-    stage.replaceChildren(icon(symbol), element("span", {}, this.#past));
+    stage.replaceChildren(icon(symbol), element("span", this.#past));
     const passed = milliseconds - this.#since;
-    if (passed >= NOTICED) stage.append(element("span", { class: "time" }, duration(passed)));
+    if (passed >= NOTICED) stage.append(element("span.time", duration(passed)));
   }
 
   #remove() {

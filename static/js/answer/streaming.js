@@ -31,8 +31,8 @@ export function showUnfinished(node, text) {
 function spanOf(part, index) {
   if (index % 2 === 0) return part;
   return part[0] === "`"
-    ? element("code", {}, part.slice(1, -1))
-    : element("strong", {}, part.slice(2, -2));
+    ? element("code", part.slice(1, -1))
+    : element("strong", part.slice(2, -2));
 }
 
 /**
@@ -43,7 +43,7 @@ export function readAloud(block) {
   const words = wordsOf(block);
   if (!words) return;
   const region = byId("spoken-answer");
-  region.append(element("p", {}, words));
+  region.append(element("p", words));
   while (region.children.length > SPOKEN_BLOCKS) region.firstChild.remove();
 }
 

@@ -10,12 +10,8 @@ const SAID = {
 };
 
 export class Thumbs {
-  buttons = element("span", {
-    class: "thumbs",
-    role: "group",
-    "aria-label": "Was this answer good?",
-  });
-  below = element("div", { class: "reason" });
+  buttons = element("span.thumbs", { role: "group", "aria-label": "Was this answer good?" });
+  below = element("div.reason");
   #value;
   #reason;
   #kept; // as the server has it: what a failure goes back to
@@ -36,14 +32,8 @@ export class Thumbs {
 
   #thumb(value, symbol, label) {
     return element(
-      "button",
-      {
-        type: "button",
-        class: "action thumb",
-        "aria-label": label,
-        title: label,
-        onclick: () => this.#press(value),
-      },
+      "button.action.thumb",
+      { "aria-label": label, title: label, onclick: () => this.#press(value) },
       icon(symbol),
     );
   }
@@ -75,8 +65,8 @@ export class Thumbs {
         this.#take(this.#kept);
         this.#show(
           element(
-            "p",
-            { class: "reason-problem", role: "alert" },
+            "p.reason-problem",
+            { role: "alert" },
             `${error.message} ${error.hint ?? ""}`.trim(),
           ),
         );
@@ -89,13 +79,13 @@ export class Thumbs {
     this.#field = null;
     const parts = problem ? [problem] : [];
     if (this.#value === -1) {
-      const words = this.#reason ? [element("span", { class: "reason-text" }, this.#reason)] : [];
+      const words = this.#reason ? [element("span.reason-text", this.#reason)] : [];
       const edit = element(
-        "button",
-        { type: "button", class: "link", onclick: () => this.#ask() },
+        "button.link",
+        { onclick: () => this.#ask() },
         this.#reason ? "Change" : "Say why",
       );
-      parts.push(element("p", { class: "reason-said" }, ...words, edit));
+      parts.push(element("p.reason-said", ...words, edit));
     }
     this.below.replaceChildren(...parts);
   }
@@ -110,18 +100,13 @@ export class Thumbs {
     });
     this.#field.value = this.#reason;
     const form = element(
-      "form",
-      { class: "reason-form", autocomplete: "off" },
+      "form.reason-form",
+      { autocomplete: "off" },
       this.#field,
       element(
-        "div",
-        { class: "reason-end" },
-        element("span", { class: "help" }, "Kept on this machine, with the conversation."),
-        element(
-          "button",
-          { type: "button", class: "button", onclick: () => this.#leave() },
-          "Not now",
-        ),
+        "div.reason-end",
+        element("span.help", "Kept on this machine, with the conversation."),
+        element("button.button", { onclick: () => this.#leave() }, "Not now"),
         element("button", { type: "submit", class: "button primary" }, "Save reason"),
       ),
     );

@@ -20,9 +20,9 @@ export class Turn {
   #settled = 0; // UTF-16 units of the text that finished blocks stand for
   #hooks;
   #stages;
-  #answer = element("div", { class: "answer" });
-  #unfinished = element("div", { class: "unfinished" });
-  #footer = element("div", { class: "answer-footer" });
+  #answer = element("div.answer");
+  #unfinished = element("div.unfinished");
+  #footer = element("div.answer-footer");
   #outcome = null;
   #siblings = [];
   #past = false; // as the server kept it, not written here
@@ -41,15 +41,12 @@ export class Turn {
     this.#branches = new Branches((id, step) => hooks.branch(this, id, step));
     const bubble = element(
       "div",
-      {},
-      asked.codebase ? element("span", { class: "tag" }, "@codebase") : null,
+      asked.codebase ? element("span.tag", "@codebase") : null,
       asked.text,
     );
     const edit = element(
-      "button",
+      "button.icon-button.edit",
       {
-        type: "button",
-        class: "icon-button edit",
         "aria-label": "Edit the question",
         title: "Edit the question",
         onclick: () => hooks.edit(this),
@@ -57,12 +54,12 @@ export class Turn {
       icon("edit"),
     );
     this.node = element(
-      "article",
-      { class: "turn writing", "aria-busy": "true" },
-      element("h2", { class: "visually-hidden" }, "Question"),
-      element("div", { class: "question" }, edit, bubble),
+      "article.turn.writing",
+      { "aria-busy": "true" },
+      element("h2.visually-hidden", "Question"),
+      element("div.question", edit, bubble),
       this.#branches.node,
-      element("h3", { class: "visually-hidden" }, "Answer"),
+      element("h3.visually-hidden", "Answer"),
       this.#stages.node,
       this.#answer,
       this.#footer,
@@ -87,11 +84,7 @@ export class Turn {
     turn.#past = true;
     turn.node.id = `turn-${kept.id}`;
     turn.#stages.past(
-      element(
-        "p",
-        { class: "asked-at" },
-        `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`,
-      ),
+      element("p.asked-at", `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`),
       kept,
     );
     turn.#text = kept.answer;
@@ -240,7 +233,7 @@ export class Turn {
   }
 
   #actions({ failure }) {
-    const actions = element("div", { class: "actions" });
+    const actions = element("div.actions");
     if (this.#text.trim())
       actions.append(copyButton("action", "Copy answer", () => this.#text.trim()));
     const context = actionButton(
@@ -283,7 +276,7 @@ export class Turn {
   }
 
   #addHtml(html) {
-    const block = element("div", { class: "block" });
+    const block = element("div.block");
     setHtml(block, html);
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
     keepNumbersTogether(block);

@@ -71,16 +71,14 @@ export class Connection {
 
   #say(state, words, again = null) {
     this.#node.replaceChildren(
-      element("span", { class: "dot", "data-state": state }),
-      element("span", {}, words),
+      element("span.dot", { "data-state": state }),
+      element("span", words),
     );
     if (again) {
       this.#node.append(
         element(
-          "button",
+          "button.button",
           {
-            type: "button",
-            class: "button",
             onclick: () => {
               this.settle();
               again();

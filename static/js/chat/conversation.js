@@ -13,7 +13,7 @@ const LOOKS = 4; // how often a stopped answer is looked for before it counts as
 const PAUSE = 150; // milliseconds between two looks
 
 export class Conversation {
-  node = element("div", { class: "turns" });
+  node = element("div.turns");
   turns = [];
   carries = 0; // tokens that a follow-up without @codebase would send
   grounded = false; // code was found in it, which a follow-up goes on from

@@ -99,14 +99,10 @@ function rowOf({ does, mod, shift, key, named }) {
   ].filter(Boolean);
   return element(
     "div",
-    {},
-    element("dt", {}, does),
+    element("dt", does),
     element(
       "dd",
-      {},
-      ...keys.flatMap((name, at) =>
-        at ? [" ", element("kbd", {}, name)] : [element("kbd", {}, name)],
-      ),
+      ...keys.flatMap((name, at) => (at ? [" ", element("kbd", name)] : [element("kbd", name)])),
     ),
   );
 }

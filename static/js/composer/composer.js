@@ -241,7 +241,7 @@ export function showEstimate({ carries, typed, codebase, model }) {
 }
 
 /** Left out where there is little room. */
-const words = (text) => element("span", { class: "words" }, text);
+const words = (text) => element("span.words", text);
 
 /** `912`, `3.1k`, `12k`. */
 function brief(number) {

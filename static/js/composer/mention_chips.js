@@ -72,7 +72,7 @@ export class MentionChips {
     this.#shown = shown;
     const alone = mentions.some(({ kind }) => kind) && !searched; // all that is looked up
     this.#list.replaceChildren(
-      ...(alone ? [element("li", { class: "mention-note" }, "Will be looked up:")] : []),
+      ...(alone ? [element("li.mention-note", "Will be looked up:")] : []),
       ...mentions.map((mention) => this.#chip(mention)),
     );
     this.#list.hidden = mentions.length === 0;
@@ -81,10 +81,8 @@ export class MentionChips {
   #chip(mention) {
     const { text, kind, path, line, end_line: end } = mention;
     const remove = element(
-      "button",
+      "button.mention-remove",
       {
-        type: "button",
-        class: "mention-remove",
         "aria-label": `Take out @${text}`,
         title: "Take it out",
         onclick: () => this.#remove(text),
@@ -93,13 +91,10 @@ export class MentionChips {
     );
     if (!kind) {
       return element(
-        "li",
-        {
-          class: "mention unknown",
-          title: "Nothing in the index is called so: it is read as a word",
-        },
-        element("span", { class: "mention-name" }, `@${text}`),
-        element("span", { class: "mention-more" }, "not in the index"),
+        "li.mention.unknown",
+        { title: "Nothing in the index is called so: it is read as a word" },
+        element("span.mention-name", `@${text}`),
+        element("span.mention-more", "not in the index"),
         remove,
       );
     }
@@ -115,9 +110,9 @@ export class MentionChips {
             : ({ currentTarget }) => this.#hooks.open(path, line, end, currentTarget),
       },
       signOf(mention),
-      element("bdi", {}, nameOf(mention)),
+      element("bdi", nameOf(mention)),
     );
-    return element("li", { class: "mention", "data-kind": kind }, name, remove);
+    return element("li.mention", { "data-kind": kind }, name, remove);
   }
 
   #remove(written) {
@@ -160,8 +155,8 @@ export async function showMentionsRead(node, { id, text }) {
   if (mentions.length)
     question.after(
       element(
-        "ul",
-        { class: "included", "aria-label": "Mentioned in the question" },
+        "ul.included",
+        { "aria-label": "Mentioned in the question" },
         ...mentions.map(itemOf),
       ),
     );
@@ -172,30 +167,16 @@ function itemOf(mention) {
   const state = stateOf(mention);
   const words = [
     kind ? signOf(mention) : null,
-    element("bdi", {}, kind ? nameOf(mention) : `@${mention.text}`),
-    element("span", { class: "included-state" }, state),
+    element("bdi", kind ? nameOf(mention) : `@${mention.text}`),
+    element("span.included-state", state),
   ];
   const title = `${path || mention.text}: ${state}`;
   if (!kind || kind === "folder")
-    return element(
-      "li",
-      { "data-included": included || "none", title },
-      element("span", {}, ...words),
-    );
+    return element("li", { "data-included": included || "none", title }, element("span", ...words));
   return element(
     "li",
     { "data-included": included },
-    element(
-      "button",
-      {
-        type: "button",
-        title,
-        "data-path": path,
-        "data-start": line,
-        "data-end": end,
-      },
-      ...words,
-    ),
+    element("button", { title, "data-path": path, "data-start": line, "data-end": end }, ...words),
   );
 }
 

@@ -70,8 +70,8 @@ export async function completePlaces(repo, typed, { limit, signal }) {
 export function signOf({ kind, what }) {
   if (kind === "file" || kind === "folder") return icon(kind);
   return element(
-    "span",
-    { class: "sign", "aria-hidden": "true" },
+    "span.sign",
+    { "aria-hidden": "true" },
     kind === "tag" ? "@" : (LETTERS[what] ?? "ƒ"),
   );
 }
@@ -98,9 +98,9 @@ function rowOf(place) {
   const kind = place.kind === "symbol" ? place.what : place.kind === "tag" ? "" : place.kind;
   return [
     signOf(place),
-    element("span", { class: "place-name" }, element("bdi", {}, place.label)),
-    element("span", { class: "visually-hidden" }, kind ? `, ${kind}, ` : ", "),
-    element("span", { class: "place-detail" }, element("bdi", {}, place.detail)),
+    element("span.place-name", element("bdi", place.label)),
+    element("span.visually-hidden", kind ? `, ${kind}, ` : ", "),
+    element("span.place-detail", element("bdi", place.detail)),
   ];
 }
 

@@ -62,9 +62,9 @@ export class ModeMenu {
             "data-mode": name,
             "aria-selected": "false",
           },
-          element("span", { class: "mode-name" }, `/${name}`),
+          element("span.mode-name", `/${name}`),
           " ",
-          element("span", { class: "mode-explanation" }, does),
+          element("span.mode-explanation", does),
         ),
       ),
     );

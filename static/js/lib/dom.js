@@ -2,13 +2,21 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** `element("p", { class: "note", onclick: f }, "text", child)`. */
-export function element(tag, attributes = {}, ...children) {
+/**
+ * `element("p.note", { onclick: f }, "text", child)`: tag and classes, attributes that may be left
+ * out, children. An attribute or child that is null is left out; `on…` is a listener.
+ */
+export function element(name, ...rest) {
+  const [tag, ...classes] = name.split(".");
   const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
+  node.classList.add(...classes);
+  if (tag === "button") node.type = "button"; // nothing is submitted unless it says so
+  const [attributes, children] =
+    rest[0]?.constructor === Object ? [rest[0], rest.slice(1)] : [{}, rest];
+  for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : value);
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
   }
   node.append(...children.filter((child) => child !== null && child !== undefined));
   return node;

@@ -16,8 +16,7 @@ export function openMenu(button, items) {
   const again = open?.button === button;
   open?.close(false);
   if (again) return;
-  const menu = element("div", {
-    class: "menu",
+  const menu = element("div.menu", {
     role: "menu",
     "aria-label": button.getAttribute("aria-label"),
   });
@@ -25,7 +24,6 @@ export function openMenu(button, items) {
     element(
       "button",
       {
-        type: "button",
         role: "menuitem",
         tabindex: "-1",
         class: danger ? "danger" : null,

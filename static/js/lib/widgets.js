@@ -11,8 +11,8 @@ let hiding = 0; // ends one that needs no answer
 
 /** A button that copies what `text()` gives and says so for a moment. */
 export function copyButton(className, label, text) {
-  const words = element("span", {}, label);
-  const button = element("button", { type: "button", class: className }, icon("copy"), words);
+  const words = element("span", label);
+  const button = element("button", { class: className }, icon("copy"), words);
   button.addEventListener("click", async () => {
     const copied = await copyText(await text());
     words.textContent = copied ? "Copied" : "Not copied";
@@ -30,20 +30,15 @@ export function copyButton(className, label, text) {
 
 /** What failed and what to do next; `buttons` are pairs of label and function. */
 export function failureCard({ message, hint }, ...buttons) {
-  const text = element("div", {}, element("strong", {}, message));
-  if (hint) text.append(element("p", {}, hint));
+  const text = element("div", element("strong", message));
+  if (hint) text.append(element("p", hint));
   if (buttons.length) {
     const made = buttons.map(([label, onclick], index) =>
-      element(
-        "button",
-        { type: "button", class: "button", onclick },
-        index ? null : icon("retry"),
-        label,
-      ),
+      element("button.button", { onclick }, index ? null : icon("retry"), label),
     );
-    text.append(element("div", { class: "failure-actions" }, ...made));
+    text.append(element("div.failure-actions", ...made));
   }
-  return element("div", { class: "failure", role: "alert" }, icon("alert"), text);
+  return element("div.failure", { role: "alert" }, icon("alert"), text);
 }
 
 /** What failed and what to do next, in one line. */
@@ -51,25 +46,15 @@ export const failureText = ({ message, hint }) => [message, hint].filter(Boolean
 
 /** A line with a symbol; `kind` is one more class. */
 export function noticeLine(symbol, text, kind = "") {
-  return element(
-    "p",
-    { class: `turn-notice ${kind}`.trim() },
-    icon(symbol),
-    element("span", {}, text),
-  );
+  return element("p", { class: `turn-notice ${kind}`.trim() }, icon(symbol), element("span", text));
 }
 
 /** A button with a question; `name` in backticks is shown as code, and never taken as markup. */
 export function questionButton(question, onclick) {
   const words = question
     .split("`")
-    .map((part, index) => (index % 2 ? element("code", {}, part) : part));
-  return element(
-    "button",
-    { type: "button", onclick },
-    element("span", {}, ...words),
-    icon("chevron"),
-  );
+    .map((part, index) => (index % 2 ? element("code", part) : part));
+  return element("button", { onclick }, element("span", ...words), icon("chevron"));
 }
 
 /** Closes a dialog by the button `close` and by a click beside it. */
@@ -89,12 +74,8 @@ export function offerUndo(text, { label, undo, settle }) {
   clearTimeout(hiding);
   const toast = byId("toast");
   let timer = 0;
-  const button = element(
-    "button",
-    { type: "button", class: "link", onclick: () => end(undo) },
-    label,
-  );
-  toast.replaceChildren(element("span", {}, text), button);
+  const button = element("button.link", { onclick: () => end(undo) }, label);
+  toast.replaceChildren(element("span", text), button);
   toast.hidden = false;
 
   const wait = () => {
@@ -130,7 +111,7 @@ export function offerUndo(text, { label, undo, settle }) {
 export function showMessage(text) {
   if (ending) return;
   const toast = byId("toast");
-  toast.replaceChildren(element("span", {}, text));
+  toast.replaceChildren(element("span", text));
   toast.hidden = false;
   clearTimeout(hiding);
   hiding = setTimeout(() => {

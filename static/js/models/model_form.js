@@ -88,7 +88,7 @@ export class ModelForm {
     const local = isLocal(host);
     byId("model-where").replaceChildren(
       icon(local ? "home" : "cloud"),
-      element("span", {}, ...whereOf(host, local)),
+      element("span", ...whereOf(host, local)),
     );
     byId("model-where").classList.toggle("away", !local);
     byId("address-field").hidden = !one.needs_address && !one.local && !fields.address.value;
@@ -131,7 +131,7 @@ export class FormStatus {
   }
 
   wait(message) {
-    this.#show("", element("span", { class: "dot", "data-state": "indexing" }), message);
+    this.#show("", element("span.dot", { "data-state": "indexing" }), message);
   }
 
   failed(error) {
@@ -147,12 +147,7 @@ export class FormStatus {
     this.#node.className = `model-result ${kind}`;
     this.#node.replaceChildren(
       mark,
-      element(
-        "p",
-        {},
-        element("span", {}, message),
-        hint ? element("span", { class: "hint" }, ` ${hint}`) : null,
-      ),
+      element("p", element("span", message), hint ? element("span.hint", ` ${hint}`) : null),
     );
   }
 }

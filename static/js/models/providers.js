@@ -24,8 +24,7 @@ export function showProviders(node, providers, { chosen, current, looking, choos
     if (title && members.length)
       node.append(
         element(
-          "p",
-          { class: "providers-group" },
+          "p.providers-group",
           element("span", { "aria-hidden": "true" }, title),
           members[0].local && looking ? lookingMark() : null,
         ),
@@ -44,9 +43,8 @@ export const radioOf = (node, name) => node.querySelector(`input[value="${CSS.es
 
 const lookingMark = () =>
   element(
-    "span",
-    { class: "providers-looking" },
-    element("span", { class: "dot", "data-state": "indexing" }),
+    "span.providers-looking",
+    element("span.dot", { "data-state": "indexing" }),
     "Looking for models…",
   );
 
@@ -60,14 +58,12 @@ function providerRow(one, { chosen, current, looking, choose }) {
   radio.checked = one.name === chosen;
   radio.addEventListener("change", () => choose(one.name));
   const row = element(
-    "label",
-    { class: "provider" },
+    "label.provider",
     radio,
     icon(one.name ? (one.local ? "home" : "cloud") : "file"),
     element(
-      "span",
-      { class: "provider-text" },
-      element("span", { class: "provider-title" }, one.title),
+      "span.provider-text",
+      element("span.provider-title", one.title),
       element(
         "span",
         { class: one.needs_address ? "provider-detail whole" : "provider-detail" },
@@ -75,7 +71,7 @@ function providerRow(one, { chosen, current, looking, choose }) {
       ),
     ),
     one.name === current
-      ? element("span", { class: "provider-current" }, icon("check"), element("span", {}, "in use"))
+      ? element("span.provider-current", icon("check"), element("span", "in use"))
       : null,
   );
   // On a phone the list and the form are two pages: the chosen one leads on, too.
@@ -112,11 +108,7 @@ function detailOf(
 export function whereOf(host, local) {
   if (local) return ["Runs on this machine: questions and code stay here."];
   if (!host) return ["Questions and the code found for them would be sent to the address below."];
-  return [
-    "Questions and the code found for them would be sent to ",
-    element("strong", {}, host),
-    ".",
-  ];
+  return ["Questions and the code found for them would be sent to ", element("strong", host), "."];
 }
 
 /** What is known of the key, and what happens to one that is entered. */

@@ -10,8 +10,7 @@ const placeOf = ({ path, start_line: start, end_line: end }) => `${path}:${start
 
 export class ChunkChoice {
   /** The line that says what is chosen; it stays in view while there is something. */
-  node = element("div", {
-    class: "chunk-choice-bar",
+  node = element("div.chunk-choice-bar", {
     role: "group",
     "aria-label": "Chosen code",
     hidden: true,
@@ -35,14 +34,13 @@ export class ChunkChoice {
       sent ? `Keep ${place} in any case` : `Put ${place} in`,
     );
     const out = sent ? this.#button(place, "exclude", "minus", `Leave ${place} out`) : null;
-    return element("span", { class: "chunk-choice" }, pin, out);
+    return element("span.chunk-choice", pin, out);
   }
 
   #button(place, kind, symbol, label) {
     const node = element(
       "button",
       {
-        type: "button",
         class: `chunk-choose ${kind}`,
         "aria-pressed": "false",
         "aria-label": label,
@@ -87,12 +85,10 @@ export class ChunkChoice {
     this.node.hidden = this.#chosen.size === 0;
     if (this.node.hidden) return;
     this.node.replaceChildren(
-      element("span", {}, this.#words()),
+      element("span", this.#words()),
       element(
-        "button",
+        "button.link",
         {
-          type: "button",
-          class: "link",
           onclick: () => {
             this.#chosen.clear();
             this.#show();
@@ -102,10 +98,8 @@ export class ChunkChoice {
         "Reset",
       ),
       element(
-        "button",
+        "button.button.primary",
         {
-          type: "button",
-          class: "button primary",
           onclick: () => this.#ask({ pin: this.#places("pin"), exclude: this.#places("exclude") }),
         },
         "Ask again with these",

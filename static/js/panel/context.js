@@ -13,7 +13,7 @@ const EARLIER = { user: "Earlier question", assistant: "Earlier answer" };
  * `choice` holds the buttons of each piece.
  */
 export function contextOf(sent, choice) {
-  const node = element("div", { class: "context" });
+  const node = element("div.context");
   node.append(
     ...[
       chunksOf(sent, choice),
@@ -35,7 +35,7 @@ export function summaryOf({ model, host, tokens }) {
 }
 
 function chunksOf({ text, chunks, dropped, hits = [] }, choice) {
-  const list = element("ol", { class: "chunks" });
+  const list = element("ol.chunks");
   const rankOf = ({ path, start_line: start }) =>
     hits.findIndex((hit) => hit.path === path && hit.start_line === start) + 1;
   chunks.forEach((chunk, index) =>
@@ -55,24 +55,18 @@ function chunkOf(chunk, number, left, rank, choice) {
   const reason = [left, why].filter(Boolean).join("; ");
   return element(
     "li",
-    {},
     element(
       "button",
       {
-        type: "button",
         class: left ? "open dropped" : "open",
         "data-path": path,
         "data-start": start,
         "data-end": end,
       },
-      element("span", { class: "number" }, number),
-      element("span", { class: "where" }, `${path}:${start}-${end}`),
-      element(
-        "span",
-        { class: "size", title: plural(characters, "character") },
-        sizeOf(characters),
-      ),
-      reason ? element("span", { class: "why" }, reason) : null,
+      element("span.number", number),
+      element("span.where", `${path}:${start}-${end}`),
+      element("span.size", { title: plural(characters, "character") }, sizeOf(characters)),
+      reason ? element("span.why", reason) : null,
       placedBy(chunk, rank),
     ),
     choice.buttonsOf(chunk, { sent: !left }),
@@ -120,12 +114,11 @@ function nameOf(role, last, part) {
 function messageOf(name, role, text, open) {
   const summary = element(
     "summary",
-    {},
     name,
-    element("span", { class: "role" }, role),
-    element("span", { class: "size" }, plural(text.length, "character")),
+    element("span.role", role),
+    element("span.size", plural(text.length, "character")),
   );
-  return element("details", { class: "message", open }, summary, exact(name, text));
+  return element("details.message", { open }, summary, exact(name, text));
 }
 
 function packedOf({ text }) {
@@ -146,10 +139,9 @@ function packedOf({ text }) {
 
 function head(title, detail, button = null) {
   return element(
-    "header",
-    { class: "context-head" },
-    element("h3", {}, title),
-    detail ? element("p", {}, detail) : null,
+    "header.context-head",
+    element("h3", title),
+    detail ? element("p", detail) : null,
     button,
   );
 }

@@ -7,13 +7,13 @@ const LINES_ABOVE = 4; // lines that stay visible above the marked ones
 
 /** `lines` are pieces of safe HTML, one per line, as the server made them. */
 export function sourceOf(lines) {
-  const source = element("div", { class: "source" });
+  const source = element("div.source");
   source.style.setProperty("--digits", String(lines.length).length);
   const rows = lines.map((html, index) => {
     const code = element("code");
     if (html) setHtml(code, html);
     else code.textContent = "\n"; // an empty line is copied as one
-    const row = element("div", { class: "row", "data-line": index + 1 });
+    const row = element("div.row", { "data-line": index + 1 });
     row.append(code);
     return row;
   });
@@ -37,23 +37,22 @@ export function markLines(body, start, end) {
 
 /** The files that are not indexed, by reason. */
 export function skippedFiles(groups) {
-  const list = element("div", { class: "groups" });
+  const list = element("div.groups");
   for (const { reason, count, paths } of groups) {
     const more = count - paths.length;
     list.append(
       element(
         "details",
         { open: groups.length === 1 || count <= 20 },
-        element("summary", {}, reason, element("span", {}, plural(count, "file"))),
+        element("summary", reason, element("span", plural(count, "file"))),
         element(
           "ul",
-          {},
-          ...paths.map((path) => element("li", {}, path)),
-          more > 0 ? element("li", { class: "more" }, `and ${more} more`) : null,
+          ...paths.map((path) => element("li", path)),
+          more > 0 ? element("li.more", `and ${more} more`) : null,
         ),
       ),
     );
   }
-  if (!groups.length) list.append(element("p", { class: "panel-message" }, "No file was skipped."));
+  if (!groups.length) list.append(element("p.panel-message", "No file was skipped."));
   return list;
 }

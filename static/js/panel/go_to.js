@@ -33,7 +33,7 @@ export class GoToDialog {
       role: "listbox",
       "aria-label": "Files and symbols",
     });
-    this.#note = element("p", { class: "go-to-note", role: "status" });
+    this.#note = element("p.go-to-note", { role: "status" });
     this.#field = element("input", {
       id: "go-to-field",
       type: "text",
@@ -49,15 +49,11 @@ export class GoToDialog {
       enterkeyhint: "go",
       maxlength: "300",
     });
-    const close = element(
-      "button",
-      { type: "button", class: "icon-button", "aria-label": "Close" },
-      icon("close"),
-    );
+    const close = element("button.icon-button", { "aria-label": "Close" }, icon("close"));
     this.#dialog = element(
-      "dialog",
-      { class: "go-to-dialog", id: "go-to-dialog", "aria-label": "Go to a file or symbol" },
-      element("div", { class: "go-to-head" }, icon("search"), this.#field, close),
+      "dialog.go-to-dialog",
+      { id: "go-to-dialog", "aria-label": "Go to a file or symbol" },
+      element("div.go-to-head", icon("search"), this.#field, close),
       this.#list,
       this.#note,
     );

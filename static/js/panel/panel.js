@@ -145,7 +145,7 @@ export class Panel {
       return asked === this.#asked ? values : null;
     } catch (error) {
       if (asked === this.#asked)
-        this.#message(element("p", {}, error.message), element("p", {}, error.hint ?? ""));
+        this.#message(element("p", error.message), element("p", error.hint ?? ""));
       return null;
     }
   }
@@ -172,6 +172,6 @@ export class Panel {
   #message(...content) {
     this.#fileShown = "";
     this.#note("");
-    this.#body.replaceChildren(element("div", { class: "panel-message" }, ...content));
+    this.#body.replaceChildren(element("div.panel-message", ...content));
   }
 }

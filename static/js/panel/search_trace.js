@@ -32,17 +32,15 @@ const CHANNELS = {
 export function searchTraceOf({ stages = [], hits = [] }, choice) {
   if (!stages.length && !hits.length) return null;
   const section = element(
-    "section",
-    { class: "search-trace", "aria-label": "How it was found" },
+    "section.search-trace",
+    { "aria-label": "How it was found" },
     element(
-      "header",
-      { class: "context-head" },
-      element("h3", {}, "How it was found"),
-      stages.length ? element("p", {}, timeOf(stages)) : null,
+      "header.context-head",
+      element("h3", "How it was found"),
+      stages.length ? element("p", timeOf(stages)) : null,
     ),
   );
-  if (stages.length)
-    section.append(element("ol", { class: "search-stages" }, ...stages.map(stageOf)));
+  if (stages.length) section.append(element("ol.search-stages", ...stages.map(stageOf)));
   if (hits.length) section.append(hitsOf(hits, choice));
   return section;
 }
@@ -65,18 +63,14 @@ export function placedBy({ score, channels = {} }, rank = 0) {
   for (const [name, place] of inOrder(channels)) {
     parts.push(
       element(
-        "span",
-        { class: "channel", title: `Number ${place} by: ${meaningOf(name)}` },
+        "span.channel",
+        { title: `Number ${place} by: ${meaningOf(name)}` },
         `${name} #${place}`,
       ),
     );
   }
   return parts.length
-    ? element(
-        "span",
-        { class: "placed" },
-        ...parts.flatMap((part, at) => (at ? [" · ", part] : [part])),
-      )
+    ? element("span.placed", ...parts.flatMap((part, at) => (at ? [" · ", part] : [part])))
     : null;
 }
 
@@ -93,21 +87,15 @@ export function legendOf(entries) {
   const rows = [...names].sort((one, other) => placeOf(one) - placeOf(other));
   const list = element(
     "dl",
-    {},
-    ...rows.map((name) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, meaningOf(name))),
-    ),
+    ...rows.map((name) => element("div", element("dt", name), element("dd", meaningOf(name)))),
   );
   return element(
-    "details",
-    { class: "fold legend" },
-    element("summary", {}, "What these words mean"),
+    "details.fold.legend",
+    element("summary", "What these words mean"),
     element(
-      "div",
-      { class: "legend-body" },
+      "div.legend-body",
       element(
         "p",
-        {},
         "Each way of searching makes a list of its own: “text #3” was third on the list by words. The score adds the lists up with further signals, which are given in words; only its order means something.",
       ),
       list,
@@ -123,42 +111,37 @@ function stageOf({ name, milliseconds, outcome = "", text = "", model = "", host
     .join(" · ");
   const line = [
     element(
-      "span",
-      { class: "stage-name" },
+      "span.stage-name",
       STAGES[name] ?? name,
-      isHydeStage(name) ? element("code", {}, name) : null,
+      isHydeStage(name) ? element("code", name) : null,
     ),
     element("span", { class: well ? "outcome" : "outcome less" }, told),
-    element("span", { class: "size" }, outcome.startsWith("skipped") ? "" : duration(milliseconds)),
+    element("span.size", outcome.startsWith("skipped") ? "" : duration(milliseconds)),
   ];
-  if (!text) return element("li", {}, element("div", { class: "stage-line" }, ...line));
+  if (!text) return element("li", element("div.stage-line", ...line));
   const written = element("pre", { tabindex: "0", "aria-label": STAGES[name] ?? name });
   written.textContent = text; // of a model: never markup
   return element(
     "li",
-    {},
     element(
-      "details",
-      { class: "hyde-text" },
-      element("summary", { class: "stage-line" }, ...line),
-      asked ? element("p", {}, `Written by ${asked}, and searched for beside the question:`) : null,
+      "details.hyde-text",
+      element("summary.stage-line", ...line),
+      asked ? element("p", `Written by ${asked}, and searched for beside the question:`) : null,
       written,
     ),
   );
 }
 
 function hitsOf(hits, choice) {
-  const list = element("ol", { class: "hits" });
+  const list = element("ol.hits");
   hits.forEach((hit, index) => list.append(hitOf(hit, index + 1, choice)));
   const sent = hits.filter((hit) => hit.sent).length;
   return element(
-    "details",
-    { class: "fold all-hits" },
+    "details.fold.all-hits",
     element(
       "summary",
-      {},
       "All hits, best first",
-      element("span", { class: "size" }, `${plural(hits.length, "hit")}, ${sent} in the context`),
+      element("span.size", `${plural(hits.length, "hit")}, ${sent} in the context`),
     ),
     list,
   );
@@ -168,21 +151,14 @@ function hitOf(hit, rank, choice) {
   const { path, start_line: start, end_line: end, name, kind, why, sent } = hit;
   return element(
     "li",
-    {},
     element(
-      "button",
-      { type: "button", class: "open", "data-path": path, "data-start": start, "data-end": end },
-      element("span", { class: "number" }, String(rank)),
-      element("span", { class: "where" }, `${path}:${start}-${end}`),
-      element(
-        "span",
-        { class: "size" },
-        sent ? element("span", { class: "sent" }, "in the context") : null,
-      ),
-      name
-        ? element("span", { class: "why" }, element("code", {}, name), kind ? ` ${kind}` : "")
-        : null,
-      why?.length ? element("span", { class: "why" }, why.join("; ")) : null,
+      "button.open",
+      { "data-path": path, "data-start": start, "data-end": end },
+      element("span.number", String(rank)),
+      element("span.where", `${path}:${start}-${end}`),
+      element("span.size", sent ? element("span.sent", "in the context") : null),
+      name ? element("span.why", element("code", name), kind ? ` ${kind}` : "") : null,
+      why?.length ? element("span.why", why.join("; ")) : null,
       placedBy(hit),
     ),
     sent ? null : choice.buttonsOf(hit, { sent: false }),

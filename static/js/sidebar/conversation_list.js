@@ -74,16 +74,15 @@ export class ConversationList {
   #row({ id, title, updated }) {
     const current = id === this.#current.id;
     const open = element(
-      "a",
+      "a.conversation-open",
       {
-        class: "conversation-open",
         href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }),
         "aria-current": current ? "page" : null,
         "data-focus": `open ${id}`,
         title,
       },
       ...(this.#running.has(id) ? writingMark() : []),
-      element("span", { class: "title" }, title),
+      element("span.title", title),
     );
     open.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -91,10 +90,8 @@ export class ConversationList {
       this.#hooks.open(id);
     });
     const more = element(
-      "button",
+      "button.more",
       {
-        type: "button",
-        class: "more",
         "aria-label": `More for “${title}”`,
         "aria-haspopup": "menu",
         "aria-expanded": "false",
@@ -106,10 +103,9 @@ export class ConversationList {
       "li",
       { class: current ? "conversation current" : "conversation" },
       element(
-        "div",
-        { class: "conversation-row" },
+        "div.conversation-row",
         open,
-        element("span", { class: "age", title: `Last used ${ago(updated)}` }, age(updated)),
+        element("span.age", { title: `Last used ${ago(updated)}` }, age(updated)),
         more,
       ),
       current ? outlineOf(this.#current.turns, this.#hooks.show) : null,
@@ -126,8 +122,7 @@ export class ConversationList {
 
   #rename(id, title, link) {
     this.#renaming = true;
-    const field = element("input", {
-      class: "rename",
+    const field = element("input.rename", {
       type: "text",
       maxlength: "200",
       "aria-label": "Title of the conversation",
@@ -207,8 +202,8 @@ export class ConversationList {
 function outlineOf(turns, show) {
   if (turns.length < 2) return null;
   return element(
-    "ol",
-    { class: "outline", id: "outline", "aria-label": "Questions of this conversation" },
+    "ol.outline",
+    { id: "outline", "aria-label": "Questions of this conversation" },
     ...turns.map((turn) => {
       const link = element(
         "a",
@@ -219,14 +214,14 @@ function outlineOf(turns, show) {
         event.preventDefault();
         show(turn);
       });
-      return element("li", {}, link);
+      return element("li", link);
     }),
   );
 }
 
 const writingMark = () => [
-  element("span", { class: "dot", "data-state": "indexing" }),
-  element("span", { class: "visually-hidden" }, "Being answered: "),
+  element("span.dot", { "data-state": "indexing" }),
+  element("span.visually-hidden", "Being answered: "),
 ];
 
 const shortened = (text) => (text.length > 40 ? `${text.slice(0, 39)}…` : text);

@@ -76,20 +76,17 @@ export class ConversationSearch {
 
   #row({ id, title, turn, snippet }, words) {
     const link = element(
-      "a",
-      {
-        class: "search-result",
-        href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }),
-      },
-      element("span", { class: "title" }, ...marked(title, words)),
-      snippet ? element("span", { class: "snippet" }, ...marked(snippet, words)) : null,
+      "a.search-result",
+      { href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }) },
+      element("span.title", ...marked(title, words)),
+      snippet ? element("span.snippet", ...marked(snippet, words)) : null,
     );
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       this.#hooks.open(id, turn);
     });
-    return element("li", {}, link);
+    return element("li", link);
   }
 
   #move(event) {
@@ -109,5 +106,5 @@ export class ConversationSearch {
 function marked(text, words) {
   const escaped = words.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const pieces = text.split(new RegExp(`(${escaped.join("|")})`, "giu"));
-  return pieces.map((piece, index) => (index % 2 ? element("mark", {}, piece) : piece));
+  return pieces.map((piece, index) => (index % 2 ? element("mark", piece) : piece));
 }

@@ -51,10 +51,10 @@ export class FileTree {
       ];
       group.replaceChildren(...items);
       if (!items.length)
-        group.append(element("li", { class: "help", role: "none" }, "No file is indexed yet."));
+        group.append(element("li.help", { role: "none" }, "No file is indexed yet."));
       if (level === 1 && items[0]) items[0].tabIndex = 0;
     } catch (error) {
-      group.replaceChildren(element("li", { class: "help", role: "none" }, failureText(error)));
+      group.replaceChildren(element("li.help", { role: "none" }, failureText(error)));
     }
   }
 
@@ -140,14 +140,7 @@ function folderOf({ name, path, files }, level) {
 }
 
 function fileOf({ name, path }, level) {
-  return itemOf(
-    name,
-    path,
-    level,
-    { title: path },
-    element("span", { class: "icon" }),
-    icon("file"),
-  );
+  return itemOf(name, path, level, { title: path }, element("span.icon"), icon("file"));
 }
 
 function itemOf(name, path, level, attributes, ...icons) {
@@ -162,7 +155,7 @@ function itemOf(name, path, level, attributes, ...icons) {
       ...attributes,
     },
     ...icons,
-    element("bdi", {}, name),
+    element("bdi", name),
   );
   item.style.setProperty("--level", level);
   return item;

@@ -49,24 +49,19 @@ export function setUpPrivacyDialog(repo, hooks) {
   function deletions({ conversations, turns, profile }) {
     const current = hooks.conversation();
     const offered = Object.keys(SCOPES).filter((scope) => scope !== "conversation" || current);
-    const sure = element("div", {});
+    const sure = element("div");
     const buttons = offered.map((scope) =>
       element(
-        "button",
-        {
-          type: "button",
-          class: "button",
-          onclick: () => ask(scope, sure, { current, conversations, turns, profile }),
-        },
+        "button.button",
+        { onclick: () => ask(scope, sure, { current, conversations, turns, profile }) },
         icon("trash"),
         SCOPES[scope].label,
       ),
     );
     return element(
       "section",
-      {},
-      element("h3", {}, "Delete for good"),
-      element("div", { class: "privacy-deletes" }, ...buttons),
+      element("h3", "Delete for good"),
+      element("div.privacy-deletes", ...buttons),
       sure,
     );
   }
@@ -78,8 +73,8 @@ export function setUpPrivacyDialog(repo, hooks) {
       profile: `${plural(Object.keys(profile).length, "thing")} known of you.`,
       everything: `${plural(conversations, "conversation")} with ${plural(turns, "question")}, ${plural(Object.keys(profile).length, "thing")} known of you.`,
     }[scope];
-    const problem = element("div", {});
-    const go = element("button", { type: "button", class: "button primary" }, "Delete for good");
+    const problem = element("div");
+    const go = element("button.button.primary", "Delete for good");
     go.addEventListener("click", async () => {
       go.disabled = true;
       try {
@@ -99,19 +94,16 @@ export function setUpPrivacyDialog(repo, hooks) {
     });
     place.replaceChildren(
       element(
-        "div",
-        { class: "privacy-sure", role: "group", "aria-label": `Delete: ${SCOPES[scope].label}` },
-        element("p", {}, element("strong", {}, `${SCOPES[scope].label}: `), what),
-        element("p", {}, `${SCOPES[scope].about} There is no way back.`),
+        "div.privacy-sure",
+        { role: "group", "aria-label": `Delete: ${SCOPES[scope].label}` },
+        element("p", element("strong", `${SCOPES[scope].label}: `), what),
+        element("p", `${SCOPES[scope].about} There is no way back.`),
         element(
-          "div",
-          { class: "failure-actions" },
+          "div.failure-actions",
           go,
           element(
-            "button",
+            "button.button",
             {
-              type: "button",
-              class: "button",
               onclick: () => {
                 place.replaceChildren();
                 body.focus();
@@ -128,7 +120,7 @@ export function setUpPrivacyDialog(repo, hooks) {
   }
 
   byId("show-privacy").addEventListener("click", () => {
-    body.replaceChildren(element("p", {}, "Looking…"));
+    body.replaceChildren(element("p", "Looking…"));
     dialog.showModal();
     show();
   });
@@ -153,7 +145,7 @@ function accountOf(stored) {
   } = stored;
   const known = Object.entries(profile);
   return [
-    element("h3", {}, "Of you, on this server"),
+    element("h3", "Of you, on this server"),
     list([
       [
         "Conversations",
@@ -166,15 +158,14 @@ function accountOf(stored) {
       ["Questions as vectors", count(vectors)],
       ["Cached values", cached === null ? "the cache does not answer" : count(cached)],
     ]),
-    element("h3", {}, "What it knows of you"),
+    element("h3", "What it knows of you"),
     known.length
       ? list(known)
       : element(
           "p",
-          {},
           "Nothing. Tell it “My name is …” or “I prefer short answers”, and it stands here.",
         ),
-    element("h3", {}, "Where"),
+    element("h3", "Where"),
     list(
       [
         ["Folder", folder],
@@ -183,11 +174,11 @@ function accountOf(stored) {
         keys ? ["Keys of models", `${keys}; nothing here deletes them`] : null,
       ].filter(Boolean),
     ),
-    element("h3", {}, "Who receives it"),
+    element("h3", "Who receives it"),
     receivers.length
       ? list(receivers.map(receiverOf))
-      : element("p", {}, "Nobody: nothing leaves this machine."),
-    plugins ? element("p", {}, "Plugins of this server see questions and answers.") : null,
+      : element("p", "Nobody: nothing leaves this machine."),
+    plugins ? element("p", "Plugins of this server see questions and answers.") : null,
   ].filter(Boolean);
 }
 
@@ -205,23 +196,16 @@ function resultOf({ counts, searched_files: files, searched_bytes: bytes, found,
   );
   const left = [...found, ...problems, ...kept];
   return element(
-    "div",
-    { class: "turn-notice privacy-result learnt" },
+    "div.turn-notice.privacy-result.learnt",
     icon(found.length || problems.length ? "alert" : "check"),
     element(
       "div",
-      {},
+      element("p", gone.length ? `Deleted: ${gone.join(", ")}.` : "There was nothing to delete."),
       element(
         "p",
-        {},
-        gone.length ? `Deleted: ${gone.join(", ")}.` : "There was nothing to delete.",
-      ),
-      element(
-        "p",
-        {},
         `Then ${plural(files, "file")} of the data folder (${byteSize(bytes)}) ${files === 1 ? "was" : "were"} searched for it: ${found.length ? "not all is gone." : "nothing of it is left."}`,
       ),
-      ...left.map((text) => element("p", {}, text)),
+      ...left.map((text) => element("p", text)),
     ),
   );
 }
@@ -229,9 +213,6 @@ function resultOf({ counts, searched_files: files, searched_bytes: bytes, found,
 function list(rows) {
   return element(
     "dl",
-    {},
-    ...rows.map(([name, value]) =>
-      element("div", {}, element("dt", {}, name), " ", element("dd", {}, value)),
-    ),
+    ...rows.map(([name, value]) => element("div", element("dt", name), " ", element("dd", value))),
   );
 }
