@@ -21,7 +21,7 @@ from codeqa.types import Event
 from codeqa.web import protocol, security
 from codeqa.web.app import create_app
 from codeqa.web.protocol import encode, line
-from codeqa.web.requests import is_true
+from codeqa.web.schemas import is_true
 
 TOKEN = "correct horse battery"
 

@@ -29,7 +29,7 @@ from serving import serving
 
 from codeqa.settings import Settings, load_settings
 from codeqa.web.errors import FieldError
-from codeqa.web.messages import UNANSWERED, read_messages
+from codeqa.web.openai_format import UNANSWERED, read_messages
 
 pytest_plugins = ("cli_shop",)
 

@@ -21,8 +21,8 @@ from openai_server import openai_server, stream
 from codeqa.render import code_in_markdown, inert_markdown, plain_in_markdown
 from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
+from codeqa.web.conversations_api import ExportedConversation
 from codeqa.web.export import attachment
-from codeqa.web.schemas import ExportedConversation
 
 pytest_plugins = ("cli_shop",)
 

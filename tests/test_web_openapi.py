@@ -25,6 +25,7 @@ from codeqa.intents.mode import MODES
 from codeqa.settings import Settings, load_settings
 from codeqa.web import openapi, schemas
 from codeqa.web.app import create_app
+from codeqa.web.endpoints import description_of
 
 pytest_plugins = ("cli_shop",)
 
@@ -178,11 +179,9 @@ def ask(server: Server, operation: Any, name: str, mode: GenerationMode, count: 
 def test_every_address_of_the_server_is_described(settings: Settings) -> None:
     app = create_app(settings)
     missing = [
-        f"{method} {rule}"
+        str(rule)
         for rule in app.url_map.iter_rules()
-        for method in openapi.methods_of(rule)
-        if rule.endpoint != "static"
-        and openapi.description_of(app.view_functions[rule.endpoint], method) is None
+        if rule.endpoint != "static" and not description_of(app.view_functions[rule.endpoint])
     ]
     assert missing == []
     paths = openapi.describe(app)["paths"]

@@ -8,28 +8,43 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
+from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
 from codeqa.web import (
-    api,
+    autocomplete_api,
     chat,
-    completion,
-    completions,
-    conversations,
+    conversations_api,
     errors,
-    feedback,
-    models,
+    index_api,
+    models_api,
+    openai_api,
     openapi,
     pages,
-    privacy,
+    privacy_api,
     security,
+    turns_api,
 )
-from codeqa.web.assets import assets_root
 from codeqa.web.workspace import Workspace
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
 
 SESSION_DAYS = 30
+ADDRESSES = (
+    pages,
+    chat,
+    conversations_api,
+    turns_api,
+    models_api,
+    index_api,
+    autocomplete_api,
+    openai_api,
+    openapi,
+    privacy_api,
+)
+"""The modules whose addresses are served."""
+
+PACKAGE = Path(__file__).resolve().parent
 
 
 def create_app(
@@ -45,7 +60,7 @@ def create_app(
     """
     settings = settings or load_settings(repository)
     security.check_settings(settings)
-    assets = assets_root()
+    assets = _assets()
     app = Flask(
         "codeqa.web",
         template_folder=str(assets / "templates"),
@@ -56,18 +71,18 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     errors.register(app)
     security.register(app, settings)
-    parts = (
-        pages,
-        chat,
-        conversations,
-        feedback,
-        models,
-        api,
-        completion,
-        completions,
-        openapi,
-        privacy,
-    )
-    for part in parts:
-        app.register_blueprint(part.blueprint)
+    for module in ADDRESSES:
+        module.endpoints.register(app)
     return app
+
+
+def _assets() -> Path:
+    """The folder that holds `templates` and `static`.
+
+    A wheel carries both inside this package; a checkout and an editable install have them
+    at the top level. Raises CodeQAError when neither is there.
+    """
+    for folder in (PACKAGE, PACKAGE.parent.parent):
+        if (folder / "templates").is_dir() and (folder / "static").is_dir():
+            return folder
+    raise CodeQAError("The page's files are missing.", "Install CodeQA again.")

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, jsonify, request, session
+from flask import Response, jsonify, request, session
 
 from codeqa.errors import error_from
 from codeqa.render import Cite
 from codeqa.types import Event
 from codeqa.web import protocol
+from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.openapi import ENGINE, described
 from codeqa.web.requests import Question, json_body, read_question, workspace
 from codeqa.web.schemas import BatchAnswer, OldAnswer, QuestionBody
 from codeqa.web.users import member_of_request
@@ -27,19 +27,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-blueprint = Blueprint("chat", __name__)
+endpoints = Endpoints("chat", "Questions")
 
 
 def _never() -> bool:
     return False
 
 
-@blueprint.post("/chat/stream")
-@described(
-    "Questions",
+@endpoints.post(
+    "/chat/stream",
     "text/plain",
     body=QuestionBody,
-    errors=ENGINE,
     headers={"x-vercel-ai-data-stream": "`v1`: the form of the lines."},
 )
 def stream() -> Response:
@@ -64,8 +62,7 @@ def stream() -> Response:
     return Response(body(), headers=protocol.HEADERS)
 
 
-@blueprint.post("/chat")
-@described("Questions", BatchAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
+@endpoints.post("/chat", BatchAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
 def batch() -> Response:
     """The answer in one piece, with what it came from."""
     asked = read_question(json_body())
@@ -75,8 +72,7 @@ def batch() -> Response:
     return jsonify({"response": text, **values, "notice": done.get("notice", "")})
 
 
-@blueprint.post("/")
-@described("Questions", OldAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
+@endpoints.post("/", OldAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
 def ask() -> Response:
     """The answer in one piece: `{query, rerank}` gives `{response}`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 
 def as_markdown(exported: Values) -> str:
-    """The conversation of `as_values`: title, questions, answers, and what those rest on."""
+    """An `ExportedConversation` as Markdown: title, questions, answers, and what those rest on."""
     begun = _moment(exported["created"])
     lines = [
         f"# {plain_in_markdown(exported['title'])}",
@@ -28,26 +28,6 @@ def as_markdown(exported: Values) -> str:
     for number, turn in enumerate(exported["turns"], 1):
         lines += _turn(number, turn)
     return "\n\n".join(lines) + "\n"
-
-
-def as_values(
-    summary: Any, repository: Values, turns: Sequence[Values], others: Sequence[Values]
-) -> dict[str, Any]:
-    """Everything of a conversation, as `schemas.ExportedConversation` reads it.
-
-    `others` are the turns that are not on the branch in use.
-    """
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "id": summary.id,
-        "title": summary.title,
-        "created": summary.created,
-        "updated": summary.updated,
-        "repository": repository,
-        "turns": list(turns),
-        "others": list(others),
-    }
 
 
 def attachment(title: str, ending: str) -> str:

@@ -1,38 +1,32 @@
 """The description of the HTTP interface, made from the routes and their pydantic models.
 
-A view says by `@described(…)` what it takes and gives; its docstring is the text. Everything
-else, such as addresses, methods and parameters of the path, is read from the application.
+What a view takes and gives is declared with its address (`endpoints`); everything else, such as
+parameters of the path, is read from the application.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from flask import Blueprint, Flask, Response, current_app, jsonify
+from flask import Flask, current_app
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from werkzeug.routing import Rule
 
 from codeqa import __version__
+from codeqa.web.endpoints import Answer, Description, Endpoints, description_of
 from codeqa.web.errors import API, HINTS
-from codeqa.web.schemas import ApiFailure, Document, Failure
+from codeqa.web.schemas import ApiFailure, Document, Failure, Values
 
-Answer = type[BaseModel] | str
-"""What a response holds: a model for JSON, else the media type of a text."""
 Names = Mapping[type[BaseModel], Any]
 """Where the schema of a model stands in the description."""
-View = TypeVar("View", bound=Callable[..., Any])
 
 SCHEMAS = "#/components/schemas/{model}"
-NOTED = "_description"
 ALWAYS = (401, 403, 421, 429, 500)
 """What the checks before every view may answer, and a server that fails."""
-ENGINE = (404, 409, 507)
-"""What a view that uses the index or the state may answer besides."""
 WITH_BODY = (400, 413, 415)
 WITH_VALUES = (400, 404)
 """What a parameter may lead to."""
@@ -44,55 +38,17 @@ REASONS = {
 }
 STATIC = "The page's scripts, styles and icons."
 
-blueprint = Blueprint("openapi", __name__)
+endpoints = Endpoints("openapi", "Server")
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What a view takes and gives."""
-
-    tag: str
-    answers: Mapping[int, Answer | tuple[Answer, ...]]
-    """By status; several stand for several media types."""
-    body: type[BaseModel] | None = None
-    query: type[BaseModel] | None = None
-    errors: tuple[int, ...] = ()
-    """Statuses of failures besides those that every view, body and parameter may lead to."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers of a good response, by what they say."""
-    form: bool = False
-    """The body is a form, as pages send it."""
-
-
-def described(
-    tag: str,
-    answers: type[BaseModel] | str | Mapping[int, Answer | tuple[Answer, ...]],
-    **more: Any,
-) -> Callable[[View], View]:
-    """Note what a view takes and gives; `answers` alone is that of status 200.
-
-    `more` are the other fields of Description, and `method` where a view serves several.
-    """
-    by_status = answers if isinstance(answers, Mapping) else {200: answers}
-    method = more.pop("method", "")
-    about = Description(tag, by_status, **more)
-
-    def note(view: View) -> View:
-        setattr(view, NOTED, {**getattr(view, NOTED, {}), method: about})
-        return view
-
-    return note
-
-
-@blueprint.get("/openapi.json")
-@described("Server", Document)
-def openapi() -> Response:
+@endpoints.get("/openapi.json", Document, errors=())
+def openapi() -> Values:
     """This description."""
     app = current_app
-    made = app.extensions.get("codeqa_openapi")
-    if made is None:
-        made = app.extensions["codeqa_openapi"] = describe(app)
-    return jsonify(made)
+    if "codeqa_openapi" not in app.extensions:
+        app.extensions["codeqa_openapi"] = describe(app)
+    document: Values = app.extensions["codeqa_openapi"]
+    return document
 
 
 def describe(app: Flask) -> dict[str, Any]:
@@ -107,9 +63,9 @@ def describe(app: Flask) -> dict[str, Any]:
     )
     names: Names = {model: references[model, "validation"] for model in models}
     paths: dict[str, dict[str, Any]] = {}
-    for rule, method, view, about in operations:
+    for rule, method, text, about in operations:
         place = paths.setdefault(_template(rule), {})
-        place[method.lower()] = _operation(rule, method, view, about, names)
+        place[method] = _operation(rule, text, about, names)
     required = bool(app.extensions["codeqa_gate"].closed)
     return {
         "openapi": "3.1.0",
@@ -133,36 +89,22 @@ def describe(app: Flask) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def description_of(view: Any, method: str) -> Description | None:
-    """What is noted of a view for `method`, None when nothing is."""
-    known = getattr(view, NOTED, {})
-    found: Description | None = known.get(method) or known.get("")
-    return found
-
-
-def methods_of(rule: Rule) -> list[str]:
-    """The methods that a route was made for, without those that Flask adds."""
-    return sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
-
-
-def _operations(app: Flask) -> Iterator[tuple[Rule, str, Any, Description]]:
+def _operations(app: Flask) -> Iterator[tuple[Rule, str, str, Description]]:
+    """Route, method, text and what is declared of every view."""
     for rule in app.url_map.iter_rules():
+        if rule.endpoint == "static":
+            yield rule, "get", STATIC, Description("Page", {200: "*/*"}, errors=(404,))
+            continue
         view = app.view_functions[rule.endpoint]
-        for method in methods_of(rule):
-            about = description_of(view, method)
-            if rule.endpoint == "static":
-                about = Description("Page", {200: "*/*"}, errors=(404,))
-            if about is not None:
-                yield rule, method, view, about
+        if about := description_of(view):
+            (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
+            yield rule, method.lower(), inspect.getdoc(view) or "", about
 
 
-def _operation(
-    rule: Rule, method: str, view: Any, about: Description, names: Names
-) -> dict[str, Any]:
-    text = STATIC if rule.endpoint == "static" else inspect.getdoc(view) or ""
+def _operation(rule: Rule, text: str, about: Description, names: Names) -> dict[str, Any]:
     summary, _, rest = text.partition("\n\n")
     operation: dict[str, Any] = {
-        "operationId": f"{rule.endpoint.replace('.', '_')}_{method.lower()}",
+        "operationId": "static_get" if text == STATIC else rule.endpoint,
         "tags": [about.tag],
         "summary": " ".join(summary.split()).removesuffix("."),
     }
@@ -172,9 +114,8 @@ def _operation(
         operation["parameters"] = parameters
     if about.body is not None:
         media = "application/x-www-form-urlencoded" if about.form else "application/json"
-        operation["requestBody"] = {
-            "required": True, "content": {media: {"schema": names[about.body]}}
-        }  # fmt: skip
+        content = {media: {"schema": names[about.body]}}
+        operation["requestBody"] = {"required": True, "content": content}
     operation["responses"] = _responses(rule, about, bool(parameters), names)
     return operation
 

@@ -4,42 +4,35 @@ from __future__ import annotations
 
 from typing import cast
 
-from flask import (
-    Blueprint,
-    current_app,
-    make_response,
-    redirect,
-    render_template,
-    request,
-    session,
-)
+from flask import current_app, make_response, redirect, render_template, request, session
 from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa import __version__
 from codeqa.errors import CodeQAError
-from codeqa.web import schemas
-from codeqa.web.openapi import described
-from codeqa.web.requests import argument, workspace
+from codeqa.web.endpoints import Endpoints
+from codeqa.web.requests import workspace
+from codeqa.web.schemas import Model, RepoQuery
 from codeqa.web.users import Gate
 
-TAG = "Pages"
 PAGE = "text/html"
 SENT_ON = ""
 """A redirection holds nothing of its own."""
 
-blueprint = Blueprint("pages", __name__)
+endpoints = Endpoints("pages", "Pages")
 
 
-@blueprint.get("/")
-@described(TAG, {200: PAGE, 302: SENT_ON}, query=schemas.RepoQuery)
-def conversation() -> BaseResponse | str:
+class TokenForm(Model):
+    token: str = ""
+
+
+@endpoints.get("/", {200: PAGE, 302: SENT_ON}, errors=())
+def conversation(query: RepoQuery) -> BaseResponse | str:
     """The page in which questions are asked; without a repository, the picker."""
     space = workspace()
-    wanted = argument("repo", required=False)
-    if not wanted and not space.has_current():
+    if not query.repo and not space.has_current():
         return redirect("/repositories")
     try:
-        engine = space.engine(wanted)
+        engine = space.engine(query.repo)
     except CodeQAError as error:
         return picker(problem=str(error))
     location = engine.location
@@ -49,8 +42,7 @@ def conversation() -> BaseResponse | str:
     )  # fmt: skip
 
 
-@blueprint.get("/repositories")
-@described(TAG, PAGE)
+@endpoints.get("/repositories", PAGE, errors=())
 def repositories() -> str:
     """The list of indexed repositories, and a field to index another one."""
     return picker()
@@ -61,14 +53,9 @@ def picker(problem: str = "") -> str:
     return render_template("picker.html", problem=problem, embedding=embedding)
 
 
-@blueprint.route("/login", methods=["GET", "POST"])
-@described(TAG, {200: PAGE, 302: SENT_ON}, method="GET")
-@described(
-    TAG,
-    {302: SENT_ON, 401: PAGE, 429: PAGE},
-    method="POST",
-    body=schemas.TokenForm,
-    form=True,
+@endpoints.get("/login", {200: PAGE, 302: SENT_ON}, errors=())
+@endpoints.post(
+    "/login", {302: SENT_ON, 401: PAGE, 429: PAGE}, body=TokenForm, form=True, errors=()
 )
 def login() -> BaseResponse:
     """Asks for a token, and remembers in the session that it was given."""

@@ -12,22 +12,14 @@ from pydantic import BaseModel, ValidationError
 from codeqa.errors import UsageError
 from codeqa.web.errors import FieldError, RequestRefusedError
 from codeqa.web.schemas import (
-    ID_CHARACTERS,
-    NAME_CHARACTERS,
     QUESTION_CHARACTERS,
     QuestionBody,
-    is_true,
+    RepoQuery,
 )
 from codeqa.web.workspace import Workspace
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
-
-__all__ = [
-    "ID_CHARACTERS", "NAME_CHARACTERS", "QUESTION_CHARACTERS", "Question", "argument",
-    "engine_of_request", "is_true", "json_body", "read_body", "read_query", "read_question",
-    "text_field", "workspace",
-]  # fmt: skip
 
 RESERVED = ("/export", "/branch")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
@@ -67,14 +59,9 @@ def workspace() -> Workspace:
     return cast(Workspace, current_app.extensions["codeqa"])
 
 
-def engine_of_request() -> Engine:
-    """The engine of the repository that the address names as `repo`, else the current one."""
-    return workspace().engine(argument("repo", required=False))
-
-
-def argument(name: str, *, required: bool = True) -> str:
-    """A text from the address. Raises UsageError when it is missing or far too long."""
-    return _text(request.args, name, required, NAME_CHARACTERS)
+def engine_of(query: RepoQuery) -> Engine:
+    """The engine of the repository that a request names, else the current one."""
+    return workspace().engine(query.repo)
 
 
 def json_body() -> Mapping[str, Any]:
@@ -160,22 +147,6 @@ def _explained(error: ValidationError) -> FieldError:
         expected = str(first.get("ctx", {}).get("expected", ""))
         return FieldError(name, f"`{name}` has a value that is not known.", f"Choose {expected}.")
     return FieldError(name, f"`{name}` cannot be used.", f"{words}.")
-
-
-def text_field(
-    body: Mapping[str, Any], name: str, *, required: bool = True, most: int = NAME_CHARACTERS
-) -> str:
-    """A text of the body. Raises UsageError when it is missing or longer than `most`."""
-    return _text(body, name, required, most)
-
-
-def _text(source: Mapping[str, Any], name: str, required: bool, most: int) -> str:
-    value = source.get(name)
-    if value is None and not required:
-        return ""
-    if not isinstance(value, str) or len(value) > most or (required and not value.strip()):
-        raise UsageError(f"`{name}` is missing or cannot be used.", f"Send it as a text: {name}.")
-    return value
 
 
 def _last_message(messages: Any) -> str | None:

@@ -1,10 +1,15 @@
-"""What is stored of a user, and what a deletion came to."""
+"""What is stored of the user who asks, and its deletion for good."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from codeqa.web.schemas.base import FilledId, Id, Model
+from codeqa.web.endpoints import Endpoints
+from codeqa.web.requests import workspace
+from codeqa.web.schemas import FilledId, Id, Model, Values
+from codeqa.web.users import member_of_request
+
+endpoints = Endpoints("privacy", "Privacy", "/api/privacy")
 
 
 class ReceiverValues(Model):
@@ -73,3 +78,37 @@ class ConversationQuery(Model):
     """Id of the conversation."""
     repo: Id = ""
     """Id of the repository that it is about; empty for the one it was last continued in."""
+
+
+@endpoints.get("", Stored)
+def stored() -> Values:
+    """Exactly what is stored of this user: counts, profile, places, and who receives it."""
+    return workspace().privacy().inventory.stored(member_of_request().user).as_data()
+
+
+@endpoints.delete("/conversation", ErasedValues)
+def forget_conversation(query: ConversationQuery) -> Values:
+    """Delete a conversation of this user for good.
+
+    The answer says how much it was, and what the search of the data folder for it came to.
+    """
+    return _forget("conversation", query.id, query.repo or None)
+
+
+@endpoints.delete("/profile", ErasedValues)
+def forget_profile() -> Values:
+    """Delete what this user told of themselves; conversations stay."""
+    return _forget("profile")
+
+
+@endpoints.delete("/everything", ErasedValues)
+def forget_everything() -> Values:
+    """Delete all conversations of this user, the profile, thumbs, vectors and cached values."""
+    return _forget("everything")
+
+
+def _forget(scope: str, conversation: str = "", repository: str | None = None) -> Values:
+    space, user = workspace(), member_of_request().user
+    if scope != "profile":
+        space.abandon(user, conversation)
+    return space.privacy().delete(scope, user, conversation, repository).as_data()

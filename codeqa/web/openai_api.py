@@ -15,24 +15,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from flask import Blueprint, Response, jsonify
+from flask import Response
 
+from codeqa.chat import Exchange
+from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, ContextLengthError, NotFoundError, error_from, places_of
+from codeqa.store import Location, list_locations
 from codeqa.types import Event
-from codeqa.web import schemas
 from codeqa.web.chat import ask_engine, whole
+from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import api_error
-from codeqa.web.messages import Conversation, read_messages
-from codeqa.web.openapi import ENGINE, described
-from codeqa.web.requests import Question, read_body, workspace
+from codeqa.web.openai_format import (
+    Completion,
+    CompletionBody,
+    Conversation,
+    ModelList,
+    ModelValues,
+    read_messages,
+)
+from codeqa.web.requests import Question, workspace
+from codeqa.web.schemas import Values
 
-if TYPE_CHECKING:
-    from codeqa.engine import Engine
-    from codeqa.store import Location
-
-TAG = "OpenAI's API"
 MODEL = "codeqa"
 OWNER = "codeqa"
 HEADERS = {
@@ -45,7 +50,7 @@ TOO_LONG = 400
 
 log = logging.getLogger(__name__)
 
-blueprint = Blueprint("completions", __name__, url_prefix="/v1")
+endpoints = Endpoints("completions", "OpenAI's API", "/v1")
 
 
 class UnknownModelError(NotFoundError):
@@ -111,37 +116,32 @@ class Reply:
         }
 
 
-@blueprint.get("/models")
-@described(TAG, schemas.ModelList, errors=(507,))
-def models() -> Response:
+@endpoints.get("/models", ModelList, errors=(507,))
+def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
     names = [MODEL, *(name for name, _ in _named())]
-    return jsonify({"object": "list", "data": [_model(name) for name in names]})
+    return {"object": "list", "data": [_model(name) for name in names]}
 
 
-@blueprint.get("/models/<path:model>")
-@described(TAG, schemas.ModelValues, errors=ENGINE)
-def one_model(model: str) -> Response:
+@endpoints.get("/models/<path:model>", ModelValues)
+def one_model(model: str) -> Values:
     """One of these names."""
     _repository(model)
-    return jsonify(_model(model))
+    return _model(model)
 
 
-@blueprint.post("/chat/completions")
-@described(
-    TAG,
-    {200: (schemas.Completion, "text/event-stream")},
-    body=schemas.CompletionBody,
+@endpoints.post(
+    "/chat/completions",
+    {200: (Completion, "text/event-stream")},
     errors=(*ENGINE, 502, 503),
 )
-def complete() -> Response:
+def complete(body: CompletionBody) -> Response | Values:
     """The answer to the last entry by the user, in one piece or, with `stream`, as events.
 
     `temperature` and other wishes about a model are not heeded, tools are never called, and
     images are refused. What the client's system messages ask for goes along as plain text
     behind the question; it never takes the place of CodeQA's own rules.
     """
-    body = read_body(schemas.CompletionBody)
     conversation = read_messages(body.messages)
     engine = workspace().engine(_repository(body.model))
     stored = bool(body.store)
@@ -149,7 +149,7 @@ def complete() -> Response:
     left = threading.Event()
     events = _explained(_ask(engine, conversation, stored, left.is_set))
     if not body.stream:
-        return jsonify(reply.complete(*whole(events)))
+        return reply.complete(*whole(events))
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
     # A failure before the first word has a status of its own, which clients understand best.
     begun = _until_text(events)
@@ -182,8 +182,6 @@ def usage(done: Mapping[str, Any]) -> dict[str, int]:
 def _ask(
     engine: Engine, conversation: Conversation, stored: bool, left: Callable[[], bool]
 ) -> Iterator[Event]:
-    from codeqa.chat import Exchange
-
     asked = Question(
         text=conversation.question,
         conversation=uuid.uuid4().hex if stored else "",
@@ -254,8 +252,6 @@ def _model(name: str) -> dict[str, Any]:
 
 def _named() -> list[tuple[str, Location]]:
     """`codeqa/<name>` of each indexed repository, with its id where another has that name."""
-    from codeqa.store import list_locations
-
     found = list_locations(workspace().settings)
     names = [location.name for location in found]
     return [(f"{MODEL}/{one.name if names.count(one.name) == 1 else one.id}", one) for one in found]

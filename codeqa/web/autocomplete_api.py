@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Literal, get_args
 
-from flask import Blueprint, Response, jsonify
 from pydantic import Field
 
-from codeqa.web.openapi import ENGINE, described
-from codeqa.web.requests import engine_of_request, read_body, read_query
-from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, Model, RepoQuery, Text
+from codeqa.web.endpoints import Endpoints
+from codeqa.web.requests import engine_of
+from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, Model, RepoQuery, Text, Values
 from codeqa.web.users import member_of_request
 
 Kind = Literal["file", "folder", "symbol"]
 MOST_ITEMS = 100
 
-blueprint = Blueprint("completion", __name__)
+endpoints = Endpoints("completion", "Files")
 
 
 class CompleteQuery(RepoQuery):
@@ -100,36 +99,30 @@ class MentionedPlaces(Model):
     mentions: list[MentionedPlace]
 
 
-@blueprint.get("/api/complete")
-@described("Files", Items, query=CompleteQuery, errors=ENGINE)
-def complete() -> Response:
+@endpoints.get("/api/complete", Items)
+def complete(query: CompleteQuery) -> Values:
     """Files, folders and symbols whose name fits what is typed, best first."""
-    wanted = read_query(CompleteQuery)
-    kinds: tuple[Kind, ...] = (wanted.kind,) if wanted.kind else get_args(Kind)
-    completer = engine_of_request().completion
-    found = completer.complete(wanted.q, kinds=kinds, limit=wanted.limit)
-    return jsonify({"items": [asdict(place) for place in found.items], "ready": found.ready})
+    kinds: tuple[Kind, ...] = (query.kind,) if query.kind else get_args(Kind)
+    found = engine_of(query).completion.complete(query.q, kinds=kinds, limit=query.limit)
+    return {"items": [asdict(place) for place in found.items], "ready": found.ready}
 
 
-@blueprint.get("/api/tree")
-@described("Files", Tree, query=TreeQuery, errors=ENGINE)
-def tree() -> Response:
+@endpoints.get("/api/tree", Tree)
+def tree(query: TreeQuery) -> Values:
     """The folders and files directly in a folder."""
-    branch = engine_of_request().completion.tree(read_query(TreeQuery).path)
+    branch = engine_of(query).completion.tree(query.path)
     if branch is None:
-        return jsonify({"path": "", "folders": [], "files": [], "ready": False})
+        return {"path": "", "folders": [], "files": [], "ready": False}
     path = branch.path
     folders = [{"name": n, "path": f"{path}{n}/", "files": many} for n, many in branch.folders]
     files = [{"name": name, "path": f"{path}{name}"} for name in branch.files]
-    return jsonify({"path": path, "folders": folders, "files": files, "ready": True})
+    return {"path": path, "folders": folders, "files": files, "ready": True}
 
 
-@blueprint.post("/api/mentions")
-@described("Questions", MentionedPlaces, body=MentionsBody, query=RepoQuery, errors=ENGINE)
-def mentions() -> Response:
+@endpoints.post("/api/mentions", MentionedPlaces, tag="Questions")
+def mentions(query: RepoQuery, body: MentionsBody) -> Values:
     """What a question points at with `@`, and how much of that its answer was made from."""
-    body = read_body(MentionsBody)
-    engine, user = engine_of_request(), member_of_request().user
+    engine, user = engine_of(query), member_of_request().user
     chunks = engine.chat.context(body.turn, user).chunks if body.turn else None
     found = engine.completion.coverage(body.text, chunks)
-    return jsonify({"mentions": [asdict(mention) for mention in found]})
+    return {"mentions": [asdict(mention) for mention in found]}

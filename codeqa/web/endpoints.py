@@ -1,0 +1,127 @@
+"""How a module declares the addresses it serves: the path, what it takes and what it gives, once.
+
+A view says what it takes by its parameters: `query` is read from behind the `?`, `body` from the
+JSON that was sent, each checked by the pydantic model that it is annotated with. What it returns
+is sent as JSON unless it is a response already. Of the same declarations the description at
+/openapi.json is made; the docstring of a view is its text there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from flask import Flask
+from pydantic import BaseModel
+
+from codeqa.web.requests import read_body, read_query
+
+Answer = type[BaseModel] | str
+"""What a response holds: a model for JSON, else the media type of a text."""
+Answers = Answer | Mapping[int, Answer | tuple[Answer, ...]]
+"""By status, several for several media types; alone it is that of status 200."""
+View = TypeVar("View", bound=Callable[..., Any])
+
+NOTED = "_described"
+ENGINE = (404, 409, 507)
+"""What a view that uses the index or the state may answer besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a view takes and gives."""
+
+    tag: str
+    answers: Mapping[int, Answer | tuple[Answer, ...]]
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    errors: tuple[int, ...] = ENGINE
+    """Statuses of failures besides those that every view, body and parameter may lead to."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of a good response, by what they say."""
+    form: bool = False
+    """The body is a form, as pages send it."""
+
+
+class Endpoints:
+    """The addresses of one module, for `register` to give to the application."""
+
+    def __init__(self, name: str, tag: str, prefix: str = "") -> None:
+        self._name, self._tag, self._prefix = name, tag, prefix
+        self._routes: list[tuple[str, str, str, Callable[..., Any]]] = []
+
+    def get(self, path: str, answers: Answers, **more: Any) -> Callable[[View], View]:
+        """Serve GET at `path`; `more` are fields of Description, and `tag` or `name`, the
+        prefix of the operation's id, where they are not the module's."""
+        return self._add("GET", path, answers, **more)
+
+    def post(self, path: str, answers: Answers, **more: Any) -> Callable[[View], View]:
+        return self._add("POST", path, answers, **more)
+
+    def delete(self, path: str, answers: Answers, **more: Any) -> Callable[[View], View]:
+        return self._add("DELETE", path, answers, **more)
+
+    def _add(
+        self,
+        method: str,
+        path: str,
+        answers: Answers,
+        *,
+        name: str = "",
+        tag: str = "",
+        **more: Any,
+    ) -> Callable[[View], View]:
+        by_status = answers if isinstance(answers, Mapping) else {200: answers}
+        about = Description(tag or self._tag, by_status, **more)
+
+        def add(view: View) -> View:
+            # Annotations are texts here; only those that name models are looked up.
+            kinds: dict[str, Any] = {
+                part: view.__globals__[view.__annotations__[part]]
+                for part in ("query", "body")
+                if part in view.__annotations__
+            }
+            serve = _reading(view, kinds)
+            setattr(serve, NOTED, replace(about, **kinds))
+            operation = f"{name or self._name}_{view.__name__}_{method.lower()}"
+            self._routes.append((self._prefix + path, method, operation, serve))
+            return view
+
+        return add
+
+    def register(self, app: Flask) -> None:
+        """Have `app` serve these addresses."""
+        for path, method, operation, serve in self._routes:
+            app.add_url_rule(path, operation, serve, methods=[method])
+
+
+def description_of(view: Any) -> Description | None:
+    """What is declared of a view, None when nothing is."""
+    found: Description | None = getattr(view, NOTED, None)
+    return found
+
+
+def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> dict[str, Any]:
+    """The fields of `kind` as JSON holds them: from `more`, else attributes of `source`.
+
+    What neither has is left out, and must have a default there.
+    """
+    return {
+        name: more[name] if name in more else getattr(source, name)
+        for name, about in kind.model_fields.items()
+        if name in more or about.is_required() or hasattr(source, name)
+    }
+
+
+def _reading(view: Callable[..., Any], kinds: Mapping[str, type[BaseModel]]) -> Callable[..., Any]:
+    """`view`, given what was sent as it declares it."""
+    readers = {"query": read_query, "body": read_body}
+
+    @functools.wraps(view)
+    def serve(**parts_of_path: str) -> Any:
+        sent = {part: readers[part](kind) for part, kind in kinds.items()}
+        return view(**parts_of_path, **sent)
+
+    return serve

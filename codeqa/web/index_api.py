@@ -1,0 +1,263 @@
+"""What the index holds: its status, files and their lines, and the repositories that have one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from codeqa.doctor import report_repositories
+from codeqa.engine import Engine
+from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.files import FileText
+from codeqa.render import highlight_lines, sanitise
+from codeqa.store import list_locations
+from codeqa.web.endpoints import Endpoints, values_of
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.examples import example_questions
+from codeqa.web.requests import engine_of, workspace
+from codeqa.web.schemas import Filled, Health, Model, RepoQuery, Values
+from codeqa.web.users import member_of_request
+
+SKIPPED_PATHS = 500
+"""Paths listed per reason; the count tells how many there are."""
+LINES_AT_ONCE = 2_000
+
+endpoints = Endpoints("api", "Index")
+
+
+class FileQuery(RepoQuery):
+    path: Filled
+    """Relative to the repository's root, with `/`."""
+
+
+class LinesQuery(FileQuery):
+    start: Annotated[int, Field(ge=1, le=999_999_999)] = 1
+    end: Annotated[int, Field(ge=0, le=999_999_999)] = 0
+    """0 stands for `start`."""
+
+
+class ProgressValues(Model):
+    phase: str
+    done: int
+    total: int
+    detail: str
+
+
+class Status(Model):
+    id: str
+    hyde: str
+    retrieval: str
+    """What the settings say of questions without `@codebase`: `explicit` or `auto`."""
+    repository: str
+    name: str
+    state: Literal["missing", "indexing", "ready", "refining", "failed"]
+    files: int
+    units: int
+    references: int
+    embedded: int
+    embedding: str
+    skipped: list[tuple[str, int]]
+    """Reason and number of files, the most frequent first."""
+    skipped_total: int
+    updated_at: float
+    progress: ProgressValues | None
+    error: str
+
+
+class SkippedGroup(Model):
+    reason: str
+    count: int
+    paths: list[str]
+
+
+class SkippedFiles(Model):
+    total: int
+    groups: list[SkippedGroup]
+
+
+class FileLines(Model):
+    path: str
+    language: str
+    changed: bool
+    """The file differs from what was indexed."""
+    lines: list[str]
+    """Safe HTML, one piece per line."""
+
+
+class SomeLines(FileLines):
+    start: int
+    end: int
+    total: int
+    """Lines of the whole file."""
+    text: str
+    """The lines as they are."""
+
+
+class Examples(Model):
+    questions: list[str]
+
+
+class Repository(Model):
+    id: str
+    open: bool
+    name: str
+    path: str
+    state: str
+    files: int
+    units: int
+    references: int
+    bytes_on_disk: int
+    updated_at: float
+    problem: str
+
+
+class Repositories(Model):
+    current: str
+    repositories: list[Repository]
+
+
+class PathBody(Model):
+    path: Filled
+    """Full path of a folder; `~` stands for the home folder of who runs the server."""
+
+
+class NotReadyError(IndexMissingError):
+    """Said of the whole server, as its watchers expect it."""
+
+    http_status = 503
+
+
+@endpoints.get("/api/status", Status)
+def status(query: RepoQuery) -> Values:
+    """What the index holds and what is being done to it."""
+    return status_values(engine_of(query))
+
+
+@endpoints.get("/api/skipped", SkippedFiles)
+def skipped(query: RepoQuery) -> Values:
+    """Files that are not indexed, by reason, the most frequent first."""
+    paths: dict[str, list[str]] = defaultdict(list)
+    for file in engine_of(query).index.skipped():
+        paths[file.reason].append(file.path)
+    ordered = sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
+    groups = [
+        {"reason": reason, "count": len(found), "paths": sorted(found)[:SKIPPED_PATHS]}
+        for reason, found in ordered
+    ]
+    return {"total": sum(map(len, paths.values())), "groups": groups}
+
+
+@endpoints.get("/api/file", FileLines, tag="Files")
+def file(query: FileQuery) -> Values:
+    """An indexed file, one piece of safe HTML per line."""
+    text = engine_of(query).files.read(query.path)
+    return values_of(FileLines, text, lines=_highlighted(text))
+
+
+@endpoints.get("/api/lines", SomeLines, tag="Files")
+def lines(query: LinesQuery) -> Values:
+    """Some lines of an indexed file, coloured as in the whole.
+
+    The answer says which they are: `end` may lie behind the file's, or too far behind `start`.
+    """
+    first, last = query.start, query.end or query.start
+    if last < first:
+        raise UsageError(f"Line {last:,} lies before line {first:,}.", "Name the first line first.")
+    text = engine_of(query).files.read(query.path)
+    html = _highlighted(text)
+    if first > len(html):
+        raise NotFoundError(
+            f"The file has {len(html):,} lines, so there is no line {first:,}.",
+            "It may have changed since it was indexed.",
+        )
+    last = min(last, len(html), first + LINES_AT_ONCE - 1)
+    return values_of(
+        SomeLines,
+        text,
+        start=first,
+        end=last,
+        total=len(html),
+        lines=html[first - 1 : last],
+        text="\n".join(text.text.split("\n")[first - 1 : last]),
+    )
+
+
+@endpoints.get("/api/examples", Examples)
+def examples(query: RepoQuery) -> Values:
+    """Questions that this repository can answer, for an empty conversation."""
+    return {"questions": example_questions(engine_of(query))}
+
+
+@endpoints.get("/api/repos", Repositories, errors=(507,))
+def repositories() -> Values:
+    """The indexed repositories, the one updated last first."""
+    space = workspace()
+    ids = {str(location.root): location.id for location in list_locations(space.settings)}
+    reports = sorted(report_repositories(space.settings), key=lambda one: -one.updated_at)
+    rows = [
+        {"id": repo, "open": space.is_open(repo), **asdict(report)}
+        for report in reports
+        if (repo := ids.get(report.path))
+    ]
+    current = space.engine().location.id if space.has_current() else ""
+    return {"current": current, "repositories": rows}
+
+
+@endpoints.post("/api/repos", {202: Status})
+def open_repository(body: PathBody) -> tuple[Values, int]:
+    """Open the repository at `path` and index it behind; its status tells how far that is.
+
+    What the server may read is its owner's to show: others open what is indexed already.
+    """
+    path = Path(body.path.strip())
+    known = [location.root for location in list_locations(workspace().settings)]
+    if not member_of_request().owner and path not in known:
+        raise RequestRefusedError(
+            403, "Only the first token in CODEQA_TOKEN may open a folder that is not indexed yet."
+        )
+    return status_values(workspace().open(path)), 202
+
+
+@endpoints.get("/health", Health, tag="Server", errors=())
+def health() -> Values:
+    """The server runs."""
+    return {"status": "ok"}
+
+
+@endpoints.get("/ready", Health, tag="Server", errors=(503, 507))
+def ready() -> Values:
+    """Questions can be answered: an index is there, be it complete or being updated."""
+    space = workspace()
+    if space.has_current():
+        status = space.status(space.engine())
+        if status.files:
+            return {"status": status.state}
+        if status.state == "indexing":
+            raise RequestRefusedError(503, "The first index is being made; try again in a moment.")
+    raise NotReadyError("There is no index yet.", "Choose a repository on the page.")
+
+
+def status_values(engine: Engine) -> Values:
+    """The status as the page shows it."""
+    status = workspace().status(engine)
+    return values_of(
+        Status,
+        status,
+        id=engine.location.id,
+        hyde=engine.settings.hyde,
+        retrieval=engine.settings.retrieval,
+        # A reason that stands first is the most frequent one; objects in JSON have no order.
+        skipped=list(status.skipped.items()),
+        skipped_total=sum(status.skipped.values()),
+        progress=asdict(status.progress) if status.progress else None,
+    )
+
+
+def _highlighted(file: FileText) -> list[str]:
+    """Safe HTML for each line."""
+    found = highlight_lines(file.text, file.language)
+    return sanitise("\n".join(found)).split("\n") if found else []

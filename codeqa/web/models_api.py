@@ -1,0 +1,215 @@
+"""The language model: which is chosen, which there are, a test, a key.
+
+Keys only come in. What is sent to a provider goes to the host that the request names; on a
+server with several users only its owner can send anybody's questions there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from codeqa.errors import CodeQAError, SettingsError, UsageError
+from codeqa.hosts import is_loopback
+from codeqa.llm import CUSTOM, PROVIDERS, ModelChoice, ModelProvider, Models, provider_named
+from codeqa.web.endpoints import Endpoints, values_of
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.requests import workspace
+from codeqa.web.schemas import Id, Model, Text, Values
+from codeqa.web.users import member_of_request
+
+endpoints = Endpoints("models", "Language model", "/api/models")
+
+
+class ChoiceBody(Model):
+    provider: Id | None = None
+    """Empty for none, where a model is chosen."""
+    model: Id | None = None
+    address: Text | None = None
+    key: Text | None = None
+    """Only taken, never given."""
+
+
+class CurrentModel(Model):
+    provider: str
+    title: str
+    model: str
+    address: str
+    host: str
+    local: bool
+    source: Literal["page", "setting", ""]
+    key: str
+
+
+class ProviderValues(Model):
+    name: str
+    title: str
+    host: str
+    local: bool
+    key: str
+    key_variable: str
+    model: str
+    needs_address: bool
+
+
+class ModelsValues(Model):
+    current: CurrentModel | None
+    providers: list[ProviderValues]
+    problem: str
+    changeable: bool
+    """Whether this user may choose the model."""
+
+
+class LocalServer(Model):
+    provider: str
+    title: str
+    address: str
+    models: list[str]
+
+
+class LocalServers(Model):
+    servers: list[LocalServer]
+
+
+class ModelNames(Model):
+    models: list[str]
+
+
+class TestedValues(Model):
+    milliseconds: int
+    model: str
+    host: str
+
+
+@endpoints.get("", ModelsValues, errors=())
+def overview() -> Values:
+    """The model in use and every provider; nothing is asked of any."""
+    return _overview(_models())
+
+
+@endpoints.get("/local", LocalServers, errors=())
+def local_servers() -> Values:
+    """Servers of models that run on this machine."""
+    _require_owner()
+    found = [
+        {
+            "provider": server.provider.name,
+            "title": server.provider.title,
+            "address": server.address,
+            "models": list(server.models),
+        }
+        for server in _models().running_locally()
+    ]
+    return {"servers": found}
+
+
+@endpoints.post("/list", ModelNames, errors=(502,))
+def list_models(body: ChoiceBody) -> Values:
+    """The models that a provider offers."""
+    _require_owner()
+    return {"models": _models().list_models(*_choice(body))}
+
+
+@endpoints.post("/test", TestedValues, errors=(502,))
+def test(body: ChoiceBody) -> Values:
+    """Ask a model for a word, to see that address, key and name are right."""
+    _require_owner()
+    choice, key = _choice(body)
+    models = _models()
+    tested = models.test(choice, key)
+    return values_of(TestedValues, tested, host=models.endpoint(choice, key).host)
+
+
+@endpoints.post("", ModelsValues, errors=(507,))
+def choose(body: ChoiceBody) -> Values:
+    """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
+    _require_owner()
+    models = _models()
+    if body.provider:
+        models.choose(*_choice(body))
+    else:
+        models.choose(None)
+    workspace().prefer(None)
+    return _overview(models)
+
+
+@endpoints.post("/forget", ModelsValues, errors=(507,))
+def forget_key(body: ChoiceBody) -> Values:
+    """Delete the key that is kept for a provider or an address."""
+    _require_owner()
+    models = _models()
+    models.forget_key(_choice(body)[0])
+    return _overview(models)
+
+
+def _models() -> Models:
+    space = workspace()
+    return space.engine().models if space.has_current() else Models(space.settings)
+
+
+def _require_owner() -> None:
+    if not member_of_request().owner:
+        raise RequestRefusedError(
+            403, "Only the first token in CODEQA_TOKEN may see to the language model."
+        )
+
+
+def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
+    """The model that a request is about, and the key that it brings. Raises UsageError."""
+    if not (body.provider or "").strip():
+        raise UsageError("`provider` is missing or cannot be used.", "Send it as a text: provider.")
+    provider = provider_named((body.provider or "").strip())
+    model, address, key = ((text or "").strip() for text in (body.model, body.address, body.key))
+    if not (key.isascii() and all(map(str.isprintable, (key, model, address)))):
+        raise UsageError(
+            "The key, the model or the address holds characters that cannot be sent.",
+            "Copy it again, as one line.",
+        )
+    return ModelChoice(provider.name, model, address), key
+
+
+def _overview(models: Models) -> Values:
+    problem = models.problem()
+    try:
+        choice = models.current()
+    except CodeQAError as error:  # a setting that names no provider; another can be chosen
+        choice, problem = None, str(error)
+    return {
+        "current": _current(models, choice) if choice else None,
+        "providers": [_provider(models, one) for one in (*PROVIDERS, CUSTOM)],
+        "problem": problem,
+        "changeable": member_of_request().owner,
+    }
+
+
+def _current(models: Models, choice: ModelChoice) -> Values:
+    try:
+        host = models.endpoint(choice).host
+    except SettingsError:  # its key is missing, which `key` tells
+        host = _hostname(models.address(choice))
+    return values_of(
+        CurrentModel,
+        choice,
+        title=provider_named(choice.provider).title,
+        host=host,
+        local=is_loopback(_hostname(models.address(choice))),
+        source=models.source(),
+        key=models.key_state(choice),
+    )
+
+
+def _provider(models: Models, provider: ModelProvider) -> Values:
+    choice = ModelChoice(provider.name, provider.chat_model)
+    own = provider.name == CUSTOM.name
+    try:
+        # A setting may lead elsewhere than to the provider's own address.
+        host, key = "" if own else _hostname(models.address(choice)), models.key_state(choice)
+    except CodeQAError:  # or nowhere: choosing this provider says why
+        host, key = "", "missing"
+    return values_of(
+        ProviderValues, provider, host=host, key=key, model=provider.chat_model, needs_address=own
+    )
+
+
+def _hostname(address: str) -> str:
+    return urlsplit(address).hostname or ""

@@ -1,0 +1,195 @@
+"""Single turns: how one is shown again, what it was made from, and what its user thinks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from codeqa.chat import Trace, TurnView
+from codeqa.engine import Engine
+from codeqa.render import Cite
+from codeqa.types import Chunk
+from codeqa.web.chat import citer
+from codeqa.web.endpoints import Endpoints, values_of
+from codeqa.web.protocol import BlockRenderer
+from codeqa.web.requests import engine_of
+from codeqa.web.schemas import CitationValues, Clean, FailureDetails, Model, RepoQuery, Values
+from codeqa.web.users import member_of_request
+
+REASON_CHARACTERS = 2_000
+NO_THUMB = (0, "")
+
+endpoints = Endpoints("api", "Conversations")
+
+
+class ChunkNote(Model):
+    id: str
+    path: str
+    start_line: int
+    end_line: int
+    language: str
+    why: str
+    score: float | None
+    channels: dict[str, int]
+    """Name of a channel of the search → rank there."""
+    characters: int
+
+
+class SentMessage(Model):
+    role: str
+    parts: list[str]
+
+
+class ContextValues(Model):
+    text: str
+    """The block exactly as it was sent."""
+    chunks: list[ChunkNote]
+    dropped: list[ChunkNote]
+    messages: list[SentMessage]
+    model: str
+    host: str
+    tokens: Values
+    hyde: str
+    stages: list[Values]
+    hits: list[Values]
+
+
+class Thumb(Model):
+    value: Literal[-1, 0, 1]
+    reason: str
+
+
+class TurnValues(Model):
+    id: str
+    parent: str
+    """Id of the turn before it."""
+    siblings: list[str]
+    """Ids of the versions of this turn, itself among them, the oldest first."""
+    question: str
+    tagged: bool
+    html: str
+    answer: str
+    citations: list[CitationValues]
+    finished: bool
+    error: FailureDetails | None
+    generator: str
+    model: str
+    host: str
+    reranker: str
+    hyde: str
+    stages: list[Values]
+    steps: list[Values]
+    intent: str
+    confidence: float
+    source: str
+    """What decided the intent."""
+    reason: str
+    rules: list[str]
+    """Names of the rules that decided what was done."""
+    searched_automatically: bool
+    searches: bool
+    """The code was searched for it."""
+    goes_on: bool
+    """It went on from code that was found before."""
+    suggest_codebase: bool
+    rewritten: str
+    """What was searched for instead of a follow-up that says too little alone."""
+    suggestions: list[str]
+    hook_problems: list[str]
+    notice: str
+    tokens: Values
+    coverage: str
+    mode: str
+    created: float
+    feedback: Thumb
+
+
+def _whole(value: Any) -> Any:
+    if type(value) is not int:  # `true` would count as 1, 1.0 as well
+        raise ValueError("Send 1, -1, or 0 for none")
+    return value
+
+
+class ThumbBody(Model):
+    value: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole)]
+    """Down, none, up."""
+    reason: Annotated[str, Clean, Field(max_length=REASON_CHARACTERS)] | None = None
+
+
+class ThumbKept(Thumb):
+    turn: str
+
+
+@endpoints.get("/api/context/<turn>", ContextValues)
+def context(turn: str, query: RepoQuery) -> Values:
+    """What an answer was made from: the context, its chunks, and the messages as sent."""
+    return context_values(engine_of(query), turn, member_of_request().user)
+
+
+@endpoints.post("/api/turns/<turn>/feedback", ThumbKept, name="feedback")
+def feedback(turn: str, query: RepoQuery, body: ThumbBody) -> Values:
+    """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
+    user = member_of_request().user
+    kept = engine_of(query).chat.rate(turn, body.value, body.reason or "", user)
+    return {"turn": turn, "value": body.value, "reason": kept}
+
+
+def context_values(engine: Engine, turn: str, user: str) -> Values:
+    """What a turn was made from, as JSON holds it. Raises NotFoundError."""
+    chat = engine.chat
+    block, sent = chat.context(turn, user), chat.sent(turn, user)
+    trace = chat.trace(turn, user)
+    return values_of(
+        ContextValues,
+        sent,
+        text=block.text,
+        chunks=[_chunk(chunk, trace) for chunk in block.chunks],
+        dropped=[_chunk(chunk, trace) for chunk in block.dropped],
+        hyde=trace.hyde,
+        stages=trace.stages,
+        hits=trace.shown(block.chunks),
+    )
+
+
+def turns_values(
+    engine: Engine, conversation: str, user: str, turns: Sequence[TurnView]
+) -> list[Values]:
+    """These turns of a conversation as JSON holds them."""
+    cite = citer(engine)
+    thumbs = engine.chat.thumbs(conversation, user)
+    siblings = {
+        one: list(versions)
+        for versions in engine.chat.branches(conversation, user).values()
+        for one in versions
+    }
+    return [
+        _turn(turn, cite, thumbs.get(turn.id, NO_THUMB), siblings.get(turn.id, [turn.id]))
+        for turn in turns
+    ]
+
+
+def _turn(turn: TurnView, cite: Cite, thumb: tuple[int, str], siblings: list[str]) -> Values:
+    """A turn as the page shows it: rendered block by block as when it was streamed."""
+    renderer = BlockRenderer(cite)
+    blocks = [*renderer.feed(turn.answer), *renderer.finish()]
+    return values_of(
+        TurnValues,
+        turn,
+        **turn.reasons,
+        html="".join(block["block"]["html"] for block in blocks),
+        siblings=siblings,
+        feedback={"value": thumb[0], "reason": thumb[1]},
+    )
+
+
+def _chunk(chunk: Chunk, trace: Trace) -> dict[str, Any]:
+    hit = trace.hit_of(chunk) or {}
+    return values_of(
+        ChunkNote,
+        chunk,
+        score=hit.get("score"),
+        channels=hit.get("channels", {}),
+        characters=len(chunk.content),
+    )
