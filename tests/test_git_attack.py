@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.doctor import installation
+from codeqa.doctor.check import run as run_check
+from codeqa.errors import RepositoryError
 from codeqa.parsing.preprocess import preprocess
-from codeqa.repository import candidates
+from codeqa.repository import walk as walking
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from tests.repositories import Write, git
@@ -190,18 +193,35 @@ def test_the_callers_git_variables_lead_nowhere_else(
     assert not marker.exists() and not (tmp_path / "trace").exists()
 
 
-def test_a_git_inside_the_repository_is_not_the_git_that_runs(
-    repo: Path, marker: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("entry", ["", ".", "bin", "{repo}", "{repo}/bin", "{repo}/sub/../bin"])
+def test_a_git_that_the_repository_brings_along_never_runs(
+    entry: str, repo: Path, marker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in (repo, repo / "bin"):
+    for folder in (repo, repo / "bin", repo / "sub"):
         folder.mkdir(exist_ok=True)
         (folder / "git").write_text(f'#!/bin/sh\necho ran > "{marker}"\n')
         (folder / "git").chmod(0o755)
     monkeypatch.chdir(repo)
-    for path in (f".{os.pathsep}", os.pathsep, f"{repo / 'bin'}{os.pathsep}"):
-        monkeypatch.setenv("PATH", path + os.environ["PATH"])
+    before = os.environ["PATH"]
+    monkeypatch.setenv("PATH", f"{entry.format(repo=repo)}{os.pathsep}{before}")
     assert "a.py" in listed(repo)
+    assert "b.py" in listed(repo / "sub")  # the work tree around it is hostile as well
+    assert run_check("git", installation.git).ok
     assert not marker.exists()
+    monkeypatch.setenv("PATH", entry.format(repo=repo))
+    with pytest.raises(RepositoryError, match="Install git"):
+        listed(repo)
+    assert not run_check("git", installation.git).ok
+    assert not marker.exists()
+
+
+def test_a_link_in_the_repository_to_a_program_is_no_git(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / "git").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(repo))
+    with pytest.raises(RepositoryError, match="Install git"):
+        listed(repo)
 
 
 def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(
@@ -235,12 +255,13 @@ def test_a_git_that_hangs_is_given_up(
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(candidates, "GIT_SECONDS", 0.2)
-    assert listed(repo) == [".gitignore", "a.py", "sub/b.py"]
+    monkeypatch.setattr(walking, "GIT_SECONDS", 0.2)
+    with pytest.raises(RepositoryError, match="git does not list"):
+        listed(repo)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_many_repositories_that_hold_git_up_cost_its_time_once(
+def test_nested_repositories_that_hold_git_up_are_skipped_and_cost_its_time_once(
     repo: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(8):
@@ -248,10 +269,13 @@ def test_many_repositories_that_hold_git_up_cost_its_time_once(
         git(inner, "init", "-q")
         (inner / ".git" / "config").unlink()
         os.mkfifo(inner / ".git" / "config")
-    monkeypatch.setattr(candidates, "GIT_SECONDS", 1.0)
+    monkeypatch.setattr(walking, "GIT_SECONDS", 1.0)
     began = time.monotonic()
-    assert len(listed(repo)) == 3 + 8
+    found = walk(repo, max_file_bytes=1_000_000)
     assert time.monotonic() - began < 4
+    assert len(found.files) == 3
+    assert {entry.reason for entry in found.skipped} == {"git does not list it in time"}
+    assert len(found.skipped) == 8
 
 
 def test_python_files_of_the_repository_are_not_imported_by_the_workers(

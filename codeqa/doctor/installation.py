@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from codeqa.doctor.check import Result
 from codeqa.embeddings import fast_embedding
 from codeqa.hosts import is_loopback
 from codeqa.languages import languages
+from codeqa.repository.git import find_git, read_git
 from codeqa.settings import Settings
 from codeqa.store.location import folder_bytes
 
@@ -31,16 +31,11 @@ def python() -> Result:
 
 
 def git() -> Result:
-    """Git, which lists the files of a repository."""
-    path = shutil.which("git")
-    if path is None:
-        # Without git the ignore files are read by CodeQA itself.
-        return True, "not found; ignore files are read without it", ""
-    done = subprocess.run(
-        [path, "--version"], capture_output=True, text=True, timeout=SECONDS_FOR_GIT
-    )
-    hint = "Run 'git --version' to see why it fails."
-    return done.returncode == 0, (done.stdout or done.stderr).strip(), hint
+    """Git, which lists the files of a repository; never one that lies in the current folder."""
+    path = find_git()
+    printed = read_git(path, Path(path).parent, ["--version"], SECONDS_FOR_GIT)
+    found = f"{path} fails" if printed is None else printed.decode(errors="replace").strip()
+    return printed is not None, found, "Run 'git --version' to see why it fails."
 
 
 def chosen(settings: Settings) -> Result:

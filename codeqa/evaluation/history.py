@@ -47,12 +47,10 @@ class Change:
 def changes(root: Path, limit: int) -> Iterator[Change]:
     """Small commits among the last `limit` ones that touch `root`, the latest first.
 
-    Nothing where there is no git, no history, or git refuses; raises nothing.
+    Nothing where there is no history, or git refuses. Raises RepositoryError without git.
     """
     top = root.resolve()
     git = find_git(top)
-    if git is None:
-        return
     log = read_git(
         git,
         top,

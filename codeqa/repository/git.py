@@ -1,4 +1,4 @@
-"""The one place that runs git, and only to read: to list files, and what was changed in them.
+"""The one place that runs git, and only to read: which files there are, what changed in them.
 
 A repository is somebody else's data, and its configuration can name commands. Git is
 therefore run so that none of them is executed: no file-system monitor, hook, pager,
@@ -8,14 +8,20 @@ text conversion; a command that compares versions is told to run none (`history`
 """
 
 # Names are bytes here, because they need not be UTF-8.
-# ruff: noqa: PTH110, PTH112, PTH113, PTH114, PTH117, PTH118, PTH123
+# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH114, PTH117, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+from codeqa.errors import RepositoryError
 
 _CONFIG = (
     "core.fsmonitor=false",
@@ -25,6 +31,9 @@ _CONFIG = (
     "core.gitProxy=",
     "core.askPass=",
     "core.alternateRefsCommand=",
+    # Names that other systems forbid are names all the same.
+    "core.protectHFS=false",
+    "core.protectNTFS=false",
     "credential.helper=",
     "diff.external=",
     "gpg.program=false",
@@ -39,61 +48,170 @@ _KEPT_VARIABLES = frozenset(
 )
 """What of the caller's GIT_* remains: where the user's own configuration lies."""
 
+_UNREADABLE = re.compile(rb"^warning: could not open directory '(.*)/': (.*)$", re.MULTILINE)
 
-def find_git(root: Path) -> str | None:
-    """Absolute path of the `git` to run; never one that lies inside `root`.
+_EMPTY_FILE = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+"""git's name for an empty content: an index needs one for each name, and never looks it up."""
 
-    Relative entries of PATH are passed over: they would find what the repository holds.
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What git says of a folder; all names are relative to it, and unsorted."""
+
+    names: list[bytes]
+    """Files. Names of nested repositories end in `/`; submodules go by their bare name; files
+    that are tracked but gone are still named."""
+    ignored: list[bytes]
+    """Folders that the ignore rules leave out, with a `/` at the end, where that was asked."""
+    unreadable: list[tuple[bytes, str]]
+    """Folders that could not be opened, and why."""
+
+
+def find_git(root: Path | None = None) -> str:
+    """Absolute path of the `git` to run, never one that a repository brings along.
+
+    Entries of PATH that are empty or relative are passed over, and those inside `root`, inside
+    the work tree around it, or inside the current folder (unless that is the whole file system).
+    Raises RepositoryError when there is no other.
     """
+    forbidden = set()
+    with suppress(OSError):  # the current folder may be gone
+        current = Path.cwd()
+        if current != Path(current.anchor):
+            forbidden.add(current)
+    if root is not None:
+        real = os.fsencode(root.resolve())
+        forbidden |= {Path(os.fsdecode(folder)) for folder in (real, work_tree(real) or real)}
     names = ("git.exe", "git.cmd") if os.name == "nt" else ("git",)
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if not os.path.isabs(folder):
-            continue
-        for name in names:
-            candidate = Path(folder, name)
-            if candidate.is_file() and os.access(candidate, os.X_OK):
-                resolved = candidate.resolve()
-                if not resolved.is_relative_to(root):
-                    return str(candidate)
-    return None
-
-
-def list_files(git: str, folder: Path, seconds: float) -> list[bytes] | None:
-    """Names under `folder` that git tracks or would track, relative to it, unsorted.
-
-    Names of nested repositories end in `/`; submodules are listed by their bare name;
-    files that are tracked but gone are still named. None: git refuses (another user's
-    repository, a broken one, no work tree) or takes longer than `seconds`.
-    """
-    listed = read_git(
-        git, folder, ("ls-files", "-z", "--cached", "--others", "--exclude-standard"), seconds
+        for name in names if os.path.isabs(folder) else ():
+            found = Path(folder, name)
+            if not (found.is_file() and os.access(found, os.X_OK)):
+                continue
+            # Neither the program itself nor a link to it may be the repository's.
+            lies_in = {*found.parents, *found.parent.resolve().parents, *found.resolve().parents}
+            if forbidden.isdisjoint(lies_in | {found.parent.resolve()}):
+                return str(found)
+    raise RepositoryError(
+        "git was not found.",
+        "Install git: its folder must be in PATH, outside of repository and current folder.",
     )
-    if listed is None:
-        return None
-    names = listed.split(b"\0")
-    names.pop()
-    return names
 
 
 def read_git(git: str, folder: Path, arguments: Sequence[str], seconds: float) -> bytes | None:
     """What a git command that only reads prints; None when it fails or takes longer."""
-    command = [git, "--no-pager", "-C", str(folder)]
+    with suppress(TimeoutError):
+        done = _run(git, ["-C", folder, *arguments], seconds)
+        return None if done.returncode else done.stdout
+    return None
+
+
+def list_files(git: str, folder: bytes, seconds: float) -> Listing | None:
+    """What git tracks or would track under `folder`.
+
+    None: git refuses (no work tree, another user's repository, a broken one).
+    Raises TimeoutError.
+    """
+    asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    done = _run(git, ["-C", folder, *asked], seconds)
+    if done.returncode:
+        return None
+    return Listing(done.stdout.split(b"\0")[:-1], [], _unreadable(done.stderr))
+
+
+def list_plain_files(
+    git: str, folder: bytes, tree: bytes, excluded: Iterable[bytes], seconds: float
+) -> Listing:
+    """What the ignore rules in `tree`, which holds `folder`, leave of `folder`.
+
+    For folders outside of git and for repositories that git refuses: an empty repository of
+    ours stands in for theirs. `excluded` are patterns that count beside the ignore files.
+    Raises TimeoutError, and RepositoryError when git fails.
+    """
+    with _empty_repository() as repository:
+        with open(repository + b"/info/exclude", "wb") as rules:
+            rules.write(b"\n".join(excluded))
+        place = [b"--git-dir=" + repository, b"--work-tree=" + tree, "-C", folder]
+        asked = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--ignored=matching")
+        done = _run(git, [*place, *asked, "--", "."], seconds)
+    if done.returncode:
+        raise RepositoryError(
+            f"git cannot list {os.fsdecode(folder)}.", "It must be git 2.17 or newer."
+        )
+    prefix = (folder[len(tree) :].strip(b"/") + b"/").removeprefix(b"/")
+    found: dict[bytes, list[bytes]] = {b"??": [], b"!!": []}
+    for entry in done.stdout.split(b"\0")[:-1]:
+        found[entry[:2]].append(entry[3:].removeprefix(prefix))
+    ignored = [name for name in found[b"!!"] if name.endswith(b"/")]
+    return Listing(found[b"??"], ignored, _unreadable(done.stderr))
+
+
+def excluded_by(
+    git: str, names: Iterable[bytes], rules: Mapping[bytes, bytes], seconds: float
+) -> set[bytes]:
+    """Those of `names` that ignore rules leave out; `rules` are rule files by their folder.
+
+    Folders end in `/` ('' is the root). Git is given copies of the rules and an index of the
+    names, and sees nothing of the repository. Raises TimeoutError, and RepositoryError when
+    git fails.
+    """
+    # An index holds no `.git`, in whatever letters; nor is a rule about one of any use.
+    known = (name for name in names if b".git" not in name.lower().split(b"/"))
+    index = b"".join(b"100644 %s\t%s\0" % (_EMPTY_FILE, name) for name in known)
+    with _empty_repository() as repository, tempfile.TemporaryDirectory() as scratch:
+        tree = os.fsencode(scratch)
+        for folder, content in rules.items():
+            os.makedirs(tree + b"/" + folder, exist_ok=True)
+            with open(tree + b"/" + folder + b".rules", "wb") as file:
+                file.write(content)
+        place = [b"--git-dir=" + repository, b"--work-tree=" + tree, "-C", tree]
+        done = _run(git, [*place, "update-index", "-z", "--index-info"], seconds, index)
+        if not done.returncode:
+            asked = ("ls-files", "-z", "--cached", "--ignored", "--exclude-per-directory=.rules")
+            done = _run(git, [*place, *asked], seconds)
+    if done.returncode:
+        raise RepositoryError("git cannot apply the ignore rules.", "Look at the ignore files.")
+    return set(done.stdout.split(b"\0")[:-1])
+
+
+@contextmanager
+def _empty_repository() -> Iterator[bytes]:
+    """A git directory of our own, without configuration, for a moment."""
+    with tempfile.TemporaryDirectory(prefix="codeqa-git-") as folder:
+        for name in ("objects", "refs", "info"):
+            Path(folder, name).mkdir()
+        Path(folder, "HEAD").write_text("ref: refs/heads/none\n")
+        yield os.fsencode(folder)
+
+
+def _run(
+    git: str, arguments: Sequence[str | bytes | Path], seconds: float, given: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git with `given` as its standard input. Raises TimeoutError.
+
+    Where it cannot be started, its exit status is -1.
+    """
+    command = [git, "--no-pager"]
     for setting in _CONFIG:
         command += ["-c", setting]
     try:
-        done = subprocess.run(
+        return subprocess.run(
             [*command, *arguments],
-            cwd=folder.anchor or None,
+            cwd=Path(git).anchor or None,
             env=_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=seconds,
+            input=given,
+            capture_output=True,
+            timeout=max(seconds, 0.001),
             check=False,
         )
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return None
-    return None if done.returncode else done.stdout
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"git took longer than {seconds:.0f} seconds") from None
+    except (OSError, ValueError):
+        return subprocess.CompletedProcess([], -1, b"", b"")
+
+
+def _unreadable(warnings: bytes) -> list[tuple[bytes, str]]:
+    return [(name + b"/", why.decode()) for name, why in _UNREADABLE.findall(warnings)]
 
 
 def _environment() -> dict[str, str]:
@@ -119,6 +237,16 @@ def _environment() -> dict[str, str]:
     }
 
 
+def work_tree(folder: bytes) -> bytes | None:
+    """Top of the work tree that `folder` lies in; None outside of git."""
+    while git_directory(folder) is None:
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    return folder
+
+
 def git_directory(folder: bytes) -> bytes | None:
     """The git directory of the work tree whose top is `folder`; None when it is no top."""
     marker = folder + b"/.git"
@@ -137,17 +265,7 @@ def git_directory(folder: bytes) -> bytes | None:
     return target if os.path.exists(target + b"/HEAD") else None
 
 
-def is_linked_work_tree(directory: bytes) -> bool:
-    """Whether a git directory is that of a further work tree (`git worktree add`)."""
-    return os.path.isfile(directory + b"/commondir")
-
-
-def common_directory(directory: bytes) -> bytes:
-    """Where a work tree's shared files (`info/exclude`) lie."""
-    if not is_linked_work_tree(directory):
-        return directory
-    try:
-        with open(directory + b"/commondir", "rb") as file:
-            return os.path.join(directory, file.read(10_000).strip())
-    except OSError:
-        return directory
+def is_linked_work_tree(folder: bytes) -> bool:
+    """Whether `folder` is a further work tree of a repository (`git worktree add`)."""
+    directory = git_directory(folder)
+    return directory is not None and os.path.isfile(directory + b"/commondir")

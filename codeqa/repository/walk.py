@@ -1,30 +1,67 @@
-"""Which files of a repository are to be read: git's view of it, or our own outside git.
+"""Which files of a repository are to be read: those that git tracks or would track.
 
-Both ways give the same list. `git ls-files` names what is tracked or would be; where there
-is no git, or it refuses, our own walk applies the same ignore rules. On top of either,
-`.codeqaignore` files (same syntax, nested too) leave out more, and what names alone decide
-(lock files, secrets, images) is left out without opening it. Nothing is read through a
-symbolic link, and no pipe, socket or device is ever opened.
+Where a folder is in no repository, or git refuses its repository, git applies the ignore files
+that lie in it. On top, `.codeqaignore` files (same syntax, nested too) leave out more, and what
+names alone decide (lock files, secrets, images) is left out without opening it. Nothing is
+read through a symbolic link, and no pipe, socket or device is ever opened.
 """
 
 # Names are bytes here, because they need not be UTF-8.
-# ruff: noqa: PTH110, PTH118
+# ruff: noqa: PTH110, PTH114, PTH118, PTH208
 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.errors import RepositoryError, UsageError
-from codeqa.repository.candidates import UNPRINTABLE, Names, all_names, shown
-from codeqa.repository.ignore import Chain, excluded, read_patterns
+from codeqa.repository.git import (
+    Listing,
+    excluded_by,
+    find_git,
+    git_directory,
+    is_linked_work_tree,
+    list_files,
+    list_plain_files,
+    work_tree,
+)
+from codeqa.repository.reading import read_with_status
 from codeqa.repository.skip import skip_by_name
 from codeqa.types import Skipped
 
-OWN_IGNORE = b".codeqaignore"
+OWN_IGNORE_FILE = ".codeqaignore"
+MAX_RULE_BYTES = 1_000_000
+"""Bytes of a `.codeqaignore`; a larger one is no list of rules."""
+
+GIT_SECONDS = 60.0
+"""For all calls of git in one walk: it lists 20,000 files in some 30 ms; a minute means that
+something holds it, as a pipe in the place of a configuration file does."""
+
+TOOL_FOLDERS = frozenset(
+    b"__pycache__ .pytest_cache .venv .git .idea venv node_modules .vscode .github .gitlab "
+    b".angular cdk.out .aws-sam .terraform .hg .svn .tox .nox .mypy_cache .ruff_cache "
+    b".gradle .eggs bower_components".split()
+)
+"""Left out where no repository says what is source."""
+
+OUTPUT_FOLDERS = frozenset({b"env", b"dist", b"build"})
+"""As well, but these are also usual names of packages: left out only beside a manifest."""
+
+_MANIFESTS = frozenset(
+    b"package.json setup.py setup.cfg pyproject.toml pom.xml build.gradle build.gradle.kts "
+    b"Cargo.toml CMakeLists.txt composer.json Gemfile mix.exs Makefile".split()
+)
+
+TOOLS_OR_OUTPUT = "folder of tools or output"
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""A name with these would break the line-based forms in which paths are shown and sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +82,30 @@ class Walk:
     skipped: tuple[Skipped, ...]
 
 
-def walk(
-    root: Path, *, max_file_bytes: int, use_git: bool = True, own: Iterable[Path] = ()
-) -> Walk:
+def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
     """List the files of `root` that are to be indexed, and those that are not with the reason.
 
     `root` may be a work tree, a folder inside one, or any other folder. What git ignores is
     normal and not listed. What CodeQA writes itself, the folders `own`, is left out where it
     lies below `root`: every run would find it changed. Raises UsageError when `root` is no
-    folder, RepositoryError when it cannot be read.
+    folder, RepositoryError when it cannot be read or git is missing or does not answer.
     """
     top = checked_root(root)
+    git = find_git(top)
     skipped: list[Skipped] = []
-    names = all_names(top, use_git, skipped)
-    for folder in own:
-        names = _without_folder(top, folder, names, skipped)
-    kept = _without_own_ignores(top, sorted(names), skipped)
-    files = list(_examine(os.fsencode(top), kept, names, max_file_bytes, skipped))
-    return Walk(top, tuple(files), tuple(sorted(skipped, key=lambda item: item.path)))
+    until = time.monotonic() + GIT_SECONDS
+    try:
+        files = _all_files(git, os.fsencode(top), until, skipped)
+        for folder in own:
+            files = _without_folder(top, folder, files, skipped)
+        files = _without_own_ignores(git, top, files, until, skipped)
+    except TimeoutError:
+        raise RepositoryError(
+            f"git does not list {top} within {GIT_SECONDS:.0f} seconds.",
+            "Run 'git status' there, and look at its ignore files.",
+        ) from None
+    entries = tuple(_examine(os.fsencode(top), files, max_file_bytes, skipped))
+    return Walk(top, entries, tuple(sorted(skipped, key=lambda item: item.path)))
 
 
 def checked_root(root: Path) -> Path:
@@ -82,76 +125,154 @@ def checked_root(root: Path) -> Path:
         ) from None
 
 
+# --- what git lists ---------------------------------------------------------------------------
+
+
+Files = dict[bytes, os.stat_result]
+"""Name relative to the root → what lstat says of it."""
+
+
+def _all_files(git: str, top: bytes, until: float, skipped: list[Skipped]) -> Files:
+    """Every file below `top`; nested repositories are asked one by one, by their own rules."""
+    files: Files = {}
+    waiting = [b""]
+    while waiting:
+        base = waiting.pop()
+        folder = (top + b"/" + base).rstrip(b"/") or b"/"
+        try:
+            listing = _listing(git, folder, bool(base), until)
+        except TimeoutError:
+            if not base:
+                raise
+            skipped.append(Skipped(printable(base), "git does not list it in time"))
+            continue
+        left_out = [(name, TOOLS_OR_OUTPUT) for name in listing.ignored]
+        left_out += [(name, f"unreadable: {why}") for name, why in listing.unreadable]
+        for name in listing.names:
+            if name.startswith((b"../", b"./", b"/")):
+                continue
+            path = folder + b"/" + name
+            try:
+                status = os.lstat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # tracked, but deleted in the work tree
+            except OSError as error:
+                left_out.append((name, f"unreadable: {error.strerror}"))
+                continue
+            if not stat.S_ISDIR(status.st_mode):
+                files[base + name] = status
+            elif is_linked_work_tree(path.rstrip(b"/")):
+                left_out.append((name, "another work tree of a repository"))
+            elif git_directory(path.rstrip(b"/")) is not None:
+                waiting.append((base + name).rstrip(b"/") + b"/")
+            elif not os.listdir(path):
+                left_out.append((name, "submodule not checked out"))
+        skipped += [Skipped(printable(base + name), reason) for name, reason in left_out]
+    return files
+
+
+def _listing(git: str, folder: bytes, nested: bool, until: float) -> Listing:
+    """What the repository of `folder` says, else what the ignore files in it say."""
+    tree = folder if nested else work_tree(folder)
+    if tree is not None:
+        listing = list_files(git, folder, until - time.monotonic())
+        if listing is None:
+            listing = list_plain_files(git, folder, tree, (), until - time.monotonic())
+        if listing.names or nested:
+            return Listing(listing.names, [], listing.unreadable)
+    # Outside of git, or a folder that its repository ignores: who names it wants it all the same.
+    tools = [name + b"/" for name in TOOL_FOLDERS]
+    listing = list_plain_files(git, folder, folder, tools, until - time.monotonic())
+    return _without_output(listing)
+
+
+def _without_output(listing: Listing) -> Listing:
+    """Drop and list the output folders beside a manifest and Python's environments."""
+    last = {name: name[len(_folder(name)) :] for name in listing.names}
+    beside = {b"", *(_folder(name) for name, end in last.items() if end in _MANIFESTS)}
+    environments = {_folder(name) for name, end in last.items() if end == b"pyvenv.cfg"}
+    outputs: dict[bytes, bytes] = {b"": b""}
+    """Folder → the outermost output folder that it is or lies in; '' for none."""
+    kept = []
+    for name in listing.names:
+        for folder in _and_above(_folder(name), outputs):
+            around = _folder(folder)
+            is_output = folder in environments or (
+                folder[len(around) : -1] in OUTPUT_FOLDERS and around in beside
+            )
+            outputs[folder] = outputs[around] or (folder if is_output else b"")
+        if not outputs[_folder(name)]:
+            kept.append(name)
+    left_out = {output for output in outputs.values() if output}
+    # Other ignored folders are normal.
+    left_out.update(f for f in listing.ignored if f[len(_folder(f)) : -1] in TOOL_FOLDERS)
+    return Listing(kept, list(left_out), listing.unreadable)
+
+
+def _folder(name: bytes) -> bytes:
+    """The folder of a file's or folder's name, with a `/` at the end; '' for the root."""
+    return name[: name.rfind(b"/", 0, len(name) - 1) + 1]
+
+
+def _and_above(folder: bytes, known: Container[bytes]) -> list[bytes]:
+    """`folder` and the folders around it, as far as they are not `known`; outermost first."""
+    found = []
+    while folder not in known:
+        found.append(folder)
+        folder = _folder(folder)
+    found.reverse()
+    return found
+
+
 # --- what is left out on top ------------------------------------------------------------------
 
 
-def _without_folder(root: Path, folder: Path, names: Names, skipped: list[Skipped]) -> Names:
+def _without_folder(root: Path, folder: Path, files: Files, skipped: list[Skipped]) -> Files:
     """Drop what lies below `folder`, and list the folder."""
     real = folder.resolve()
     if real == root or not real.is_relative_to(root):
-        return names
+        return files
     below = os.fsencode(real.relative_to(root).as_posix()) + b"/"
-    kept = {name: status for name, status in names.items() if not name.startswith(below)}
-    if len(kept) < len(names):
-        skipped.append(Skipped(shown(below), "CodeQA's own data"))
+    kept = {name: status for name, status in files.items() if not name.startswith(below)}
+    if len(kept) < len(files):
+        skipped.append(Skipped(printable(below), "CodeQA's own data"))
     return kept
 
 
-def _without_own_ignores(root: Path, names: list[bytes], skipped: list[Skipped]) -> Iterator[bytes]:
+def _without_own_ignores(
+    git: str, top: Path, files: Files, until: float, skipped: list[Skipped]
+) -> Files:
     """Drop, and list, what `.codeqaignore` files exclude."""
-    top = os.fsencode(root)
-    # Directory → its chain of rules, or None when the directory itself is excluded.
-    chains: dict[bytes, Chain | None] = {b"": _with_rules(top, b"", ())}
-    for name in names:
-        folder = name[: name.rfind(b"/") + 1]
-        chain = chains[folder] if folder in chains else _chain_of(top, folder, chains)
-        if chain == ():
-            yield name
-        elif chain is None or excluded(chain, name, False):
-            skipped.append(Skipped(shown(name), "excluded by .codeqaignore"))
-        else:
-            yield name
-
-
-def _chain_of(top: bytes, folder: bytes, chains: dict[bytes, Chain | None]) -> Chain | None:
-    missing = []
-    while folder not in chains:
-        missing.append(folder)
-        folder = folder[: folder.rfind(b"/", 0, -1) + 1]
-    chain = chains[folder]
-    for folder in reversed(missing):
-        if chain is not None:
-            chain = None if excluded(chain, folder[:-1], True) else _with_rules(top, folder, chain)
-        chains[folder] = chain
-    return chain
-
-
-def _with_rules(top: bytes, folder: bytes, chain: Chain) -> Chain:
-    rules = read_patterns(top + b"/" + folder + OWN_IGNORE)
-    return (*chain, (len(folder), rules)) if rules is not None else chain
+    folders = {b""}
+    for name in files:
+        folders.update(_and_above(_folder(name), folders))
+    rules = {}
+    for folder in folders:
+        path = folder + os.fsencode(OWN_IGNORE_FILE)
+        if os.path.lexists(os.fsencode(top) + b"/" + path):
+            with suppress(OSError):  # a link or a pipe is no rule file
+                rules[folder] = read_with_status(top, os.fsdecode(path), max_bytes=MAX_RULE_BYTES)[
+                    0
+                ]
+    if not rules:
+        return files
+    excluded = excluded_by(git, files, rules, until - time.monotonic())
+    skipped += [Skipped(printable(name), f"excluded by {OWN_IGNORE_FILE}") for name in excluded]
+    return {name: status for name, status in files.items() if name not in excluded}
 
 
 def _examine(
-    top: bytes,
-    kept: Iterable[bytes],
-    statuses: Names,
-    max_file_bytes: int,
-    skipped: list[Skipped],
+    top: bytes, files: Files, max_file_bytes: int, skipped: list[Skipped]
 ) -> Iterator[FileEntry]:
-    """Look at each candidate's kind, size and name, without opening it."""
-    real: dict[bytes, bool] = {b"": True}
+    """Judge each file by its kind, size and name, without opening it; in order of the names."""
+    real = {b"": True}
+    """Folder → whether it and all around it are folders rather than links to one."""
     inside = os.fsdecode(top).rstrip("/") + "/"
-    for name in kept:
-        folder = name[: name.rfind(b"/") + 1]
-        if not (real[folder] if folder in real else _is_real(top, folder, real)):
-            continue  # tracked below a directory that is now a link: another file, or none
-        try:
-            status = statuses[name] or os.lstat(top + b"/" + name)
-        except (FileNotFoundError, NotADirectoryError):
-            continue  # deleted meanwhile
-        except OSError as error:
-            skipped.append(Skipped(shown(name), f"unreadable: {error.strerror}"))
-            continue
+    for name, status in sorted(files.items()):
+        for folder in _and_above(_folder(name), real):
+            real[folder] = real[_folder(folder)] and not os.path.islink(top + b"/" + folder[:-1])
+        if not real[_folder(name)]:
+            continue  # tracked below a folder that is now a link: another file, or none
         path = os.fsdecode(name)
         reason = ""
         if stat.S_ISLNK(status.st_mode):
@@ -159,40 +280,17 @@ def _examine(
             if not reason:
                 continue  # its target is a file of the repository and stands for itself
         elif not stat.S_ISREG(status.st_mode):
-            if stat.S_ISDIR(status.st_mode):
-                continue
             reason = "not a regular file"
-        elif UNPRINTABLE.search(path):
+        elif _UNPRINTABLE.search(path):
             reason = "file name with unprintable characters"
+        elif status.st_size > max_file_bytes:
+            reason = skip_by_name(path) or f"larger than {max_file_bytes:,} bytes"
         else:
-            reason = skip_by_name(path) or ""
-            if not reason and status.st_size == 0:
-                reason = "empty"
-            elif not reason and status.st_size > max_file_bytes:
-                reason = f"larger than {max_file_bytes:,} bytes"
+            reason = skip_by_name(path) or ("" if status.st_size else "empty")
         if reason:
-            skipped.append(Skipped(shown(name), reason))
+            skipped.append(Skipped(printable(name), reason))
         else:
             yield FileEntry(path, status.st_size, status.st_mtime_ns)
-
-
-def _is_real(top: bytes, folder: bytes, real: dict[bytes, bool]) -> bool:
-    """Whether every component of `folder` is a directory rather than a link to one."""
-    missing = []
-    while folder not in real:
-        missing.append(folder)
-        folder = folder[: folder.rfind(b"/", 0, -1) + 1]
-    known = real[folder]
-    for folder in reversed(missing):
-        if known:
-            try:
-                known = stat.S_ISDIR(os.lstat(top + b"/" + folder[:-1]).st_mode)
-            except FileNotFoundError:
-                known = False
-            except OSError:
-                known = True  # let the file's own lstat say what is wrong
-        real[folder] = known
-    return known
 
 
 def _link_reason(top: str, path: str, inside: str) -> str:
@@ -200,3 +298,9 @@ def _link_reason(top: str, path: str, inside: str) -> str:
     if not (target + "/").startswith(inside):
         return "symbolic link out of the repository"
     return "" if os.path.exists(target) else "broken symbolic link"
+
+
+def printable(name: bytes) -> str:
+    """`name` as text that can be printed and stored: odd bytes and characters as escapes."""
+    text = name.decode("utf-8", "backslashreplace")
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
