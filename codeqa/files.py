@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from codeqa.coverage import file_state
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
@@ -43,7 +42,7 @@ class Files:
             raise NotFoundError(
                 f"{path!r} is not an indexed file.", "Only files in the index can be opened."
             )
-        changed = bool(file_state(tables.location.root, record))
+        changed = bool(record.state_below(tables.location.root))
         # Growth since the index was made is fine, but only up to what is indexed at all.
         limit = max(self._max_bytes, record.size)
         data = read_file(tables.location.root, path, max_bytes=limit)

@@ -371,15 +371,17 @@ def test_without_a_model_nothing_is_drafted_and_only_who_asked_for_it_is_told(
 ) -> None:
     search = opened().search
     default, wished = search.search(QUESTION, hyde=""), search.search(QUESTION, hyde="one")
-    assert (default.hyde, default.notice) == ("off", "")
+    assert (default.hyde, default.warnings) == ("off", ())
     assert wished.hyde == "off"
-    assert wished.notice == "No draft of the answer was made, for no language model is chosen."
+    assert wished.warnings == ("No draft of the answer was made, for no language model is chosen.",)
     assert names(default.units) == names(wished.units)
 
 
 def test_a_model_that_cannot_be_asked_is_named(opened: Opened) -> None:
     found = opened(model="openai/gpt-4o").search.search(QUESTION, hyde="")
-    assert found.notice.startswith("No draft of the answer was made. There is no key for OpenAI.")
+    assert found.warnings[0].startswith(
+        "No draft of the answer was made. There is no key for OpenAI."
+    )
     assert found.units
 
 
@@ -453,7 +455,7 @@ def test_a_model_that_refuses_leaves_the_search_as_it_is_without(opened: Opened)
         assert asked_for(server) == ["hyde-1"]
     assert outcomes(found)["hyde-1"].startswith("failed: 127.0.0.1 refused the request")
     assert outcomes(found)["hyde-2"] == "skipped: the first draft failed"
-    assert found.notice.startswith("A draft failed: 127.0.0.1 refused the request")
+    assert found.warnings[0].startswith("A draft failed: 127.0.0.1 refused the request")
     assert literal(found, search)
 
 

@@ -8,8 +8,16 @@ import pytest
 from indexed import indexed
 
 from codeqa.chat.context_selection import build_context
-from codeqa.search import Mention, Search, SearchResult, guaranteed, keep_guaranteed, parse_query
-from codeqa.search.mentions import GUARANTEED, readings, resolve_mentions, take_mentions
+from codeqa.search import Search, SearchResult, parse_query
+from codeqa.search.mentions import (
+    GUARANTEED,
+    Mention,
+    guaranteed,
+    keep_guaranteed,
+    readings,
+    resolve_mentions,
+    take_mentions,
+)
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, Unit
@@ -232,7 +240,7 @@ def test_of_mentioned_lines_the_method_of_just_those_comes_before_the_class_arou
 def test_a_name_of_several_files_names_them_all_and_says_so(search: Search) -> None:
     result = search.search("what starts in @app.py")
     assert {"src/plugins/app.py", "src/shop/app.py"} <= paths(result)
-    assert "@app.py is 2 places" in result.notice
+    assert "@app.py is 2 places" in " ".join(result.warnings)
 
 
 @pytest.mark.parametrize(
@@ -264,9 +272,11 @@ def test_a_mention_of_nothing_is_searched_for_as_a_plain_name(search: Search) ->
 
 
 def test_a_path_that_is_not_there_is_said_with_the_nearest(search: Search) -> None:
-    assert "did you mean @src/shop/basket.py?" in search.search("@src/shop/baskt.py total").notice
-    assert "did you mean @src/shop/?" in search.search("total @src/shap/").notice
-    assert search.search("total @nothing").notice == ""
+    (warning,) = search.search("@src/shop/baskt.py total").warnings
+    assert "did you mean @src/shop/basket.py?" in warning
+    (warning,) = search.search("total @src/shap/").warnings
+    assert "did you mean @src/shop/?" in warning
+    assert search.search("total @nothing").warnings == ()
 
 
 def test_many_mentions_share_the_context(

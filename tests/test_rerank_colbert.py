@@ -25,10 +25,18 @@ pytest.importorskip("transformers", reason="the extra `rerank` is not installed"
 from colbert_checkpoint import make_checkpoint
 
 from codeqa.errors import RerankerError
-from codeqa.search import LanceReranker, choose_reranker, local, parse_query, reranker_status
-from codeqa.search.checkpoint import DEFAULT_CHECKPOINT, Family
-from codeqa.search.loading import TOKENS, load_ranker
-from codeqa.search.local import CANDIDATES, LocalModel, local_reranker, score_batch
+from codeqa.search import choose_reranker, parse_query, reranker_status
+from codeqa.search.rerank import local
+from codeqa.search.rerank.checkpoint import DEFAULT_CHECKPOINT, Family
+from codeqa.search.rerank.local import (
+    CANDIDATES,
+    TOKENS,
+    LocalModel,
+    load_ranker,
+    local_reranker,
+    score_batch,
+)
+from codeqa.search.rerank.model import ModelReranker
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 
@@ -86,7 +94,7 @@ CODE = [f"return total price of the basket {number}" for number in range(30)]
 HITS = [hit(n, "self session cookie expire" if n == 13 else code) for n, code in enumerate(CODE)]
 
 
-def in_folder(folder: Path) -> LanceReranker:
+def in_folder(folder: Path) -> ModelReranker:
     return local_reranker(LocalModel(str(folder), download=False))
 
 
@@ -100,7 +108,7 @@ def test_a_checkpoint_in_a_folder_reranks_and_puts_the_words_asked_for_first(
     settings = load_settings(reranker=str(checkpoint))
     assert reranker_status(settings) == (True, "colbert-small", "")
     done = choose_reranker(settings).rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == ("colbert-small", "")
+    assert (done.reranker, done.warnings) == ("colbert-small", ())
     assert order(done.hits)[0] == 13
     assert order(done.hits)[CANDIDATES:] == list(range(CANDIDATES, 30))
     assert done.hits[0].why[-1].startswith("reranked by colbert-small: ")
@@ -180,20 +188,21 @@ def test_a_checkpoint_of_128_dimensions_needs_no_special_folder(tmp_path: Path) 
 
 
 def replaced(folder: Path) -> str:
-    """The notice of a search whose reranker cannot work; the built-in one has worked."""
+    """The warning of a search whose reranker cannot work; the built-in one has worked."""
     done = choose_reranker(load_settings(reranker=str(folder))).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
     assert sorted(order(done.hits)) == list(range(30))
-    assert "The built-in reranker was used." in done.notice
-    return done.notice
+    (warning,) = done.warnings
+    assert "The built-in reranker was used." in warning
+    return warning
 
 
 def test_a_folder_whose_path_does_not_tell_the_dimensions_is_to_be_renamed(
     tmp_path: Path,
 ) -> None:
-    notice = replaced(make_checkpoint(tmp_path / "tiny"))
-    assert "96 dimensions are expected where it contains `small`" in notice
-    assert f"Rename the folder {tmp_path / 'tiny'}" in notice
+    warning = replaced(make_checkpoint(tmp_path / "tiny"))
+    assert "96 dimensions are expected where it contains `small`" in warning
+    assert f"Rename the folder {tmp_path / 'tiny'}" in warning
 
 
 @pytest.mark.parametrize("verbosity", ["warning", "error"])
@@ -205,10 +214,10 @@ def test_a_bert_without_projection_does_not_rerank_by_chance(
     before = logging.get_verbosity()
     logging.set_verbosity(getattr(logging, verbosity.upper()))
     try:
-        notice = replaced(make_checkpoint(tmp_path / "small", projection=False))
+        warning = replaced(make_checkpoint(tmp_path / "small", projection=False))
     finally:
         logging.set_verbosity(before)
-    assert "small is no ColBERT checkpoint: it lacks linear.weight" in notice
+    assert "small is no ColBERT checkpoint: it lacks linear.weight" in warning
 
 
 def test_damaged_weights_are_said_to_be_so(tmp_path: Path, checkpoint: Path) -> None:
@@ -248,13 +257,13 @@ def test_automatically_the_model_is_used_when_it_is_in_the_cache(
 ) -> None:
     reranker = choose_reranker(Settings())
     done = reranker.rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == ("built-in", "")
+    assert (done.reranker, done.warnings) == ("built-in", ())
     ok, message, _ = reranker_status(Settings())
     assert ok and message.startswith("built-in; CODEQA_RERANKER=answerdotai/")
 
     cached(hub_cache, checkpoint, DEFAULT_CHECKPOINT)
     done = reranker.rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == (DEFAULT_CHECKPOINT, "")
+    assert (done.reranker, done.warnings) == (DEFAULT_CHECKPOINT, ())
     assert order(done.hits)[0] == 13
     assert reranker_status(Settings()) == (True, DEFAULT_CHECKPOINT, "")
 
@@ -263,7 +272,7 @@ def test_half_a_checkpoint_in_the_cache_is_not_used(hub_cache: Path, checkpoint:
     snapshot = cached(hub_cache, checkpoint, DEFAULT_CHECKPOINT)
     (snapshot / "model.safetensors").unlink()
     done = choose_reranker(Settings()).rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == ("built-in", "")
+    assert (done.reranker, done.warnings) == ("built-in", ())
 
 
 def test_a_name_that_is_not_here_without_a_network_says_so(hub_cache: Path) -> None:
@@ -274,10 +283,10 @@ def test_a_name_that_is_not_here_without_a_network_says_so(hub_cache: Path) -> N
     done = choose_reranker(settings).rerank(HITS, QUESTION)
     assert time.monotonic() - started < 14
     assert done.reranker == "built-in"
-    assert done.notice == (
+    assert done.warnings == (
         "owner/colbert-small is not on this machine, and the model hub cannot be reached. "
         "The built-in reranker was used. "
-        "Check the network, or set CODEQA_RERANKER to the checkpoint's folder."
+        "Check the network, or set CODEQA_RERANKER to the checkpoint's folder.",
     )
 
 
@@ -339,7 +348,7 @@ def test_a_name_is_fetched_once_and_only_the_files_that_are_needed(
 ) -> None:
     settings = load_settings(reranker="owner/colbert-small")
     done = choose_reranker(settings).rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == ("owner/colbert-small", "")
+    assert (done.reranker, done.warnings) == ("owner/colbert-small", ())
     assert order(done.hits)[0] == 13
     assert "model.safetensors" in hub and "vocab.txt" in hub
     assert not {"onnx/model.onnx", "README.md", "vespa.onnx"} & set(hub)
@@ -356,7 +365,7 @@ def test_a_name_that_the_hub_does_not_know_is_not_called_a_network_failure(
     hub: list[str],
 ) -> None:
     done = choose_reranker(load_settings(reranker="owner/nothing")).rerank(HITS, QUESTION)
-    assert done.notice.startswith("The model hub has no checkpoint owner/nothing")
+    assert done.warnings[0].startswith("The model hub has no checkpoint owner/nothing")
 
 
 def test_without_leave_to_download_nothing_is_fetched(hub: list[str]) -> None:
@@ -386,9 +395,9 @@ def test_a_search_says_which_model_ordered_its_units(
     tables = Tables.open(location)
     search = Search(lambda: tables, settings, reranker=choose_reranker(settings))
     plain = search.search("session cookie")
-    assert (plain.reranker, plain.notice) == ("", "")
+    assert (plain.reranker, plain.warnings) == ("", ())
     reranked = search.search("session cookie", rerank=True)
-    assert (reranked.reranker, reranked.notice) == ("colbert-small", "")
+    assert (reranked.reranker, reranked.warnings) == ("colbert-small", ())
     assert {one.unit.id for one in plain.units} == {one.unit.id for one in reranked.units}
     assert "reranked by colbert-small" in " ".join(reranked.units[0].why)
 
@@ -398,7 +407,7 @@ def test_a_process_that_ends_while_the_model_is_loading_ends_well(
 ) -> None:
     script = f"""
 from codeqa.search import parse_query
-from codeqa.search.local import LocalModel, local_reranker
+from codeqa.search.rerank.local import LocalModel, local_reranker
 from codeqa.errors import RerankerError
 from codeqa.types import Hit, Unit
 hit = Hit(Unit("a.py", "python", "function", "f", "f", "session cookie", 1, 1), 1.0)

@@ -19,11 +19,11 @@ pytest.importorskip("transformers", reason="the extra `rerank` is not installed"
 from colbert_checkpoint import LETTERS, SPECIAL, WORDS, make_checkpoint
 
 from codeqa.errors import RerankerError
-from codeqa.search import choose_reranker, local, parse_query, reranker_status
-from codeqa.search.checkpoint import Family
-from codeqa.search.lance import document
-from codeqa.search.loading import TOKENS, load_ranker
-from codeqa.search.local import CANDIDATES, score_batch
+from codeqa.search import choose_reranker, parse_query, reranker_status
+from codeqa.search.rerank import local
+from codeqa.search.rerank.checkpoint import Family
+from codeqa.search.rerank.local import CANDIDATES, TOKENS, load_ranker, score_batch
+from codeqa.search.rerank.reranker import document
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 
@@ -113,7 +113,7 @@ def test_a_cross_encoder_in_a_folder_orders_by_what_it_says_of_each_pair(
     settings = settings_for(checkpoint)
     assert reranker_status(settings) == (True, "judge", "")
     done = choose_reranker(settings).rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == ("judge", "")
+    assert (done.reranker, done.warnings) == ("judge", ())
     scores = judged(checkpoint, QUESTION.text, [document(one.unit) for one in HITS[:CANDIDATES]])
     assert len({round(score, 2) for score in scores}) > 5
     best = max(range(CANDIDATES), key=scores.__getitem__)
@@ -152,7 +152,7 @@ def test_a_folder_whose_path_says_monobert_is_read_as_any_other(
     shutil.copytree(checkpoint, folder)
     there = choose_reranker(settings_for(checkpoint)).rerank(HITS, QUESTION)
     done = choose_reranker(settings_for(folder)).rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == ("monobert", "")
+    assert (done.reranker, done.warnings) == ("monobert", ())
     assert order(done.hits) == order(there.hits)
 
 
@@ -163,8 +163,9 @@ def replaced(settings: Settings) -> str:
     done = choose_reranker(settings).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
     assert sorted(order(done.hits)) == list(range(30))
-    assert "The built-in reranker was used." in done.notice
-    return done.notice
+    (warning,) = done.warnings
+    assert "The built-in reranker was used." in warning
+    return warning
 
 
 @pytest.mark.parametrize("labels", [2, 3])
@@ -177,16 +178,16 @@ def test_a_model_that_gives_several_numbers_is_refused(tmp_path: Path, labels: i
 
 def test_a_model_without_a_head_does_not_rerank_by_chance(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "small", projection=False)
-    notice = replaced(settings_for(folder))
-    assert notice.startswith("small is no cross-encoder checkpoint: it lacks classifier.")
+    warning = replaced(settings_for(folder))
+    assert warning.startswith("small is no cross-encoder checkpoint: it lacks classifier.")
 
 
 def test_a_cross_encoder_that_is_taken_for_a_colbert_model_is_refused_with_the_way_to_write_it(
     checkpoint: Path,
 ) -> None:
-    notice = replaced(load_settings(reranker=str(checkpoint)))
-    assert "judge is no ColBERT checkpoint: it lacks linear.weight" in notice
-    assert "`cross-encoder/…`" in notice
+    warning = replaced(load_settings(reranker=str(checkpoint)))
+    assert "judge is no ColBERT checkpoint: it lacks linear.weight" in warning
+    assert "`cross-encoder/…`" in warning
 
 
 @pytest.mark.parametrize(
@@ -208,25 +209,25 @@ def test_a_name_is_looked_for_on_the_hub_under_the_owner_that_it_has(
     (repository / "refs" / "main").write_text(sha)
     assert reranker_status(settings) == (True, name, "")
     done = choose_reranker(settings).rerank(HITS, QUESTION)
-    assert (done.reranker, done.notice) == (name, "")
+    assert (done.reranker, done.warnings) == (name, ())
 
 
 def test_a_name_that_is_not_here_without_a_network_says_so() -> None:
-    notice = replaced(load_settings(reranker="cross-encoder/owner/judge"))
-    assert notice.startswith("owner/judge is not on this machine, and the model hub cannot be")
+    warning = replaced(load_settings(reranker="cross-encoder/owner/judge"))
+    assert warning.startswith("owner/judge is not on this machine, and the model hub cannot be")
 
 
 def test_lancedbs_own_cross_over_to_the_library_works_as_ours(checkpoint: Path) -> None:
     """LanceDB's class over `rerankers` with the same checkpoint gives the same scores."""
     from lancedb.rerankers import AnswerdotaiRerankers
 
-    from codeqa.search import LanceReranker
+    from codeqa.search import lance_reranker
 
     theirs: Any = AnswerdotaiRerankers("cross-encoder", str(checkpoint), verbose=0)
     theirs.reranker.tokenizer.model_max_length = 126
-    done = LanceReranker(theirs).rerank(HITS[:CANDIDATES], QUESTION)
+    done = lance_reranker(theirs).rerank(HITS[:CANDIDATES], QUESTION)
     ours = choose_reranker(settings_for(checkpoint)).rerank(HITS[:CANDIDATES], QUESTION)
-    assert done.notice == ""
+    assert done.warnings == ()
     assert order(done.hits) == order(ours.hits)
 
 

@@ -9,24 +9,28 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from openai_server import Plain, ScriptedServer, openai_server
+from reranking import HITS, hit, numbers
 
 from codeqa.doctor import services
 from codeqa.errors import RerankerError
 from codeqa.search import choose_reranker, parse_query, reranker_status
-from codeqa.search.checkpoint import Family
-from codeqa.search.choice import Wish, parse_reranker
-from codeqa.search.hosted import HostedModel, hosted_model, hosted_reranker
-from codeqa.search.lance import CHARACTERS
-from codeqa.search.rerank import CANDIDATES
+from codeqa.search.rerank.checkpoint import Family
+from codeqa.search.rerank.choice import RerankerChoice, parse_reranker
+from codeqa.search.rerank.hosted import (
+    RERANK_PROVIDERS,
+    HostedModel,
+    hosted_model,
+    hosted_reranker,
+)
+from codeqa.search.rerank.reranker import CANDIDATES, CHARACTERS
 from codeqa.settings import Settings, load_settings
-from codeqa.types import Hit, Unit
 
 QUESTION = parse_query("when does a session cookie expire")
 KEY = "key-for-the-reranker"
@@ -34,28 +38,6 @@ MODELS = {"cohere": "rerank-v3.5", "jina": "jina-reranker-v2-base-multilingual"}
 FAKE_TOKEN = "ghp_" + "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6"
 
 Answer = Callable[[str, dict[str, Any]], Plain]
-
-
-def hit(number: int, code: str = "") -> Hit:
-    unit = Unit(
-        path=f"src/m{number:02}.py",
-        language="python",
-        kind="function",
-        name=f"f{number}",
-        qualified_name=f"f{number}",
-        source_code=code or f"def f{number}():\n    return {number}",
-        start_line=1,
-        end_line=2,
-        id=f"id{number}",
-    )
-    return Hit(unit, 1 - number / 1_000, ("matches",))
-
-
-HITS = [hit(number) for number in range(60)]
-
-
-def numbers(hits: Sequence[Hit]) -> list[int]:
-    return [int(one.unit.name[1:]) for one in hits]
 
 
 def ranking(body: dict[str, Any], scores: dict[int, float] | None = None) -> dict[str, Any]:
@@ -106,7 +88,7 @@ def test_a_chosen_provider_orders_the_candidates_over_its_api(provider: str) -> 
     assert numbers(done.hits)[0] == 49
     assert numbers(done.hits)[CANDIDATES:] == list(range(50, 60))
     assert done.hits[0].why == ("matches", f"reranked by {done.reranker}: 0.49")
-    assert done.notice == ""  # the server is this machine
+    assert done.warnings == ()  # the server is this machine
     assert path == "/v1/rerank"
     assert headers["authorization"] == f"Bearer {KEY}"
     assert body == {
@@ -160,7 +142,8 @@ def test_the_answer_says_to_which_host_how_much_was_sent(
         assert server.requests == []
         done = choose_reranker(settings).rerank(HITS[:7], QUESTION)
         assert len(server.requests) == 1
-    assert done.notice == f"The question and 7 pieces of code were sent to {place} to be ordered."
+    said = f"The question and 7 pieces of code were sent to {place} to be ordered."
+    assert done.warnings == (said,)
 
 
 def test_a_hit_that_the_provider_leaves_out_stays_behind() -> None:
@@ -170,7 +153,7 @@ def test_a_hit_that_the_provider_leaves_out_stays_behind() -> None:
     with openai_server(some) as server:
         done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS[:6], QUESTION)
     assert numbers(done.hits) == [3, 1, 0, 2, 4, 5]
-    assert done.notice.startswith(f"cohere/{MODELS['cohere']} read 2 of 6 hits in ")
+    assert done.warnings[0].startswith(f"cohere/{MODELS['cohere']} read 2 of 6 hits in ")
 
 
 def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is_set() -> None:
@@ -233,7 +216,7 @@ def test_an_exported_key_alone_sends_nothing(value: str) -> None:
         assert "sends" not in reranker_status(settings)[1]
         done = reranker.rerank(HITS, QUESTION)
         assert server.exchanges == []
-    assert "sent" not in done.notice
+    assert done.warnings == ()
 
 
 def test_the_key_of_the_other_provider_is_not_used() -> None:
@@ -244,7 +227,7 @@ def test_the_key_of_the_other_provider_is_not_used() -> None:
     assert hint == "Set COHERE_API_KEY, or CODEQA_RERANKER=built-in."
     done = choose_reranker(settings).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
-    assert done.notice == f"{message} The built-in reranker was used. {hint}"
+    assert done.warnings == (f"{message} The built-in reranker was used. {hint}",)
 
 
 def test_keys_are_read_from_the_usual_variables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,32 +250,34 @@ def test_keys_are_read_from_the_usual_variables(monkeypatch: pytest.MonkeyPatch)
     ("setting", "wish"),
     [
         ("built-in", None),
-        ("auto", Wish()),
-        (" ", Wish()),
-        ("owner/name", Wish(model="owner/name")),
-        ("/models/colbert-small", Wish(model="/models/colbert-small")),
-        ("./cohere/name", Wish(model="./cohere/name")),
-        ("cohere", Wish(model="cohere")),
-        ("Cohere/name", Wish(model="Cohere/name")),
-        ("jinaai/jina-colbert-v2", Wish(model="jinaai/jina-colbert-v2")),
-        ("cohere/rerank-v3.5", Wish("cohere", "rerank-v3.5")),
-        ("jina/jina-reranker-m0", Wish("jina", "jina-reranker-m0")),
+        ("auto", RerankerChoice()),
+        (" ", RerankerChoice()),
+        ("owner/name", RerankerChoice(model="owner/name")),
+        ("/models/colbert-small", RerankerChoice(model="/models/colbert-small")),
+        ("./cohere/name", RerankerChoice(model="./cohere/name")),
+        ("cohere", RerankerChoice(model="cohere")),
+        ("Cohere/name", RerankerChoice(model="Cohere/name")),
+        ("jinaai/jina-colbert-v2", RerankerChoice(model="jinaai/jina-colbert-v2")),
+        ("cohere/rerank-v3.5", RerankerChoice("cohere", "rerank-v3.5")),
+        ("jina/jina-reranker-m0", RerankerChoice("jina", "jina-reranker-m0")),
         (
             "cross-encoder/ms-marco-MiniLM-L-6-v2",
-            Wish(model="cross-encoder/ms-marco-MiniLM-L-6-v2", family=Family.CROSS_ENCODER),
+            RerankerChoice(
+                model="cross-encoder/ms-marco-MiniLM-L-6-v2", family=Family.CROSS_ENCODER
+            ),
         ),
         (
             "cross-encoder/BAAI/bge-reranker-base",
-            Wish(model="BAAI/bge-reranker-base", family=Family.CROSS_ENCODER),
+            RerankerChoice(model="BAAI/bge-reranker-base", family=Family.CROSS_ENCODER),
         ),
-        ("cross-encoder//models/x", Wish(model="/models/x", family=Family.CROSS_ENCODER)),
-        ("cross-encoder/./x", Wish(model="./x", family=Family.CROSS_ENCODER)),
-        ("cross-encoder/~/x", Wish(model="~/x", family=Family.CROSS_ENCODER)),
-        ("cross-encoder/..", Wish(model="..", family=Family.CROSS_ENCODER)),
+        ("cross-encoder//models/x", RerankerChoice(model="/models/x", family=Family.CROSS_ENCODER)),
+        ("cross-encoder/./x", RerankerChoice(model="./x", family=Family.CROSS_ENCODER)),
+        ("cross-encoder/~/x", RerankerChoice(model="~/x", family=Family.CROSS_ENCODER)),
+        ("cross-encoder/..", RerankerChoice(model="..", family=Family.CROSS_ENCODER)),
     ],
 )
 def test_the_first_part_of_the_setting_decides_what_it_names(
-    setting: str, wish: Wish | None
+    setting: str, wish: RerankerChoice | None
 ) -> None:
     assert parse_reranker(setting) == wish
 
@@ -325,17 +310,18 @@ def test_a_key_that_cannot_be_one_is_refused_and_not_shown(key: str) -> None:
 
 
 def refused(answer: Answer, *, provider: str = "cohere") -> str:
-    """The notice when the server answers so; the built-in one has ordered the hits."""
+    """The warning when the server answers so; the built-in one has ordered the hits."""
     with openai_server(answer) as server:
         done = choose_reranker(settings_for(provider, server.base_url)).rerank(HITS, QUESTION)
         assert len(server.requests) == 1
         host = server.base_url.removeprefix("http://").removesuffix("/v1")
     assert done.reranker == "built-in"
     assert sorted(numbers(done.hits)) == list(range(60))
-    assert " The built-in reranker was used. " in done.notice
-    assert KEY not in done.notice and "cookie" not in done.notice and "def f" not in done.notice
-    assert done.notice.startswith(f"{host} ")
-    return done.notice.removeprefix(f"{host} ")
+    (warning,) = done.warnings
+    assert " The built-in reranker was used. " in warning
+    assert KEY not in warning and "cookie" not in warning and "def f" not in warning
+    assert warning.startswith(f"{host} ")
+    return warning.removeprefix(f"{host} ")
 
 
 @pytest.mark.parametrize(
@@ -367,10 +353,10 @@ def test_a_redirect_is_not_followed(status: int) -> None:
         def elsewhere(path: str, body: dict[str, Any]) -> Plain:
             return status, {"Location": f"{other.base_url}/rerank"}, {}
 
-        notice = refused(elsewhere, provider="jina")
+        warning = refused(elsewhere, provider="jina")
         assert other.exchanges == []
-    assert notice.startswith("sends the request on to another address, which is not followed.")
-    assert "JINA_BASE_URL" in notice
+    assert warning.startswith("sends the request on to another address, which is not followed.")
+    assert "JINA_BASE_URL" in warning
 
 
 @pytest.mark.parametrize(
@@ -411,13 +397,13 @@ def test_scores_that_are_no_numbers_order_nothing(score: str) -> None:
     with openai_server(lambda path, body: (200, {}, answer)) as server:
         done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
-    assert "gives scores that are no numbers" in done.notice
+    assert "gives scores that are no numbers" in done.warnings[0]
 
 
 def test_an_empty_ranking_orders_nothing() -> None:
     with openai_server(lambda path, body: (200, {}, {"results": []})) as server:
         done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
-    assert done.reranker == "built-in" and "read nothing" in done.notice
+    assert done.reranker == "built-in" and "read nothing" in done.warnings[0]
 
 
 @contextmanager
@@ -456,7 +442,7 @@ def test_a_server_that_is_silent_or_trickles_is_not_waited_for_beyond_the_time(
     answer: bytes,
 ) -> None:
     with listening(answer, pause=0.02) as url:
-        model = HostedModel("cohere", "m", f"{url}/rerank", KEY, seconds=0.4)
+        model = HostedModel(RERANK_PROVIDERS["cohere"], "m", f"{url}/rerank", KEY, seconds=0.4)
         started = time.monotonic()
         with pytest.raises(RerankerError, match=r"did not answer within 0.4 seconds"):
             hosted_reranker(model).rerank(HITS, QUESTION)
@@ -471,7 +457,7 @@ def test_whatever_goes_wrong_after_sending_says_to_which_host(
             done = choose_reranker(settings_for("jina", named_host(server))).rerank(HITS, QUESTION)
             assert len(server.requests) == 1
         assert done.reranker == "built-in"
-        assert "rerank.test:" in done.notice
+        assert "rerank.test:" in done.warnings[0]
 
 
 def test_a_server_that_is_not_there_is_said() -> None:
@@ -479,8 +465,9 @@ def test_a_server_that_is_not_there_is_said() -> None:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
     done = choose_reranker(settings_for("jina", url)).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
-    assert "cannot be reached. The built-in reranker was used. Ask again, check JINA_BASE_URL" in (
-        done.notice
+    assert (
+        "cannot be reached. The built-in reranker was used. Ask again, check JINA_BASE_URL"
+        in (done.warnings[0])
     )
 
 

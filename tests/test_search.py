@@ -236,8 +236,8 @@ def test_reranking_keeps_the_same_hits_and_says_what_it_did(search: Search) -> N
     reranked = search.search("session cookie expire", rerank=True)
     assert set(names(plain.units)) == set(names(reranked.units))
     assert any("come closest" in why for why in reranked.units[0].why)
-    assert (plain.reranker, plain.notice) == ("", "")
-    assert (reranked.reranker, reranked.notice) == ("built-in", "")
+    assert (plain.reranker, plain.warnings) == ("", ())
+    assert (reranked.reranker, reranked.warnings) == ("built-in", ())
     assert [f.path for f in plain.files] == [f.path for f in reranked.files]
 
 
@@ -256,20 +256,20 @@ def test_a_search_that_does_not_ask_for_it_never_calls_the_reranker(
         search.search("session cookie", rerank=True)
 
 
-def test_the_order_name_and_notice_of_a_reranker_reach_the_result(
+def test_the_order_name_and_warning_of_a_reranker_reach_the_result(
     tables: Tables, settings: Settings
 ) -> None:
     class Backwards:
         name = "backwards"
 
         def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
-            return Reranked(list(reversed(hits)), self.name, "It was late.")
+            return Reranked(list(reversed(hits)), self.name, ("It was late.",))
 
     search = Search(lambda: tables, settings, reranker=Backwards())
     plain = search.search("session cookie", top=100)
     reranked = search.search("session cookie", top=100, rerank=True)
     assert names(reranked.units) == names(plain.units)[::-1]
-    assert (reranked.reranker, reranked.notice) == ("backwards", "It was late.")
+    assert (reranked.reranker, reranked.warnings) == ("backwards", ("It was late.",))
     assert search.search("zzz lang:cobol", rerank=True).units == ()
 
 
@@ -280,8 +280,8 @@ def test_a_wished_reranker_that_is_not_there_costs_its_order_and_is_said(
     search = Search(lambda: tables, wished, reranker=choose_reranker(wished))
     result = search.search("session cookie expire", rerank=True)
     assert result.units and result.reranker == "built-in"
-    assert "The built-in reranker was used." in result.notice
-    assert search.search("session cookie expire").notice == ""
+    assert "The built-in reranker was used." in result.warnings[0]
+    assert search.search("session cookie expire").warnings == ()
 
 
 def test_without_an_index_the_error_says_what_to_do(settings: Settings, repository: Path) -> None:

@@ -161,7 +161,7 @@ def test_wildcards_beyond_the_first_are_letters(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filters", "notice"),
+    ("filters", "warning"),
     [
         ("lang:pythn", "No indexed file is written in lang:pythn; did you mean python?"),
         ("lang:cobol", "No indexed file is written in lang:cobol; there is go, python."),
@@ -175,25 +175,25 @@ def test_wildcards_beyond_the_first_are_letters(tables: Tables) -> None:
     ],
 )  # fmt: skip
 def test_filters_that_let_nothing_through_say_why(
-    search: Search, filters: str, notice: str
+    search: Search, filters: str, warning: str
 ) -> None:
     result = search.search(f"pay order {filters}")
-    assert result.notice == notice
+    assert " ".join(result.warnings) == warning
     assert (result.units == ()) is (not filters.startswith("kind"))
 
 
 @pytest.mark.parametrize("filters", ["", "lang:go", "path:src kind:class", "-path:nowhere"])
 def test_filters_that_let_something_through_are_silent(search: Search, filters: str) -> None:
-    assert search.search(f"pay order {filters}").notice == ""
+    assert search.search(f"pay order {filters}").warnings == ()
 
 
-def test_a_notice_repeats_only_the_beginning_of_a_long_value(search: Search) -> None:
-    assert len(search.search("pay lang:" + "x" * 3_000).notice) < 200
+def test_a_warning_repeats_only_the_beginning_of_a_long_value(search: Search) -> None:
+    assert len(search.search("pay lang:" + "x" * 3_000).warnings[0]) < 200
 
 
 def test_filters_given_by_keyword_are_explained_as_well(search: Search) -> None:
-    assert "did you mean python" in search.search("pay", language="pythn").notice
-    assert "matches path:zzz" in search.search("pay", path="zzz").notice
+    assert "did you mean python" in " ".join(search.search("pay", language="pythn").warnings)
+    assert "matches path:zzz" in " ".join(search.search("pay", path="zzz").warnings)
 
 
 def test_nothing_outside_is_read_by_a_path(search: Search, tmp_path: Path) -> None:

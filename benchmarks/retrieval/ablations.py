@@ -31,20 +31,13 @@ from codeqa.embeddings.table.fields import FIELDS
 from codeqa.evaluation import Question
 from codeqa.evaluation.scores import score_question
 from codeqa.indexing import Indexer
-from codeqa.search import (
-    BuiltInReranker,
-    Candidates,
-    Query,
-    QueryFeatures,
-    parse_query,
-    query_encoders,
-    rank,
-    rank_files,
-)
+from codeqa.search import Query, parse_query, query_encoders
 from codeqa.search import channels as channel_module
-from codeqa.search import closeness as closeness_module
 from codeqa.search import fusion as fusion_module
 from codeqa.search import ranking as ranking_module
+from codeqa.search.channels import Candidates
+from codeqa.search.ranking import QueryFeatures, rank, rank_files
+from codeqa.search.rerank import built_in as built_in_module
 from codeqa.search.resolve import find_candidates
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
@@ -57,7 +50,7 @@ MODULES = {
     "ranking": ranking_module,
     "fusion": fusion_module,
     "channels": channel_module,
-    "closeness": closeness_module,
+    "built_in": built_in_module,
 }
 Change = dict[tuple[str, str], Any]
 CONSTANTS: dict[str, Change] = {
@@ -80,9 +73,9 @@ CONSTANTS: dict[str, Change] = {
     "files lifted by half as much": {("ranking", "FILE_LIFT"): 0.1},
 }
 PARTS: dict[str, Change] = {
-    "rerank without passages": {("closeness", "PASSAGE_WEIGHT"): 0.0},
-    "rerank without late interaction": {("closeness", "LATE_WEIGHT"): 0.0},
-    "rerank without uses": {("closeness", "USED_WEIGHT"): 0.0},
+    "rerank without passages": {("built_in", "PASSAGE_WEIGHT"): 0.0},
+    "rerank without late interaction": {("built_in", "LATE_WEIGHT"): 0.0},
+    "rerank without uses": {("built_in", "USED_WEIGHT"): 0.0},
 }
 FIELD_FACTORS: dict[str, Mapping[str, float]] = {
     **{f"vectors without {field}": {field: 0.0} for field in FIELDS},
@@ -125,7 +118,7 @@ def ranked(case: Case) -> list[Hit]:
 
 def reranked(case: Case) -> list[Hit]:
     """As a search ranks that is asked to rerank; files keep their order there and here."""
-    return BuiltInReranker(seconds=60).rerank(ranked(case), case.query).hits
+    return built_in_module.BuiltInReranker(seconds=60).rerank(ranked(case), case.query).hits
 
 
 @contextmanager
@@ -196,8 +189,8 @@ def measure(
         }
         cases = []
         for question in (one for one in questions if one.repo == repository):
-            looked = find_candidates(tables, parse_query(question.question), encoders)
-            cases.append(Case(question, looked.query, looked.found))
+            query, found, _ = find_candidates(tables, parse_query(question.question), encoders)
+            cases.append(Case(question, query, found))
 
         def add(name: str, some: Sequence[Case], ranking: Ranking = ranked) -> None:
             for case in some:

@@ -13,8 +13,7 @@ from codeqa.embeddings.registry import PROVIDERS
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.llm import Models
-from codeqa.search import reranker_status
-from codeqa.search.choice import parse_reranker
+from codeqa.search import parse_reranker, reranker_status
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key

@@ -127,7 +127,7 @@ class Draft:
         """Note how the context was found."""
         self.coverage, self.reranker = result.coverage, result.reranker
         self.trace = trace_of(result)
-        self.notices.append(result.notice)
+        self.notices.extend(result.warnings)
 
     def fail(self, error: CodeQAError) -> None:
         """Note why the answer ends here."""

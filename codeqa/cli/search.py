@@ -87,7 +87,7 @@ def search_command(
             "reranker": result.reranker,
             "hyde": result.hyde,
             "stages": [asdict(stage) for stage in result.stages],
-            "notice": result.notice,
+            "notice": " ".join(result.warnings),
             "hits": [_hit_values(hit) for hit in result.units],
             "files": [{"path": file.path, "score": file.score} for file in result.files],
         }
@@ -103,8 +103,8 @@ def search_command(
         click.echo(drafts, err=True)
     if result.reranker:
         click.echo(f"Reranked: {result.reranker}", err=True)
-    if result.notice:
-        click.echo(result.notice, err=True)
+    if result.warnings:
+        click.echo(" ".join(result.warnings), err=True)
 
 
 def _require_language(engine: Engine, lang: str) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -27,12 +24,12 @@ CANDIDATES = 120
 one channel has far down the other may have first; all that there are lose .01 again."""
 NAMED_LIMIT = 200
 """Definitions fetched by name; a name with more (`__init__`, `get`) says little."""
-MENTIONED_FILES = 5
+NAMED_FILES = 5
 """Files of which all units are read when the question names them."""
 
 OVERVIEW_FILES = ("README*", "readme*", "Readme*", "ARCHITECTURE*", "docs/README*")
 
-Found = tuple[str, Unit, float]
+ChannelHit = tuple[str, Unit, float]
 """Channel, unit, score there."""
 
 QUALIFIED = 1.0
@@ -78,11 +75,15 @@ class Candidates:
         """Whether an embedding found something."""
         return any(channel.startswith("vector") for channel in self.channels)
 
-    def add(self, channel: str, unit: Unit, score: float) -> None:
-        """Record `unit`; a second score in the same channel counts when it is higher."""
-        self.units.setdefault(unit.id, unit)
-        scores = self.channels.setdefault(channel, {})
-        scores[unit.id] = max(score, scores.get(unit.id, score))
+    @classmethod
+    def of(cls, hits: Iterable[ChannelHit]) -> Candidates:
+        """Of two scores of a unit in the same channel the higher one counts."""
+        found = cls()
+        for channel, unit, score in hits:
+            found.units.setdefault(unit.id, unit)
+            scores = found.channels.setdefault(channel, {})
+            scores[unit.id] = max(score, scores.get(unit.id, score))
+        return found
 
 
 def filter_of(query: Query) -> Filter | None:
@@ -104,57 +105,54 @@ def filter_of(query: Query) -> Filter | None:
 def gather(
     tables: Tables, query: Query, encoders: Mapping[str, QueryEncoder] | None = None
 ) -> Candidates:
-    """Ask every channel that the index and the question allow, all at the same time.
+    """Ask every channel that the index and the question allow.
 
     `encoders`: vector column → the encoder of the embedding that filled it. Raises what
     the tables and the encoders raise.
     """
     where = filter_of(query)
-    tasks: list[Callable[[], list[Found]]] = [
-        partial(search_mention, tables, query, path, where) for path in query.files
-    ]
-    tasks += [partial(search_pointed, tables, query, mention) for mention in query.mentions]
+    hits = search_words(tables, full_text_query(query), query.text, where, encoders or {})
+    hits += search_symbols(tables, query, where)
+    for path in query.files:
+        hits += search_file(tables, query, path, where)
+    for mention in query.mentions:
+        hits += search_mention(tables, query, mention)
     if query.overview:
-        tasks.append(partial(search_overview, tables))
-    found = Candidates()
-    with ExitStack() as stack:
-        waiting = []
-        if tasks:  # most questions name no file: threads are made for those that do
-            pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(tasks)))
-            waiting = [pool.submit(task) for task in tasks]
-        parts = [
-            search_words(tables, query, where, encoders or {}),
-            search_symbols(tables, query, where),
-            *(task.result() for task in waiting),
-        ]
-    for part in parts:
-        for channel, unit, score in part:
-            found.add(channel, unit, score)
-    return found
+        hits += search_overview(tables)
+    return Candidates.of(hits)
 
 
 def search_words(
-    tables: Tables, query: Query, where: Filter | None, encoders: Mapping[str, QueryEncoder]
-) -> list[Found]:
-    """By the question's words in both tables: BM25 over identifier-split text, and the nearest
-    units by the vectors of each column that there is an encoder for, all at the same time."""
+    tables: Tables,
+    words: str,
+    meaning: str,
+    where: Filter | None,
+    encoders: Mapping[str, QueryEncoder],
+    *,
+    limit: int = CANDIDATES,
+    prefix: str = "",
+) -> list[ChannelHit]:
+    """By text, in both tables: BM25 of `words` over identifier-split text, and the units nearest
+    to `meaning` by the vectors of each column that there is an encoder for, all at the same time.
+
+    The channels are `text` and the columns' names, with `prefix` before them.
+    """
     condition = where.sql() if where else ""
-    text = full_text_query(query)
-    searches: dict[tuple[str, str], TextSearch | VectorSearch] = {
-        ("text", table): TextSearch(table, text, CANDIDATES, condition) for table in UNIT_TABLES
-    }
+    searches: list[tuple[str, TextSearch | VectorSearch]] = [
+        ("text", TextSearch(table, words, limit, condition)) for table in UNIT_TABLES
+    ]
     for column, encoder in encoders.items():
-        # A vector of zeros, for a question of which the embedding knows nothing, finds nothing.
-        vector = encoder.embed_query(query.text)
-        for table in UNIT_TABLES:
-            search = VectorSearch(table, column, vector, CANDIDATES, condition)
-            searches[column, table] = search
-    hits: list[Found] = []
-    for (channel, _), units in zip(searches, tables.best([*searches.values()]), strict=True):
-        if channel == "text":
-            hits += [(channel, unit, score) for unit, score in units]
-        else:
-            hits += [(channel, unit, score * length_factor(unit)) for unit, score in units]
+        # A vector of zeros, for a text of which the embedding knows nothing, finds nothing.
+        vector = encoder.embed_query(meaning)
+        searches += [
+            (column, VectorSearch(table, column, vector, limit, condition)) for table in UNIT_TABLES
+        ]
+    hits: list[ChannelHit] = []
+    found = tables.best([search for _, search in searches])
+    for (channel, _), units in zip(searches, found, strict=True):
+        for unit, score in units:
+            factor = 1.0 if channel == "text" else length_factor(unit)
+            hits.append((prefix + channel, unit, score * factor))
     return hits
 
 
@@ -169,7 +167,7 @@ def full_text_query(query: Query) -> str:
     return " ".join([*query.tokens, *query.tokens, *others])
 
 
-def search_symbols(tables: Tables, query: Query, where: Filter | None) -> list[Found]:
+def search_symbols(tables: Tables, query: Query, where: Filter | None) -> list[ChannelHit]:
     """Definitions whose name the question holds, with the strength of the match.
 
     A plain word that many units are called by is divided among them: `Context` defined
@@ -180,7 +178,7 @@ def search_symbols(tables: Tables, query: Query, where: Filter | None) -> list[F
     found = tables.named(wanted, NAMED_LIMIT, where)
     units = [unit for unit in found if unit.kind not in TEXT_KINDS]
     namesakes = Counter(name_key(unit.name) for unit in units)
-    hits: list[Found] = []
+    hits: list[ChannelHit] = []
     for unit in units:
         strength = symbol_strength(unit, query, named)
         if unit.kind == "module" and unit.name == unit.path.rpartition("/")[2].split(".", 1)[0]:
@@ -208,32 +206,31 @@ def symbol_strength(unit: Unit, query: Query, named: frozenset[str]) -> float:
     return WORD if key in single else JOINED
 
 
-def search_mention(tables: Tables, query: Query, mention: str, where: Filter | None) -> list[Found]:
+def search_file(tables: Tables, query: Query, path: str, where: Filter | None) -> list[ChannelHit]:
     """Units of a file or folder that the question names, by its other words and all of them."""
-    within = _within(mention, where)
-    if within is None:
+    if where is not None and where.paths:  # it asks for other paths
         return []
-    hits: list[Found] = []
-    text = full_text_query(query)
-    for table in UNIT_TABLES if text else ():
-        for unit, score in tables.full_text(table, text, CANDIDATES, within):
+    within = replace(where or Filter(), paths=tuple(patterns(path)))
+    hits: list[ChannelHit] = []
+    text, condition = full_text_query(query), within.sql()
+    searches = [TextSearch(table, text, CANDIDATES, condition) for table in UNIT_TABLES]
+    for found in tables.best(searches):
+        for unit, score in found:
             hits += [("path", unit, 1.0), ("text", unit, score)]
-    if not mention.endswith("/"):  # a file is wanted even where no word of it matches
+    if not path.endswith("/"):  # a file is wanted even where no word of it matches
         units = tables.units(within)
-        files = list(dict.fromkeys(unit.path for unit in units))[:MENTIONED_FILES]
+        files = list(dict.fromkeys(unit.path for unit in units))[:NAMED_FILES]
         hits += [("path", unit, 1.0) for unit in units if unit.path in files]
     return hits
 
 
-def search_pointed(tables: Tables, query: Query, mention: Mention) -> list[Found]:
+def search_mention(tables: Tables, query: Query, mention: Mention) -> list[ChannelHit]:
     """What `@` points at, whatever paths the question is restricted to.
 
     Of a file the units of the languages and kinds asked for, all of them where it has none.
     """
     if mention.units:
         return [("mention", unit, 1.0) for unit in tables.by_ids(mention.units)]
-    if not mention.files:
-        return []
     units = [unit for path in mention.files for unit in tables.in_file(path)]
     asked = [
         unit
@@ -244,7 +241,7 @@ def search_pointed(tables: Tables, query: Query, mention: Mention) -> list[Found
     return [("mention", unit, IN_MENTIONED_FILE) for unit in asked or units]
 
 
-def search_overview(tables: Tables) -> list[Found]:
+def search_overview(tables: Tables) -> list[ChannelHit]:
     """The repository's own account of itself: the README and its like at the root."""
     units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=OVERVIEW_FILES))
     first: list[Unit] = [unit for unit in units if len(unit.source_code.split()) > 8]
@@ -255,14 +252,6 @@ def length_factor(unit: Unit) -> float:
     """What a cosine with `unit` is multiplied by for the length of it."""
     lines = min(unit.end_line - unit.start_line + 1, LONGEST)
     return 1 + LENGTH_WEIGHT * math.log(lines)
-
-
-def _within(mention: str, where: Filter | None) -> Filter | None:
-    """`where` narrowed to a mentioned file or folder; None when it asks for other paths."""
-    if where is not None and where.paths:
-        return None
-    base = where or Filter()
-    return replace(base, paths=tuple(patterns(mention)))
 
 
 def patterns(path: str, *, prefix: bool = False) -> Sequence[str]:

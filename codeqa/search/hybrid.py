@@ -1,4 +1,4 @@
-"""One question into hits: filters, channels, ranking, freshness, and what was covered."""
+"""One question into hits: filters, channels, ranking, HyDE, reranking, and what was covered."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.context import pack, unit_chunk
-from codeqa.coverage import changed_files, coverage
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, never
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of
-from codeqa.search.hyde import HydeWriter, merge, noted, parse_hyde, search_with_hyde
+from codeqa.search.coverage import changed_files, coverage
+from codeqa.search.hyde import HydeSearch, HydeWriter, merge, parse_hyde
 from codeqa.search.hypothesis import search_hypothesis
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
@@ -25,7 +25,7 @@ from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime
 
 PER_TABLE = 5
-"""Hits kept per table (S1.31)."""
+"""Hits kept per table."""
 FILES = 10
 """Files listed at least, where there are as many: a list of files is read to its end."""
 
@@ -53,13 +53,13 @@ class SearchResult:
     """Path → how the file differs from what was indexed (`changed`, `deleted`)."""
     reranker: str = ""
     """Name of the reranker that ordered the units; '' when they were not reranked."""
-    notice: str = ""
-    """What the user should know: why another reranker than the wished one did, that it did not
-    read all, that no draft could be made, that a name was misspelt; as sentences."""
+    warnings: tuple[str, ...] = ()
+    """What the user should know, as sentences: that a name was misspelt, that no hypothetical
+    answer could be written, why another reranker was used or that it did not read all."""
     mentioned: tuple[Hit, ...] = ()
     """Hits that the question points at with `@`, which belong to every answer."""
     hyde: HydeMode = "off"
-    """How many drafts of the answer were searched by."""
+    """How many hypothetical answers were searched by."""
     stages: tuple[StageTime, ...] = ()
     """What was done and how long it took, in order."""
 
@@ -70,7 +70,7 @@ class Search:
     `open_tables` gives the index for reading, `encoder` the query side of the embedding
     with a given name, None when it is not at hand. Both may raise CodeQAError. `reranker`
     orders the units of a search that asks for it; without one the built-in does. `connect`
-    gives the model that drafts answers, None for none.
+    gives the model that writes hypothetical answers, None for none.
     """
 
     def __init__(
@@ -127,9 +127,9 @@ class Search:
         hyde: str = "off",
         cancelled: Cancelled = never,
     ) -> SearchSteps:
-        """`search`, yielding each draft's stage as it begins and as it ends.
+        """`search`, yielding each stage of HyDE as it begins and as it ends.
 
-        `hyde` is how many drafts of the answer are searched by (`off`, `one`, `two`), '' for
+        `hyde` is how many hypothetical answers are searched by (`off`, `one`, `two`), '' for
         what the setting says; the question goes to the model for the first, what was found for
         the second. Once `cancelled()` is true what takes long is left out. Raises UsageError for
         another `hyde`, IndexMissingError and IndexFormatError as the tables do.
@@ -141,49 +141,52 @@ class Search:
         encoders, trouble = self._encoders(tables)
         with self._room:
             try:
-                looked = find_candidates(tables, query, encoders)
+                query, found, warnings = find_candidates(tables, query, encoders)
             except EmbeddingError as error:
                 encoders, trouble = {}, error.message
-                looked = find_candidates(tables, query)
-            query, found = looked.query, looked.found
-            asked = QueryFeatures.of(query)
-            hits = rank(found, asked)
+                query, found, warnings = find_candidates(tables, query, encoders)
+            features = QueryFeatures.of(query)
+            hits = rank(found, features)
             files = rank_files(hits)
-        drafting, notice = self._drafting(mode, wished=bool(hyde), cancelled=cancelled)
         stages: list[StageTime] = []
-        if drafting is not None:
+        writer, missing = self._writer(mode, asked_for=bool(hyde), cancelled=cancelled)
+        warnings += missing
+        if writer is not None:
 
-            def drafted(draft: StageTime) -> Candidates:
+            def by_hypothesis(stage: StageTime) -> Candidates:
                 with self._room:
-                    return search_hypothesis(tables, draft, filter_of(query), encoders)
+                    return search_hypothesis(tables, stage, filter_of(query), encoders)
 
-            drafts = search_with_hyde(drafting, asked, found, hits, drafted, self._context)
-            found = yield from noted(drafts, stages)
-            notice = " ".join(f"A draft {stage.outcome}" for stage in stages if stage.failed)
-            hits, files = merge(rank(found, asked), hits, files, self._kept(hits, top))
+            hyde_search = HydeSearch(writer, features, found, hits, by_hypothesis, self._context)
+            yield from hyde_search.run()
+            found, stages = hyde_search.found, hyde_search.stages
+            warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
+            hits, files = merge(rank(found, features), hits, files, self._kept(hits, top))
         reranker = ""
         if rerank and not cancelled():
             begun = time.perf_counter()
             reranked = self._reranker.rerank(hits, query)
             hits, reranker = reranked.hits, reranked.reranker
-            notice = f"{notice} {reranked.notice}".strip()
+            warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
-        hits_shown = keep_guaranteed(hits, mentioned, top)
-        changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *hits_shown)])
+        shown = keep_guaranteed(hits, mentioned, top)
+        changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *shown)])
 
         explained: dict[str, Hit] = {}  # most stand in several of the lists
 
-        def finished(hit: Hit) -> Hit:
-            if hit.unit.id not in explained:
-                state = changed.get(hit.unit.path, "")
-                explained[hit.unit.id] = explain_hit(hit, found, asked, state)
-            return explained[hit.unit.id]
+        def finished(some: Sequence[Hit]) -> tuple[Hit, ...]:
+            for hit in some:
+                if hit.unit.id not in explained:
+                    state = changed.get(hit.unit.path, "")
+                    explained[hit.unit.id] = explain_hit(hit, found, features, state)
+            return tuple(explained[hit.unit.id] for hit in some)
 
-        units = tuple(map(finished, hits_shown))
-        methods, classes = tuple(map(finished, methods)), tuple(map(finished, classes))
-        listed = [replace(file, best=finished(file.best)) for file in files[: max(top, FILES)]]
+        units, methods, classes = finished(shown), finished(methods), finished(classes)
+        listed = files[: max(top, FILES)]
+        best_units = finished([file.best for file in listed])
+        listed = [replace(file, best=best) for file, best in zip(listed, best_units, strict=True)]
         whole = (time.perf_counter() - started) * 1000
         own = whole - sum(stage.milliseconds for stage in stages)
         at = sum(stage.name != "rerank" for stage in stages)
@@ -200,29 +203,29 @@ class Search:
             coverage=coverage(tables, encoders, trouble),
             changed=changed,
             reranker=reranker,
-            notice=" ".join(filter(None, (*looked.notices, notice))),
-            mentioned=tuple(map(finished, mentioned)),
-            hyde=drafting.mode if drafting else "off",
+            warnings=tuple(warnings),
+            mentioned=finished(mentioned),
+            hyde=writer.mode if writer else "off",
             stages=tuple(stages),
         )
 
-    def _drafting(
-        self, mode: HydeMode, *, wished: bool, cancelled: Cancelled
-    ) -> tuple[HydeWriter | None, str]:
-        """What drafts are written with, None when there are to be none; and why not."""
+    def _writer(
+        self, mode: HydeMode, *, asked_for: bool, cancelled: Cancelled
+    ) -> tuple[HydeWriter | None, list[str]]:
+        """What hypotheses are written with, None when there are to be none; and why not."""
         if mode == "off":
-            return None, ""
+            return None, []
         try:
             model = self._connect() if self._connect else None
         except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
-            return None, f"No draft of the answer was made. {error}"
+            return None, [f"No draft of the answer was made. {error}"]
         if model is None:
-            return None, NO_MODEL if wished else ""
+            return None, [NO_MODEL] if asked_for else []
         settings = self._settings
-        return HydeWriter(model, mode, settings.hyde_seconds, settings.config_dir, cancelled), ""
+        return HydeWriter(model, mode, settings.hyde_seconds, settings.config_dir, cancelled), []
 
     def _context(self, hits: Sequence[Hit]) -> str:
-        """The best of each table as a block for a second draft: methods, then classes (C-07)."""
+        """The best of each table as a block for a second hypothesis: methods, then classes."""
         methods, classes = best_of_each(hits)
         chunks = [unit_chunk(hit.unit) for hit in (*methods, *classes)]
         return pack(chunks, self._settings.context_characters).text

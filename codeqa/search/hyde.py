@@ -1,21 +1,23 @@
-"""Searching by drafts of the answer (HyDE), beside the question.
+"""Searching by hypothetical answers (HyDE), beside the question.
 
 What would answer a question is worded like the code that does, which the question itself often
 is not. So a language model writes what the answer might look like, from the question alone,
 and that text is searched for as well: its words in the full text, its meaning among the
-vectors. What is found then goes to the model for a second draft, which names things as this
-code base does. A draft adds channels and takes none away.
+vectors. What is found then goes to the model for a second hypothesis, which names things as this
+code base does. A hypothesis adds channels and takes none away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from codeqa.errors import UsageError
-from codeqa.llm import Cancelled, Model, never
+from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.search.channels import Candidates
 from codeqa.search.fusion import fuse
 from codeqa.search.hypothesis import (
@@ -32,33 +34,33 @@ from codeqa.search.ranking import FileHit, QueryFeatures, rank, rank_files
 from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime
 
 PREFIX = "hyde"
-"""What the names of the drafts' channels begin with: `hyde-1 text`, `hyde-2 vector`."""
+"""What the names of these channels begin with: `hyde-1 text`, `hyde-2 vector`."""
 FIRST, SECOND = "hyde-1", "hyde-2"
 FIRST_TOKENS, SECOND_TOKENS = 400, 768
-"""Most tokens of each draft (S1)."""
+"""Most tokens of each hypothesis."""
 
 LOOKED_AT = 5
 AGREEING = 3
-"""A second draft is not worth its seconds when the draft and the question have the same unit
-first, and of the first LOOKED_AT of each AGREEING in common: what the model would be given to
-improve on is then what the question finds without it."""
+"""A second hypothesis is not worth its seconds when the first and the question have the same unit
+at the top, and of the first LOOKED_AT of each AGREEING in common: what the model would be given
+to improve on is then what the question finds without it."""
 
 FIRST_STAYS = 3
 """The question's own first hit stays among the first so many: as many as a chat keeps of each
-table, so that no draft takes it out of the context."""
+table, so that no hypothesis takes it out of the context."""
 
-DRAFTED = "found by a draft of the answer"
+FOUND_BY_HYDE = "found by a draft of the answer"
+"""What the code calls a hypothesis is a draft to the user, in messages and on the page."""
 
 _ENDED = {TIMED_OUT: "took too long", STOPPED: "was stopped", EMPTY: "is empty"}
 
 _T = TypeVar("_T", Hit, FileHit)
-
-HydeSteps = Generator[StageTime, None, Candidates]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class HydeWriter:
-    """What drafts are written with; `seconds` is the time of each."""
+    """What hypotheses are written with; `seconds` is the time of each."""
 
     model: Model
     mode: HydeMode
@@ -76,72 +78,79 @@ def parse_hyde(value: str, default: str = "off") -> HydeMode:
     return mode
 
 
-def search_with_hyde(
-    drafting: HydeWriter,
-    asked: QueryFeatures,
-    found: Candidates,
-    hits: Sequence[Hit],
-    search: Callable[[StageTime], Candidates],
-    context: Callable[[Sequence[Hit]], str],
-) -> HydeSteps:
-    """`found` and what drafts find besides; yields each stage as it begins and as it ends.
+class HydeSearch:
+    """The part of a search that goes by hypotheses.
 
-    `hits` are those of `found`, ranked; `search` gives what a draft finds, `context` the block
-    of the hits that the second draft is written with. Raises what these raise; whatever the
-    model does is told by the stages.
+    `hits` are those of `found`, ranked; `search` gives what a hypothesis finds, `context` the
+    block of the hits that the second one is written with. After `run`, `found` holds what the
+    question and the hypotheses found, `stages` what was done.
     """
-    query = asked.query
-    if reason := needless(query, found):
-        yield _skipped(FIRST, reason)
-        if drafting.mode == "two":
-            yield _skipped(SECOND, reason)
-        return found
-    text, settings = query.text, drafting.config_dir
-    first = yield from generate_bounded(
-        FIRST,
-        drafting.model,
-        lambda: first_messages(text, settings),
-        FIRST_TOKENS,
-        drafting.seconds,
-        drafting.cancelled,
-    )
-    drafted = search(first) if first.text else Candidates()
-    joined = _join(found, drafted)
-    if drafting.mode == "one":
-        return joined
-    if first.outcome != DONE:
-        yield _skipped(SECOND, f"the first draft {_ENDED.get(first.outcome, 'failed')}")
-        return joined
-    if agrees(hits, drafted):
-        yield _skipped(SECOND, "the first draft found what the question finds")
-        return joined
-    block = context(rank(joined, asked))
-    second = yield from generate_bounded(
-        SECOND,
-        drafting.model,
-        lambda: second_messages(text, first.text, block, settings),
-        SECOND_TOKENS,
-        drafting.seconds,
-        drafting.cancelled,
-    )
-    return _join(joined, search(second)) if second.text else joined
 
+    def __init__(
+        self,
+        writer: HydeWriter,
+        features: QueryFeatures,
+        found: Candidates,
+        hits: Sequence[Hit],
+        search: Callable[[StageTime], Candidates],
+        context: Callable[[Sequence[Hit]], str],
+    ) -> None:
+        self.found = found
+        self.stages: list[StageTime] = []
+        self._writer = writer
+        self._features = features
+        self._hits = hits
+        self._search = search
+        self._context = context
 
-def noted(steps: HydeSteps, stages: list[StageTime]) -> HydeSteps:
-    """`steps`, each stage that has ended put down in `stages`."""
-    while True:
-        try:
-            stage = next(steps)
-        except StopIteration as end:
-            found: Candidates = end.value
-            return found
-        if stage.outcome:
-            stages.append(stage)
-        yield stage
+    def run(self) -> Iterator[StageTime]:
+        """Yields each stage as it begins and as it ends.
+
+        Raises what `search` and `context` raise; whatever the model does is told by the stages.
+        """
+        query, config_dir = self._features.query, self._writer.config_dir
+        two = self._writer.mode == "two"
+        if reason := needless(query, self.found):
+            for name in (FIRST, SECOND) if two else (FIRST,):
+                yield self._skip(name, reason)
+            return
+        ask = partial(first_messages, query.text, config_dir)
+        first = yield from self._write(FIRST, ask, FIRST_TOKENS)
+        by_first = self._search(first) if first.text else Candidates()
+        self.found = _join(self.found, by_first)
+        if not two:
+            return
+        if first.outcome != DONE:
+            ended = _ENDED.get(first.outcome, "failed")
+            yield self._skip(SECOND, f"the first draft {ended}")
+            return
+        if agrees(self._hits, by_first):
+            yield self._skip(SECOND, "the first draft found what the question finds")
+            return
+        block = self._context(rank(self.found, self._features))
+        ask = partial(second_messages, query.text, first.text, block, config_dir)
+        second = yield from self._write(SECOND, ask, SECOND_TOKENS)
+        if second.text:
+            _log.debug("-query_v2- %s", second.text)
+            self.found = _join(self.found, self._search(second))
+
+    def _write(
+        self, name: str, messages: Callable[[], list[Message]], most_tokens: int
+    ) -> Generator[StageTime, None, StageTime]:
+        writer = self._writer
+        stage = yield from generate_bounded(
+            name, writer.model, messages, most_tokens, writer.seconds, writer.cancelled
+        )
+        self.stages.append(stage)
+        return stage
+
+    def _skip(self, name: str, reason: str) -> StageTime:
+        self.stages.append(StageTime(name, outcome=f"skipped: {reason}"))
+        return self.stages[-1]
 
 
 def needless(query: Query, found: Candidates) -> str:
-    """Why no draft is asked for; '' when one is.
+    """Why no hypothesis is asked for; '' when one is.
 
     The definition of a name that is looked up is found in milliseconds, and no guess at its
     code finds it better.
@@ -151,40 +160,41 @@ def needless(query: Query, found: Candidates) -> str:
     return "" if query.text else "the question has no words"
 
 
-def agrees(hits: Sequence[Hit], drafted: Candidates) -> bool:
-    """Whether the draft found what the question found: see AGREEING."""
+def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:
+    """Whether the first hypothesis found what the question found: see AGREEING."""
     own = [hit.unit.id for hit in hits[:LOOKED_AT]]
-    scores = fuse(drafted.channels)
-    by_draft = sorted(scores, key=lambda key: -scores[key])[:LOOKED_AT]
-    same = set(own) & set(by_draft)
+    scores = fuse(by_first.channels)
+    theirs = sorted(scores, key=lambda key: -scores[key])[:LOOKED_AT]
+    same = set(own) & set(theirs)
     enough = min(AGREEING, len(own))
-    return bool(same) and own[0] == by_draft[0] and len(same) >= enough
+    return bool(same) and own[0] == theirs[0] and len(same) >= enough
 
 
 def only_by_hypothesis(hit: Hit) -> bool:
-    """Whether nothing but drafts found `hit`."""
+    """Whether nothing but hypotheses found `hit`."""
     return bool(hit.channels) and all(name.startswith(PREFIX) for name in hit.channels)
 
 
 def merge(
     hits: Sequence[Hit], own: Sequence[Hit], own_files: Sequence[FileHit], within: int
 ) -> tuple[list[Hit], list[FileHit]]:
-    """The lists of units and files of a search with drafts.
+    """The lists of units and files of a search with hypotheses.
 
-    `hits` are ranked with the drafts' channels; `own` and `own_files` are what the question
-    alone ranks: the first of each stays among the first FIRST_STAYS, and at most `within`.
+    `hits` are ranked with their channels; `own` and `own_files` are what the question alone
+    ranks: the first of each stays among the first FIRST_STAYS, and at most `within`.
     """
-    merged = [replace(h, why=(*h.why, DRAFTED)) if only_by_hypothesis(h) else h for h in hits]
+    merged = [
+        replace(hit, why=(*hit.why, FOUND_BY_HYDE)) if only_by_hypothesis(hit) else hit
+        for hit in hits
+    ]
     if own:
         most = min(FIRST_STAYS, within)
-        merged = keep_first(
-            merged, own[0].unit.id, lambda hit: hit.unit.id, only_by_hypothesis, most
-        )
+        merged = keep_first(merged, own[0].unit.id, lambda h: h.unit.id, only_by_hypothesis, most)
     files = rank_files(merged)
     if own_files:
-        literal = {hit.unit.path for hit in merged if not only_by_hypothesis(hit)}
+        by_question = {hit.unit.path for hit in merged if not only_by_hypothesis(hit)}
         first = own_files[0].path
-        files = keep_first(files, first, lambda f: f.path, lambda f: f.path not in literal)
+        files = keep_first(files, first, lambda f: f.path, lambda f: f.path not in by_question)
     return merged, files
 
 
@@ -192,31 +202,25 @@ def keep_first(
     ranked: Sequence[_T],
     first: str,
     key: Callable[[_T], str],
-    drafted: Callable[[_T], bool],
+    guessed: Callable[[_T], bool],
     within: int = FIRST_STAYS,
 ) -> list[_T]:
-    """`ranked` with the item called `first` among the first `within` and before all `drafted`.
+    """`ranked` with the item called `first` among the first `within` and before all `guessed`.
 
     Its score rises to that of the item whose place it takes; the others keep their order.
     """
-    place = next((at for at, item in enumerate(ranked) if key(item) == first), None)
-    if place is None:
-        return list(ranked)
-    guessed = next((at for at, item in enumerate(ranked) if drafted(item)), len(ranked))
-    target = min(place, guessed, max(0, within - 1))
-    if target == place:
-        return list(ranked)
     items = list(ranked)
-    item = items.pop(place)
-    items.insert(target, replace(item, score=max(item.score, items[target].score)))
+    place = next((at for at, item in enumerate(items) if key(item) == first), None)
+    if place is None:
+        return items
+    guess = next((at for at, item in enumerate(items) if guessed(item)), len(items))
+    target = min(place, guess, max(0, within - 1))
+    if target < place:
+        item = items.pop(place)
+        items.insert(target, replace(item, score=max(item.score, items[target].score)))
     return items
 
 
-def _join(found: Candidates, drafted: Candidates) -> Candidates:
-    """Everything of both, in a new object; the drafts' channels stand beside the others."""
-    units = {**drafted.units, **found.units}
-    return replace(found, units=units, channels={**found.channels, **drafted.channels})
-
-
-def _skipped(name: str, reason: str) -> StageTime:
-    return StageTime(name, outcome=f"skipped: {reason}")
+def _join(found: Candidates, more: Candidates) -> Candidates:
+    """Everything of both, in a new object; the channels of both stand beside each other."""
+    return Candidates({**more.units, **found.units}, {**found.channels, **more.channels})

@@ -1,6 +1,6 @@
-"""One draft of an answer: what a model is asked, what it writes, and what that finds.
+"""One hypothesis (HyDE): what a model is asked for, what it writes, and what that text finds.
 
-A draft is a guess by a machine that may have read hostile code: it is bounded, and only ever
+It is a guess by a machine that may have read hostile code: it is bounded, and only ever
 searched by, shown as plain text, or given to the same model as data.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -19,16 +18,16 @@ from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
 from codeqa.llm import Cancelled, Message, Model
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search.channels import Candidates, Found, QueryEncoder, length_factor
+from codeqa.search.channels import Candidates, QueryEncoder, search_words
 from codeqa.search.vocabulary import QUESTION_WORDS
-from codeqa.store import UNIT_TABLES, Filter, Tables
+from codeqa.store import Filter, Tables
 from codeqa.text.tokens import search_tokens, well_formed, words
 from codeqa.types import StageTime
 
 HYPOTHESIS_CHARACTERS = 4_000
-"""Longest draft that is used, whatever a server sends: 768 tokens of code and a good third."""
+"""Longest text that is used, whatever a server sends: 768 tokens of code and a good third."""
 HYPOTHESIS_WORDS = 48
-"""Distinct tokens of a draft that are searched for, as of a question."""
+"""Distinct tokens of it that are searched for, as of a question."""
 HYPOTHESIS_CANDIDATES = 30
 """Units fetched per table and channel: what lies deep in the list of a guess says nothing."""
 
@@ -49,30 +48,25 @@ _KEYWORDS = frozenset(_WORDS_OF_LANGUAGES.split())
 
 
 def first_messages(question: str, config_dir: Path | None = None) -> list[Message]:
-    """What the model is asked for the first draft: the question and nothing else (S1.24, S1.25).
+    """What the model is asked for the first hypothesis: the question and nothing else.
 
     Raises SettingsError for a prompt override that cannot be used.
     """
-    return [
-        {"role": "system", "content": render_prompt("hyde_system", config_dir)},
-        {
-            "role": "user",
-            "content": render_prompt("hyde_user", config_dir, query=mask_secrets(question)),
-        },
-    ]
+    render = partial(render_prompt, config_dir=config_dir)
+    user = render("hyde_user", query=mask_secrets(question))
+    return [{"role": "system", "content": render("hyde_system")}, {"role": "user", "content": user}]
 
 
 def second_messages(
-    question: str, draft: str, context: str, config_dir: Path | None = None
+    question: str, first: str, context: str, config_dir: Path | None = None
 ) -> list[Message]:
-    """And for the second: `context` is the block of what was found so far (S1.28, S1.29).
+    """And for the second: `context` is the block of what was found so far.
 
     No text of the repository goes into the system message. Raises as `first_messages`.
     """
-    system = render_prompt("hyde_v2_system", config_dir, query=mask_secrets(question))
-    user = render_prompt(
-        "hyde_v2_user", config_dir, context=context.rstrip(), hyde_query=mask_secrets(draft)
-    )
+    render = partial(render_prompt, config_dir=config_dir)
+    system = render("hyde_v2_system", query=mask_secrets(question))
+    user = render("hyde_v2_user", context=context.rstrip(), hyde_query=mask_secrets(first))
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
@@ -84,10 +78,11 @@ def generate_bounded(
     seconds: float,
     cancelled: Cancelled,
 ) -> Generator[StageTime, None, StageTime]:
-    """Ask `model` for a draft: yields the stage as it begins and as it ends, and returns that.
+    """Ask `model` for a short text: yields the stage as it begins and as it ends, and returns
+    that.
 
     The request is closed after `seconds`, once `cancelled()` is true, and when the text is long
-    enough; what has come by then is the draft. Raises nothing: the outcome says what failed.
+    enough; what has come by then is used. Raises nothing: the outcome says what failed.
     """
     begun = StageTime(name, model=model.name, host=model.host)
     yield begun
@@ -125,7 +120,7 @@ def clean_hypothesis(text: str) -> str:
 
 
 def hypothesis_tokens(text: str) -> list[str]:
-    """What full-text search is asked for a draft: its identifiers first, then other words."""
+    """What full-text search is asked for: the identifiers of `text` first, then other words."""
     found = [word for word in dict.fromkeys(words(text)) if len(word) > 1]
     found = [w for w in found if w.lower() not in _KEYWORDS and w.lower() not in QUESTION_WORDS]
     found.sort(key=lambda word: not _CODE_LIKE.search(word))  # stable: else as they come
@@ -139,59 +134,26 @@ def hypothesis_tokens(text: str) -> list[str]:
 
 def search_hypothesis(
     tables: Tables,
-    draft: StageTime,
+    hypothesis: StageTime,
     where: Filter | None,
     encoders: Mapping[str, QueryEncoder],
 ) -> Candidates:
-    """What the draft finds by its words and by its meaning, within the question's filter.
+    """What its text finds by words and by meaning, within the question's filter, in channels of
+    its own (`hyde-1 text`).
 
-    By its words alone when an embedding fails for it, or when the index was rebuilt for another
-    one while the draft was written: the question has its answer without. Raises what the tables
-    raise.
+    By words alone when an embedding fails for it, or when the index was rebuilt for another one
+    while it was written: the question has its answer without. Raises what the tables raise.
     """
+    find = partial(
+        search_words,
+        tables,
+        " ".join(hypothesis_tokens(hypothesis.text)),
+        hypothesis.text,
+        where,
+        limit=HYPOTHESIS_CANDIDATES,
+        prefix=f"{hypothesis.name} ",
+    )
     try:
-        return _search(tables, draft, where, encoders)
+        return Candidates.of(find(encoders))
     except (EmbeddingError, IndexFormatError):
-        return _search(tables, draft, where, {})
-
-
-def _search(
-    tables: Tables,
-    draft: StageTime,
-    where: Filter | None,
-    encoders: Mapping[str, QueryEncoder],
-) -> Candidates:
-    text = " ".join(hypothesis_tokens(draft.text))
-    tasks: list[Callable[[], list[Found]]] = [
-        partial(_by_words, tables, table, draft.name, text, where) for table in UNIT_TABLES
-    ]
-    tasks += [
-        partial(_by_meaning, tables, column, encoder, draft, where)
-        for column, encoder in encoders.items()
-    ]
-    found = Candidates()
-    with ThreadPoolExecutor(max_workers=len(tasks)) as pool:
-        for part in pool.map(lambda task: task(), tasks):
-            for channel, unit, score in part:
-                found.add(channel, unit, score)
-    return found
-
-
-def _by_words(
-    tables: Tables, table: str, name: str, text: str, where: Filter | None
-) -> list[Found]:
-    hits = tables.full_text(table, text, HYPOTHESIS_CANDIDATES, where) if text else []
-    return [(f"{name} text", unit, score) for unit, score in hits]
-
-
-def _by_meaning(
-    tables: Tables, column: str, encoder: QueryEncoder, draft: StageTime, where: Filter | None
-) -> list[Found]:
-    vector = encoder.embed_query(draft.text)
-    if not vector.any():
-        return []
-    return [
-        (f"{draft.name} {column}", unit, score * length_factor(unit))
-        for table in UNIT_TABLES
-        for unit, score in tables.nearest(table, column, vector, HYPOTHESIS_CANDIDATES, where)
-    ]
+        return Candidates.of(find({}))

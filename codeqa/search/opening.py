@@ -8,8 +8,8 @@ from collections.abc import Callable
 from codeqa.embeddings import query_embedding
 from codeqa.llm import Models
 from codeqa.search.channels import QueryEncoder
-from codeqa.search.choice import choose_reranker
 from codeqa.search.hybrid import Search
+from codeqa.search.rerank import choose_reranker
 from codeqa.settings import Settings
 from codeqa.store import Tables
 

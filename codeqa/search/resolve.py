@@ -3,84 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather, patterns
 from codeqa.search.conditions import KINDS
 from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
 from codeqa.search.query import Query, with_words
 from codeqa.search.scripts import asking_words
-from codeqa.search.spelling import notice, repaired
+from codeqa.search.spelling import repaired, spelling_warning
 from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.store import Filter, Tables, nearest_words
 
 SHOWN = 60
-"""Characters of a filter's value that a notice repeats."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """A question as the index understands it, and what was found for it."""
-
-    query: Query
-    found: Candidates
-    notices: tuple[str, ...]
-    """Sentences for whoever asked: what was understood otherwise than written."""
+"""Characters of a filter's value that a warning repeats."""
 
 
 def find_candidates(
     tables: Tables, query: Query, encoders: Mapping[str, QueryEncoder] | None = None
-) -> Lookup:
-    """Settle `query`, ask every channel, and once more where a name was misspelt.
+) -> tuple[Query, Candidates, list[str]]:
+    """`query` as the index understands it, what was found for it, and sentences that say what was
+    understood otherwise than written.
 
-    Raises what the tables and the encoders raise.
+    Where a name was misspelt every channel is asked once more. Raises what the tables and the
+    encoders raise.
     """
-    query, notices = resolve_query(tables, query)
+    query, warnings = resolve_query(tables, query)
     found = gather(tables, query, encoders)
-    again = repaired(tables, query, found)
-    if again is not None:
-        query, found = again, gather(tables, again, encoders)
-        notices.append(notice(query))
-    return Lookup(query, found, tuple(notices))
+    respelled = repaired(tables, query, found)
+    if respelled is not None:
+        query, found = respelled, gather(tables, respelled, encoders)
+        warnings.append(spelling_warning(query))
+    return query, found, warnings
 
 
 def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
     """`query` with its mentions resolved, and what there is to say about them and its filters."""
-    notices: list[str] = []
+    warnings: list[str] = []
     if query.pointed:
         mentions, unknown = resolve_mentions(tables, query.pointed)
         query = _without_places(replace(query, mentions=tuple(mentions)))
-        notices += [_not_there(tables, text) for text in unknown if looks_like_path(text)]
-        notices += [text for mention in mentions if (text := _several(mention))]
+        warnings += [_not_there(tables, text) for text in unknown if looks_like_path(text)]
+        warnings += [text for mention in mentions if (text := _several(mention))]
     if query.filtered or query.unknown_kinds:
-        notices += filter_warnings(tables, query)
-    return query, notices
+        warnings += filter_warnings(tables, query)
+    return query, warnings
 
 
 def filter_warnings(tables: Tables, query: Query) -> list[str]:
     """Why the filters let nothing through, as sentences; [] when they let something through."""
-    notices = [_no_kind(kind) for kind in query.unknown_kinds]
+    warnings = [_no_kind(kind) for kind in query.unknown_kinds]
     where = filter_of(query)
     if where is None or tables.holds(where):
-        return notices
+        return warnings
     catalogue = tables.catalogue()
-    before = len(notices)
+    before = len(warnings)
     for value in query.languages:
         if value not in catalogue.languages:
             near = nearest_words(value, catalogue.languages)
             rest = (
                 f"did you mean {near[0]}?" if near else f"there is {_listed(catalogue.languages)}."
             )
-            notices.append(f"No indexed file is written in lang:{_short(value)}; {rest}")
+            warnings.append(f"No indexed file is written in lang:{_short(value)}; {rest}")
     for path in query.paths:
         if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
             near = nearest_words(path.rstrip("/"), [one.rstrip("/") for one in catalogue.folders])
             near = near or nearest_words(path, catalogue.paths)
             rest = f"did you mean {near[0]}?" if near else "use another or leave it out."
-            notices.append(f"No indexed file's path matches path:{_short(path)}; {rest}")
-    if len(notices) == before:
-        notices.append("No indexed code meets all filters of the question; use fewer of them.")
-    return notices
+            warnings.append(f"No indexed file's path matches path:{_short(path)}; {rest}")
+    if len(warnings) == before:
+        warnings.append("No indexed code meets all filters of the question; use fewer of them.")
+    return warnings
 
 
 def _without_places(query: Query) -> Query:

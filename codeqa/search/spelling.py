@@ -106,7 +106,7 @@ def reason(unit: Unit, query: Query) -> str:
     return f"nothing is called {written}; the nearest name is {unit.name}" if written else ""
 
 
-def notice(query: Query) -> str:
+def spelling_warning(query: Query) -> str:
     """What was taken for what, as sentences; '' when nothing was misspelt."""
     told: dict[str, list[str]] = {}
     for name, nearest in query.misspelt:

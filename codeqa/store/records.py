@@ -7,10 +7,12 @@ over cheaply and what Arrow takes without looking at each row.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from codeqa.store.schema import REFERENCE_COLUMNS, UNIT_COLUMNS
@@ -51,6 +53,18 @@ class FileRecord:
     replaced: int = 0
     broken: bool = False
     indexed_at: float = 0.0
+
+    def state_below(self, root: Path) -> str:
+        """'' for a file that is on disk as it was indexed, else `changed` or `deleted`.
+
+        Size and time of change decide, as for the next indexing run; nothing is read.
+        """
+        try:
+            status = os.lstat(root / self.path)
+        except OSError:
+            return "deleted"
+        same = status.st_size == self.size and status.st_mtime_ns == self.mtime_ns
+        return "" if same else "changed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,26 @@
-"""What the built-in reranker reads in the code of the best hits, and what each part weighs.
+"""The built-in reranker: it reads the code of the best hits, with no model and no network.
 
-With the shipped table three things: the nearest passage, late interaction with the body, and
-whether better hits use the unit. Without it how close the question's words stand.
+With the shipped table it looks at three things: the nearest passage, late interaction with the
+body, and whether better hits use the unit. Without it, at how close the question's words stand.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codeqa.embeddings import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
 from codeqa.search.query import Query
+from codeqa.search.rerank.reranker import (
+    BUILT_IN,
+    CANDIDATES,
+    Reranked,
+    in_front,
+    unread_warnings,
+)
 from codeqa.search.word_forms import form_pattern
 from codeqa.text.unit_text import fields_of
 from codeqa.types import TEXT_KINDS, Hit, Unit
@@ -28,6 +36,9 @@ PROXIMITY_WEIGHT = 0.5
 """Without the table: the question's words within a few lines of each other against the same
 words far apart."""
 
+SECONDS = 0.3
+"""That it may take; what is not read by then keeps its order. It is asked for with every
+question, so that it must not be felt."""
 NEAR_LINES = 10
 """Lines within which words are about the same thing: a screen's quarter, a short block."""
 READ_CHARACTERS = 20_000
@@ -37,20 +48,47 @@ _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
-    """What was read of a hit."""
+class Closeness:
+    """How close a hit comes to the question."""
 
     value: float
-    """The sum of the parts with their weights: its score counts 1 + this times."""
+    """The sum of the parts with their weights: the hit's score counts 1 + this times."""
     why: str
 
 
-Read = Callable[[int], Close]
-"""Reads the hit at a place."""
+class BuiltInReranker:
+    """Reads the code of each candidate.
+
+    Measured over the order it is given: line ndcg@10 +.015 on the tuning questions (better in
+    ten repositories, worse in one), +.011 on those looked at once; cover@500 +.007 and −.014.
+    """
+
+    name = BUILT_IN
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+
+    def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
+        """The best CANDIDATES ordered anew; one word alone is met by what is named so."""
+        if len(query.words) < 2 or not hits:
+            return Reranked(list(hits), self.name if hits else "")
+        head = hits[:CANDIDATES]
+        read = reader(head, query)  # the first in a process loads the table
+        deadline = time.monotonic() + self._seconds
+        done: list[Hit] = []
+        for place, hit in enumerate(head):
+            if time.monotonic() > deadline:
+                break
+            close = read(place)
+            # A factor, not a sum: penalties and the order of the channels keep their meaning.
+            score = hit.score * (1 + close.value)
+            done.append(replace(hit, score=score, why=(*hit.why, close.why)))
+        warnings = unread_warnings(self.name, len(done), len(head), self._seconds)
+        return Reranked(in_front(done, hits[len(done) :]), self.name, warnings)
 
 
-def reading(hits: Sequence[Hit], query: Query) -> Read:
-    """How each of `hits`, best first, is read for `query`."""
+def reader(hits: Sequence[Hit], query: Query) -> Callable[[int], Closeness]:
+    """A function that reads the hit at a place of `hits`, which are best first."""
     folder = shipped_table()
     try:
         near = question_matcher(str(folder), query.text) if folder else None
@@ -60,7 +98,7 @@ def reading(hits: Sequence[Hit], query: Query) -> Read:
         return lambda place: _by_words(hits[place].unit, query)
     used = used_by_better(hits)
 
-    def read(place: int) -> Close:
+    def read(place: int) -> Closeness:
         unit = hits[place].unit
         found = near.nearness(fields_of(unit))
         value = (
@@ -68,7 +106,7 @@ def reading(hits: Sequence[Hit], query: Query) -> Read:
         )
         first, last = unit.start_line + found.first_line, unit.start_line + found.last_line
         why = f"reranked: lines {first}-{min(last, unit.end_line)} come closest"
-        return Close(value, why + (", and better hits use it" if used[place] else ""))
+        return Closeness(value, why + (", and better hits use it" if used[place] else ""))
 
     return read
 
@@ -95,7 +133,7 @@ def used_by_better(hits: Sequence[Hit]) -> list[float]:
     return [min(1.0, value) for value in values]
 
 
-def closeness(text: str, question: Sequence[str]) -> float:
+def words_together(text: str, question: Sequence[str]) -> float:
     """Largest part of the words that stands within NEAR_LINES lines of `text`, 0..1."""
     patterns = [form_pattern(word) for word in question]
     places = [
@@ -115,10 +153,10 @@ def closeness(text: str, question: Sequence[str]) -> float:
     return best / len(patterns) if patterns else 0.0
 
 
-def _by_words(unit: Unit, query: Query) -> Close:
-    near = closeness(f"{unit.path} {unit.qualified_name}\n{unit.source_code}", query.words)
+def _by_words(unit: Unit, query: Query) -> Closeness:
+    near = words_together(f"{unit.path} {unit.qualified_name}\n{unit.source_code}", query.words)
     why = f"reranked: {round(near * 100)}% of the words stand close together"
-    return Close(PROXIMITY_WEIGHT * near, why)
+    return Closeness(PROXIMITY_WEIGHT * near, why)
 
 
 def _encloses(outer: Unit, inner: Unit) -> bool:

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
-from codeqa.store import FileRecord, Tables
+from codeqa.store import Tables
 
 FRESH_FILES = 10
 """Files of the best hits whose state on disk is looked at; one stat each."""
 
 
 def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
-    """Files among the first FRESH_FILES of `paths` that differ from the manifest, and how.
-
-    Size and time of change decide, as for the next indexing run; nothing is read.
-    """
+    """Files among the first FRESH_FILES of `paths` that differ from the manifest, and how."""
     records = tables.files_at(list(dict.fromkeys(paths))[:FRESH_FILES])
-    states = {path: file_state(tables.location.root, record) for path, record in records.items()}
+    states = {path: record.state_below(tables.location.root) for path, record in records.items()}
     return {path: state for path, state in states.items() if state}
-
-
-def file_state(root: Path, record: FileRecord) -> str:
-    """'' for a file that is as it was indexed, else `changed` or `deleted`."""
-    try:
-        status = os.lstat(root / record.path)
-    except OSError:
-        return "deleted"
-    same = status.st_size == record.size and status.st_mtime_ns == record.mtime_ns
-    return "" if same else "changed"
 
 
 def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:

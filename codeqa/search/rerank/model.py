@@ -1,4 +1,4 @@
-"""Any reranker of LanceDB as one of ours: bounded candidates, bounded time, half of the say."""
+"""Any model that scores hits, as a reranker: bounded candidates, bounded time, half of the say."""
 
 from __future__ import annotations
 
@@ -8,86 +8,83 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from codeqa.errors import RerankerError
-from codeqa.search.lance import relevance
 from codeqa.search.query import Query
 from codeqa.search.ranking import role_penalties
-from codeqa.search.rerank import CANDIDATES, Reranked, in_front, unread_notice
+from codeqa.search.rerank.reranker import CANDIDATES, Reranked, in_front, unread_warnings
 from codeqa.types import Hit
 
-if TYPE_CHECKING:
-    from lancedb.rerankers import Reranker as LanceDBReranker
-
 SECONDS = 15.0
-"""That a reranker may take which does not look at the clock itself."""
+"""That a model may take which does not look at the clock itself."""
 MODEL_SHARE = 0.5
 """Half of the new score is the model's, half the first stage's, which knows definitions,
 file names and roles that the model does not see. Not tuned: late interaction added about
 .01 MRR to a fusion of channels like ours, so it should not overrule it."""
 
+Score = Callable[[Sequence[Hit], Query], Sequence[float | None]]
+"""Relevance of each hit, in their order; None for one that was not read."""
+
 T = TypeVar("T")
 
 
-class LanceReranker:
-    """Orders the best hits by half their own score and half what `reranker` says of them.
+class ModelReranker:
+    """Orders the best hits by half their own score and half what `score` says of them.
 
     `candidates` are read, never more than CANDIDATES; `seconds` is the deadline, None for a
-    reranker that keeps to one of its own. `host` is where the candidates are sent, which the
-    notice then says; '' when they stay on this machine.
+    model that keeps to one of its own. `host` is where the candidates are sent, which a warning
+    then says; '' when they stay on this machine.
     """
 
     def __init__(
         self,
-        reranker: LanceDBReranker,
+        name: str,
+        score: Score,
         *,
         candidates: int = CANDIDATES,
         seconds: float | None = SECONDS,
         host: str = "",
     ) -> None:
-        self.name = str(reranker)
-        self._reranker = reranker
+        self.name = name
+        self._score = score
         self._candidates = min(candidates, CANDIDATES)
         self._seconds = seconds
         self._host = host
         # A failure, too, says where code may have been sent.
-        self._place = f"{self.name} at {host}" if host else self.name
+        self._place = f"{name} at {host}" if host else name
 
     def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
         """What is not read stays behind, in its order.
 
-        Raises RerankerError when the reranker fails, is too slow or gives no usable score.
+        Raises RerankerError when the model fails, is too slow or gives no usable score.
         """
         if not hits or not query.text:
             return Reranked(list(hits), self.name if hits else "")
         head = hits[: self._candidates]
         started = time.monotonic()
-        scores = self._scores(head, query)
+        scored = list(zip(head, self._scores(head, query), strict=True))
         seconds = time.monotonic() - started
-        read = [(hit, score) for hit, score in zip(head, scores, strict=True) if score is not None]
+        read = [(hit, score) for hit, score in scored if score is not None]
         if not read:
             raise RerankerError(
                 f"{self._place} read nothing within {seconds:.1f} seconds.",
                 "Ask again when the machine is less busy.",
             )
-        unread = [hit for hit, score in zip(head, scores, strict=True) if score is None]
-        notices = [unread_notice(self.name, len(read), len(head), seconds)]
+        warnings = unread_warnings(self.name, len(read), len(head), seconds)
         if self._host:
             count = f"{len(head)} piece{'s' if len(head) > 1 else ''} of code"
-            notices.append(f"The question and {count} were sent to {self._host} to be ordered.")
-        return Reranked(
-            in_front(combined(read, query, self.name), [*unread, *hits[len(head) :]]),
-            self.name,
-            " ".join(filter(None, notices)),
-        )
+            warnings += (f"The question and {count} were sent to {self._host} to be ordered.",)
+        unread = [hit for hit, score in scored if score is None]
+        rest = [*unread, *hits[len(head) :]]
+        return Reranked(in_front(combined(read, query, self.name), rest), self.name, warnings)
 
-    def _scores(self, head: Sequence[Hit], query: Query) -> list[float | None]:
-        def ask() -> list[float | None]:
-            return relevance(self._reranker, head, query)
-
+    def _scores(self, head: Sequence[Hit], query: Query) -> Sequence[float | None]:
         try:
-            scores = ask() if self._seconds is None else within(self._seconds, ask)
+            if self._seconds is None:
+                scores = self._score(head, query)
+            else:
+                scores = within(self._seconds, lambda: self._score(head, query))
         except RerankerError:
             raise
         except TimeoutError:
@@ -109,7 +106,7 @@ class LanceReranker:
 
 
 def combined(read: Sequence[tuple[Hit, float]], query: Query, name: str) -> list[Hit]:
-    """Hits with scores of which MODEL_SHARE is the reranker's, on the scale of the old ones.
+    """Hits with scores of which MODEL_SHARE is the model's, on the scale of the old ones.
 
     A model's scores lie close together or on a scale of its own, so that they are spread
     over 0..1 first; tests and re-exports are pushed back as in the first stage.

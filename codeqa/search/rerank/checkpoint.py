@@ -12,7 +12,7 @@ from codeqa.errors import RerankerError
 from codeqa.settings import with_home
 
 DEFAULT_CHECKPOINT = "answerdotai/answerai-colbert-small-v1"
-"""S1.18: 33 million parameters, 96 dimensions a token, made for the CPU."""
+"""33 million parameters, 96 dimensions a token, made for the CPU."""
 
 
 class Family(StrEnum):

@@ -1,0 +1,148 @@
+"""The built-in reranker: what it reads in the code of the best hits, and its bounds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from reranking import HITS, hit, numbers
+
+from codeqa.embeddings import question_matcher, shipped_table
+from codeqa.errors import EmbeddingError
+from codeqa.search import Reranked, parse_query
+from codeqa.search.rerank import BuiltInReranker, built_in
+from codeqa.search.rerank.built_in import reader, used_by_better, words_together
+from codeqa.text.unit_text import UnitText
+from codeqa.types import Hit, Unit
+
+QUESTION = parse_query("when does a session cookie expire")
+FILLER = "\n".join(f"    total_{number} = rows[{number}] + offset" for number in range(80))
+"""Lines that have nothing to do with any question here."""
+PASSWORD = """\
+    salt = os.urandom(16)
+    digest = hashlib.pbkdf2_hmac("sha256", password, salt, 100_000)
+    return base64.b64encode(salt + digest)"""
+
+
+def named(name: str, code: str, *, path: str = "", score: float = 1.0, first: int = 1) -> Hit:
+    last = first + code.count("\n")
+    path = path or f"{name}.py"
+    unit = Unit(path, "python", "function", name, name, code, first, last, id=path + name)
+    return Hit(unit, score)
+
+
+# What it reads
+
+
+def test_the_nearest_passage_of_a_long_unit_is_found_and_its_lines_told() -> None:
+    near = question_matcher(str(shipped_table()), "encrypt the password with a salted hash")
+    long = UnitText("app.py", "", "work", "", "", f"def work():\n{FILLER}\n{PASSWORD}\n{FILLER}")
+    found = near.nearness(long)
+    assert found.first_line <= 82 <= found.last_line
+    alone = near.nearness(UnitText("app.py", "", "work", "", "", f"def work():\n{PASSWORD}"))
+    filler = near.nearness(UnitText("app.py", "", "work", "", "", f"def work():\n{FILLER}"))
+    assert alone.passage > found.passage > filler.passage
+    assert alone.late > filler.late
+
+
+def test_what_is_near_stays_within_one_and_an_empty_unit_is_near_to_nothing() -> None:
+    near = question_matcher(str(shipped_table()), "open_session")
+    same = near.nearness(UnitText("", "", "", "", "", "open_session open session"))
+    assert 0.9 < same.late <= 1.0001 and same.passage <= 1.0001
+    for body in ("", "\n\n", "!!"):
+        nothing = near.nearness(UnitText("", "", "", "", "", body))
+        assert nothing.late == nothing.passage == 0.0
+
+
+def test_a_question_without_a_known_piece_is_read_by_its_words() -> None:
+    assert question_matcher(str(shipped_table()), "\u3042\u3044").empty
+    query = parse_query("\u3042\u3044 \u3046\u3048")
+    read = reader([named("a", "x"), named("b", "\u3042\u3044 \u3046\u3048")], query)
+    assert read(1).value > read(0).value
+
+
+def test_what_better_hits_call_is_lifted_and_what_only_holds_it_does_not_count() -> None:
+    caller = named("handle", "def handle():\n    verify_token()", path="a.py")
+    called = named("verify_token", "def verify_token():\n    pass", path="b.py")
+    other = named("unrelated", "def unrelated():\n    pass", path="c.py")
+    outer = Unit("b.py", "python", "class", "Box", "Box", "def verify_token(): ...", 1, 9, id="o")
+    assert used_by_better([caller, other, called]) == [0.0, 0.0, 1.0]
+    assert used_by_better([Hit(outer, 2.0), called]) == [0.0, 0.0]
+    twin = named("verify_token", "def verify_token():\n    pass", path="d.py")
+    assert used_by_better([other, caller, called, twin]) == [0.0, 0.0, 0.25, 0.25]
+    asked = parse_query("who checks the token of a visitor")
+    assert reader([caller, other, called], asked)(2).why.endswith("and better hits use it")
+
+
+def test_how_close_together_words_stand() -> None:
+    near = "def f():\n    load(cookie)\n    sign(session)"
+    far = "load(cookie)" + "\n" * 40 + "sign(session)"
+    assert words_together(near, ["cookie", "session", "absent"]) == 2 / 3
+    assert words_together(far, ["cookie", "session"]) == 0.5
+    assert words_together("routes", ["route"]) == 1.0
+    assert words_together("", ["x"]) == words_together("x", []) == 0.0
+
+
+# What it makes of that
+
+
+def test_the_built_in_reranker_lifts_what_means_the_question_and_says_which_lines() -> None:
+    query = parse_query("encrypt the password with a salted hash")
+    wrong = named("offsets", f"def offsets(rows):\n{FILLER}", score=1.0)
+    right = named("protect", f"def protect(password):\n{PASSWORD}", score=0.97, first=11)
+    done = BuiltInReranker().rerank([wrong, right], query)
+    assert [one.unit.name for one in done.hits] == ["protect", "offsets"]
+    assert done.hits[0].why[-1] == "reranked: lines 11-14 come closest"
+    assert (done.reranker, done.warnings) == ("built-in", ())
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_without_the_table_words_that_stand_together_come_first(
+    damaged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> object:
+        raise EmbeddingError("The embedding table cannot be read.", "Install CodeQA again.")
+
+    if damaged:
+        monkeypatch.setattr(built_in, "question_matcher", fail)
+    else:
+        monkeypatch.setattr(built_in, "shipped_table", lambda: None)
+    far = "session" + "\n" * 60 + "cookie" + "\n" * 60 + "expire"
+    near = "session\ncookie\nexpire"
+    done = BuiltInReranker().rerank([named("far", far), named("near", near, score=0.9)], QUESTION)
+    assert [one.unit.name for one in done.hits] == ["near", "far"]
+    assert done.hits[0].why[-1] == "reranked: 100% of the words stand close together"
+
+
+@pytest.mark.parametrize("question", ["", "cookie", "lang:python"])
+def test_a_question_of_one_word_keeps_its_order(question: str) -> None:
+    done = BuiltInReranker().rerank(HITS, parse_query(question))
+    assert (done.hits, done.reranker) == (HITS, "built-in")
+    assert BuiltInReranker().rerank([], QUESTION) == Reranked([], "")
+
+
+# Its bounds
+
+
+def test_the_built_in_reranker_reads_at_most_fifty_hits_and_the_rest_stays_behind() -> None:
+    near = "when\nsession\ncookie\nexpire"
+    beyond = [replace(hit(n, near if n == 55 else ""), score=0.5) for n in range(60)]
+    done = BuiltInReranker().rerank(beyond, QUESTION).hits
+    assert sorted(numbers(done)[:50]) == list(range(50))
+    assert numbers(done)[50:] == list(range(50, 60))
+    assert [one.score for one in done] == sorted((one.score for one in done), reverse=True)
+    within = [replace(hit(n, near if n == 49 else ""), score=0.5) for n in range(60)]
+    assert numbers(BuiltInReranker().rerank(within, QUESTION).hits)[0] == 49
+
+
+def test_the_built_in_reranker_stops_when_its_time_is_over_and_says_so() -> None:
+    done = BuiltInReranker(seconds=-1.0).rerank(HITS, QUESTION)
+    assert done.hits == HITS
+    assert done.warnings[0].startswith("built-in read 0 of 50 hits in ")
+    slow = [hit(n, "session cookie expire\n" * 2_000) for n in range(60)]
+    started = time.monotonic()
+    done = BuiltInReranker(seconds=0.02).rerank(slow, QUESTION)
+    assert time.monotonic() - started < 2
+    assert done.warnings[0].endswith("; the others stand behind them.")
+    assert numbers(done.hits) == list(range(60))
