@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.llm import Endpoint, Model, connection, events
-from codeqa.llm.failures import explain_refusal
-from codeqa.llm.refusal import read_refusal
+from codeqa.llm import Endpoint, Model
+from codeqa.llm.answer import Answer
+from codeqa.llm.api_error import read_api_error
+from codeqa.llm.failures import explain_api_error
 from tests.openai_server import (
     Reply,
     Script,
@@ -35,7 +36,7 @@ KEY = "sk-test-0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
 
 
 def fail(
@@ -103,10 +104,10 @@ def test_without_a_key_one_is_asked_for_and_with_a_variable_it_is_named() -> Non
     error, _ = fail(failure(401), key="")
     assert "asks for a key" in error.message and error.hint == "Enter one for this address."
     keyless = Endpoint("https://api.groq.com/v1", "m", "", "groq", "GROQ_API_KEY")
-    hint = explain_refusal(read_refusal(401, {}), keyless).hint
+    hint = explain_api_error(read_api_error(401, {}), keyless).hint
     assert hint == "Enter one for this address, or set GROQ_API_KEY."
     target = Endpoint("https://api.groq.com/v1", "m", "k", "groq", "GROQ_API_KEY")
-    assert "GROQ_API_KEY" in explain_refusal(read_refusal(401, {}), target).hint
+    assert "GROQ_API_KEY" in explain_api_error(read_api_error(401, {}), target).hint
 
 
 def test_a_missing_model_of_ollama_names_the_command_that_fetches_it() -> None:
@@ -218,16 +219,6 @@ def test_what_passes_is_waited_out(reply: Reply) -> None:
         assert len(server.requests) == 3
 
 
-def test_an_overloaded_model_that_says_so_in_the_stream_is_asked_again() -> None:
-    replies: list[Reply] = [
-        Streamed((event({"error": {"type": "overloaded_error", "message": "Overloaded"}}),)),
-        stream(["ok"], usage=None),
-    ]
-    script: Script = lambda path, body: replies.pop(0)  # noqa: E731
-    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
-        assert list(model.stream(MESSAGES)) == ["ok"]
-
-
 def test_the_wait_that_a_provider_asks_for_is_kept() -> None:
     replies = [rate_limited(0.6), stream(["ok"], usage=None)]
     with openai_server(lambda path, body: replies.pop(0)) as server:
@@ -235,14 +226,6 @@ def test_the_wait_that_a_provider_asks_for_is_kept() -> None:
             list(model.stream(MESSAGES))
         first, second = server.exchanges
         assert 0.6 <= second.asked - first.asked < 3
-
-
-def test_waits_grow_and_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_WAIT", 0.5)
-    first = [connection._wait(0, None) for _ in range(50)]
-    second = [connection._wait(1, None) for _ in range(50)]
-    assert 0.375 <= min(first) < max(first) <= 0.625 < 0.75 <= min(second) < max(second) <= 1.25
-    assert connection._wait(9, None) <= 10
 
 
 @pytest.mark.parametrize(
@@ -276,10 +259,10 @@ def test_a_wait_may_be_given_as_a_date_and_nonsense_is_none() -> None:
     ],
 )
 def test_a_wait_that_stands_in_the_message_is_read(message: str, seconds: float | None) -> None:
-    refusal = read_refusal(429, {"error": {"message": message}})
-    assert refusal.retry_after == pytest.approx(seconds)
-    assert refusal.worth_retrying
-    assert read_refusal(429, {}, {"retry-after": "3"}).retry_after == 3
+    error = read_api_error(429, {"error": {"message": message}})
+    assert error.retry_after == pytest.approx(seconds)
+    assert error.passes
+    assert read_api_error(429, {}, {"retry-after": "3"}).retry_after == 3
 
 
 def test_a_limit_for_a_minute_is_not_taken_for_an_empty_account() -> None:
@@ -314,7 +297,7 @@ def test_what_nobody_thought_of_is_an_error_without_its_words(
     def broken(*arguments: Any) -> str:
         raise KeyError("wom" + "bats")  # the line of the code itself may be logged
 
-    monkeypatch.setattr(events.Answer, "take", broken)
+    monkeypatch.setattr(Answer, "take", broken)
     error, requests = fail(stream(["ok"]))
     assert "KeyError" in error.message and "wombats" not in str(error)
     assert requests == 1

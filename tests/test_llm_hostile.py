@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 import threading
 import time
@@ -13,13 +14,10 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ModelError
-from codeqa.llm import Model, ModelChoice, Models
-from codeqa.llm import events as events_module
-from codeqa.llm import http as http_module
+from codeqa.llm import Model, ModelChoice, Models, sdk
+from codeqa.llm import connection as connection_module
 from codeqa.llm import models as models_module
-from codeqa.llm import reply as reply_module
 from codeqa.llm.endpoint import Endpoint
-from codeqa.llm.events import Thinking
 from codeqa.settings import Settings, load_settings
 from tests.openai_server import delta, event, openai_server, stream
 
@@ -73,6 +71,10 @@ def model_at(reply: Reply, sent: list[int] | None = None) -> Iterator[Model]:
             asked = b""
             while b"\r\n\r\n" not in asked:
                 asked += counted.recv(65_536)
+            head, _, body = asked.partition(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head.lower())
+            while length and len(body) < int(length[1]):  # what is left unread resets the reply
+                body += counted.recv(65_536)
             reply(counted)
 
     def accept() -> None:
@@ -113,7 +115,7 @@ def test_a_refusal_without_an_end_is_read_in_part(status: str) -> None:
 
 
 def test_a_refusal_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_module, "REFUSAL_SECONDS", 0.3)
+    monkeypatch.setattr(sdk, "ERROR_SECONDS", 0.3)
     began = time.monotonic()
     with model_at(endless(b" ", 0.05, status="400 Bad Request")) as model:
         assert all("status 400" in error.message for error in both(model))
@@ -146,8 +148,26 @@ def test_what_nobody_can_read_is_an_error_in_our_words(reply: Reply) -> None:
         both(model)
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_events_are_the_same_however_they_arrive(end: bytes) -> None:
+    """Cut anywhere, with any line ends, with bytes that are no text, and without a last one."""
+    whole = b"".join(
+        line + end
+        for line in (*delta("a\u2028ü").splitlines(), b": comment", b"data: \xff{", b"",
+                     b"event: x", *delta("b", "stop").splitlines())
+    )  # fmt: skip
+
+    def drip(connection: socket.socket) -> None:
+        raw(b"")(connection)
+        for at in range(len(whole)):
+            connection.sendall(whole[at : at + 1])
+
+    with model_at(drip) as model:
+        assert list(model.stream(MESSAGES)) == ["a\u2028ü", "b"]
+
+
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_module, "LONGEST_ANSWER", 10_000)
+    monkeypatch.setattr(connection_module, "LONGEST_ANSWER", 10_000)
     with (
         model_at(endless(delta("and so on ") * 10)) as model,
         pytest.raises(ModelError, match=r"broke off: it is longer than 10,000 characters"),
@@ -160,21 +180,10 @@ def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_event_of_empty_lines_alone_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_module, "LONGEST_EVENT", 100_000)
+    monkeypatch.setattr(sdk, "LONGEST_EVENT", 100_000)
     with model_at(endless(b"data:\n" * 1_000)) as model:
         question, _ = both(model)
     assert "cannot be read" in question.message
-
-
-def test_white_space_is_held_back_only_for_so_long() -> None:
-    thinking = Thinking()
-    shown = "".join(thinking.feed(" ") for _ in range(3_000))
-    assert len(shown) > 1_000
-    assert thinking.feed("text") == "text"
-    thinking = Thinking()
-    assert thinking.feed(" <think>so</think>") == ""
-    assert [thinking.feed(" \n") for _ in range(3)] == ["", "", ""]
-    assert thinking.feed(" and") + thinking.feed(" on") == "and on"
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from codeqa.llm import (
     provider_named,
 )
 from codeqa.llm.local import chat_models_first
-from codeqa.llm.store import FILE_NAME, Kept, Store, with_key
+from codeqa.llm.saved import FILE_NAME, ModelsFile, SavedModels
 from codeqa.settings import Settings, load_settings
 from tests.openai_server import completion, failure, openai_server, silent, stream
 
@@ -300,8 +300,8 @@ def test_no_key_shows_in_any_representation(make: Callable[..., Models]) -> None
     models.choose(ModelChoice("groq", "m"), KEY)
     model = models.connect()
     assert model is not None
-    shown = [model, model.endpoint, models, models.current(), Store(Path()).read()]
-    shown.append(models._store.read())
+    shown = [model, model.endpoint, models, models.current(), ModelsFile(Path()).read()]
+    shown.append(models._file.read())
     assert KEY not in "".join(map(repr, shown)) and KEY not in "".join(map(str, shown))
 
 
@@ -327,10 +327,10 @@ def test_the_file_is_for_its_owner_alone_from_its_first_byte(
     finally:
         os.umask(old)
     path = data_dir / FILE_NAME
-    assert modes == [0o600]
+    assert set(modes) == {0o600}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
-    assert [entry.name for entry in data_dir.iterdir()] == [FILE_NAME]
+    assert {entry.name for entry in data_dir.iterdir()} <= {FILE_NAME, "models.lock"}
 
 
 def test_a_file_that_others_may_read_is_closed_to_them(
@@ -383,33 +383,31 @@ def test_a_pick_of_a_provider_that_is_not_known_any_more_is_no_pick(
 
 def test_many_writers_lose_no_key(data_dir: Path) -> None:
     def write(number: int) -> None:
-        store = Store(data_dir)
+        store = ModelsFile(data_dir)
         for turn in range(5):
             place = f"http://{number}-{turn}"
-            store.change(lambda kept, place=place: with_key(kept, place, "k"))
+            store.change(lambda saved, place=place: saved.with_key(place, "k"))
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(20)
-    assert len(Store(data_dir).read().keys) == 30
+    assert len(ModelsFile(data_dir).read().keys) == 30
 
 
-def test_a_lock_that_a_killed_process_left_is_broken(data_dir: Path) -> None:
+def test_what_a_killed_process_left_half_written_is_no_hindrance(data_dir: Path) -> None:
     data_dir.mkdir()
     left = data_dir / "models.new"
     left.write_text("half")
-    old = time.time() - 60
-    os.utime(left, (old, old))
-    Store(data_dir).change(lambda kept: with_key(kept, "http://a", "k"))
-    assert Store(data_dir).read() == Kept(keys={"http://a": "k"})
+    ModelsFile(data_dir).change(lambda saved: saved.with_key("http://a", "k"))
+    assert ModelsFile(data_dir).read() == SavedModels(keys={"http://a": "k"})
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(StorageError, match="cannot be kept"):
-        Store(tmp_path / "file").change(lambda kept: kept)
+        ModelsFile(tmp_path / "file").change(lambda kept: kept)
 
 
 # Models

@@ -2,11 +2,19 @@
 
 from codeqa.llm.choice import ModelChoice, parse_choice
 from codeqa.llm.client import Model
-from codeqa.llm.endpoint import Cancelled, Complete, Endpoint, Message, TokenUsage, never
-from codeqa.llm.estimate import estimate_messages, estimate_tokens
+from codeqa.llm.endpoint import (
+    Cancelled,
+    Complete,
+    Endpoint,
+    Message,
+    TokenUsage,
+    estimate_messages,
+    never,
+)
 from codeqa.llm.local import LocalServer
 from codeqa.llm.models import Models, ModelTest
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
+from codeqa.text.tokens import estimate_tokens
 
 __all__ = [
     "CUSTOM",

@@ -1,15 +1,20 @@
-"""Which model: `provider/name`, and the address where it differs from the provider's own."""
+"""Which model: `provider/name`, the address where it differs from the provider's own, and the key.
+
+A key is never sent to another place than it was given for.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codeqa.errors import UsageError
-from codeqa.llm.address import normal_address
+from codeqa.errors import SettingsError, UsageError
+from codeqa.llm.address import location, normal_address
 from codeqa.llm.providers import CUSTOM, ModelProvider, provider_named
+from codeqa.settings import Settings
 
 LONGEST_NAME = 200
 """Characters of a model's name; the longest that providers list have about 80."""
+LONGEST_KEY = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ def parse_choice(text: str, address: str = "") -> ModelChoice:
     return settled(ModelChoice(name, model, address))
 
 
-def usable(name: str) -> bool:
+def is_model_name(name: str) -> bool:
     """Whether a model can have this name: a line of text without anything invisible."""
     return 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == " ".join(name.split())
 
@@ -45,7 +50,7 @@ def settled(choice: ModelChoice) -> ModelChoice:
     """
     provider = provider_named(choice.provider)
     model = choice.model.strip() or provider.chat_model
-    if model and not usable(model):
+    if model and not is_model_name(model):
         raise UsageError(
             "The name of the model cannot be used.", "Write it as the provider lists it."
         )
@@ -66,3 +71,48 @@ def own_address(choice: ModelChoice, provider: ModelProvider) -> str:
             "Give the base address of the API, as in http://127.0.0.1:8000/v1.",
         )
     return address
+
+
+def exported_key(settings: Settings, provider: ModelProvider, address: str) -> tuple[str, str]:
+    """The key in the environment that is meant for `address`, and its variable; '' for none."""
+    key = settings.model_key.get_secret_value()
+    if key and _place(settings.model_url) == location(address):
+        return key, "CODEQA_MODEL_KEY"
+    if is_own(settings, provider, address):
+        return settings.provider_key(provider.key_variable), provider.key_variable
+    return "", ""
+
+
+def is_own(settings: Settings, provider: ModelProvider, address: str) -> bool:
+    """Whether the provider's exported key was meant for `address`."""
+    own = {_place(provider.base_url)}
+    if provider.name == "openai":
+        own.add(_place(settings.openai_base_url))
+    return location(address) in own
+
+
+def needs_key(provider: ModelProvider, address: str) -> bool:
+    """Whether nothing can be asked at `address` without a key."""
+    return bool(provider.key_variable) and location(address) == location(provider.base_url)
+
+
+def checked_key(key: str, variable: str = "") -> str:
+    """`key` without space around it; `variable` is where it came from.
+
+    Raises UsageError or SettingsError that does not repeat it: a header that cannot be sent
+    would, in the client's own error.
+    """
+    key = key.strip()
+    if len(key) <= LONGEST_KEY and key.isascii() and key.isprintable() and " " not in key:
+        return key
+    if variable:
+        raise SettingsError(f"{variable} holds characters that no key has.", "Correct or unset it.")
+    raise UsageError("The key holds characters that no key has.", "Copy it again.")
+
+
+def _place(url: str) -> str:
+    """The location of a setting's address; '' for none, and for one that leads nowhere."""
+    try:
+        return location(normal_address(url)) if url else ""
+    except UsageError:
+        return ""

@@ -1,44 +1,75 @@
-"""One endpoint seen from the event loop: requests and their further tries."""
+"""One endpoint seen from the event loop: what is asked of it, and what became of that."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import ModelError, places_of
-from codeqa.llm.background import Feed, closed
-from codeqa.llm.choice import usable
-from codeqa.llm.dialect import Dialect
-from codeqa.llm.endpoint import Endpoint, Message
-from codeqa.llm.estimate import message_text
+from codeqa.llm.answer import Answer
+from codeqa.llm.api_error import ApiError, read_api_error
+from codeqa.llm.choice import is_model_name
+from codeqa.llm.endpoint import Endpoint, Message, TokenUsage, message_text
 from codeqa.llm.failures import (
+    broke_off,
+    explain_api_error,
+    explain_end,
     explain_lost,
-    explain_refusal,
     explain_unexpected,
-    explain_wait,
     not_an_api,
-    worth_reconnecting,
 )
-from codeqa.llm.http import listing_headers, open_client
-from codeqa.llm.refusal import Refusal, read_refusal
-from codeqa.llm.reply import RefusedError, read_json, receive
+from codeqa.text.tokens import well_formed
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+    from codeqa.llm.sdk import EventStream
+
 log = logging.getLogger(__name__)
 
-RETRIES = 2
-"""Further tries (S0.10)."""
-FIRST_WAIT, LONGEST_WAIT, JITTER = 0.5, 8.0, 0.25
-"""Seconds before the first further try, doubled each time; ± a quarter, so that requests which
-failed together do not come back together."""
-LONGEST_RETRY_AFTER = 20.0
-"""Seconds that a provider may ask to wait for; nobody watches a page that is silent for longer."""
 LIST_SECONDS = 10.0
+LONGEST_ANSWER = 1_000_000
+"""Characters; the longest that models allow have half as many. Some never stop of themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFormat:
+    """The fields of a request, as an endpoint has been found to want them."""
+
+    stream_options: bool = True
+    limit: str = "max_tokens"
+    """Name of the field for the most tokens to generate."""
+    parts: bool = True
+    """Whether a message's content may be a list of parts."""
+
+    def adapted(self, error: ApiError) -> RequestFormat | None:
+        """The format that avoids what `error` names; None when there is none."""
+        words = error.words.lower()
+        if error.status not in (400, 422) or error.too_long:
+            return None
+        if self.stream_options and "stream_options" in words:
+            return replace(self, stream_options=False)
+        if self.limit == "max_tokens" and "max_completion_tokens" in words:
+            return replace(self, limit="max_completion_tokens")
+        if self.parts and "string" in words and ("content" in words or "sequence" in words):
+            return replace(self, parts=False)
+        return None
+
+    def body(
+        self, model: str, messages: Sequence[Message], max_tokens: int | None
+    ) -> dict[str, Any]:
+        """The whole request, every text in it such that it can be encoded."""
+        if not self.parts:
+            messages = [{**message, "content": message_text(message)} for message in messages]
+        fields: dict[str, Any] = {"model": model, "stream": True, "messages": _sendable(messages)}
+        if max_tokens is not None:
+            fields[self.limit] = max_tokens
+        if self.stream_options:
+            fields["stream_options"] = {"include_usage": True}
+        return fields
 
 
 class Connection:
@@ -47,120 +78,146 @@ class Connection:
     def __init__(self, target: Endpoint, timeout: float) -> None:
         self._target = target
         self._timeout = timeout
-        self._dialect = Dialect()
+        self._format = RequestFormat()
         self._client: AsyncOpenAI | None = None
 
-    async def chat(self, messages: Sequence[Message], max_tokens: int | None, feed: Feed) -> None:
-        """Ask, and put the answer's text and at last its TokenUsage into `feed`, then end it.
+    async def answer(
+        self, messages: Sequence[Message], max_tokens: int | None
+    ) -> AsyncGenerator[str | TokenUsage, None]:
+        """Ask, and yield the answer's text and at last its usage.
 
-        Whatever goes wrong ends the feed with an error that says so.
+        Whatever goes wrong is a ModelError that says so. Nothing is tried again after the first
+        text.
         """
+        answer, begun = Answer(), False
+        sent = "\n".join(map(message_text, messages))
         try:
-            await self._persist(messages, max_tokens, feed)
-        except asyncio.CancelledError:
-            feed.end(closed())
+            async with await self._ask(messages, max_tokens) as stream:
+                if "html" in stream.response.headers.get("content-type", ""):
+                    raise not_an_api(self._target)
+                async for event in stream:
+                    text = answer.take(event)
+                    if answer.error is not None:
+                        raise explain_api_error(read_api_error(0, answer.error), self._target, sent)
+                    if text:
+                        begun = True
+                        yield text
+                    if answer.length > LONGEST_ANSWER:
+                        raise broke_off(
+                            self._target,
+                            f": it is longer than {LONGEST_ANSWER:,} characters",
+                            "Ask for less at once, or choose another model.",
+                        )
+        except ModelError:
             raise
-        except ModelError as error:
-            feed.end(error)
         except Exception as error:
-            feed.end(self._unexpected(error))
+            if not answer.reason:  # else all that mattered had come
+                raise self._explained(error, sent, begun) from None
+        if rest := answer.close():
+            begun = True
+            yield rest
+        if problem := explain_end(answer, self._target, begun):
+            raise problem
+        if usage := answer.usage():
+            yield usage
 
     async def list_models(self) -> list[str]:
         """Names of the models, as the server gives them. Raises ModelError."""
-        import httpx2
-        import openai
+        from codeqa.llm.sdk import EventStream
 
         try:
-            client = self._open()
             async with asyncio.timeout(LIST_SECONDS):
-                headers = listing_headers(self._target)
-                listing = client.models.with_streaming_response.list(extra_headers=headers)
-                async with listing as response:
-                    payload = await read_json(response.http_response)
+                stream = await self._open().get(
+                    "/models",
+                    cast_to=object,
+                    options={"headers": _listing_headers(self._target), "max_retries": 0},
+                    stream=True,
+                    stream_cls=EventStream,
+                )
+                async with stream:
+                    return _model_names(await stream.whole(), self._target)
         except TimeoutError:
-            error = ModelError(
+            raise ModelError(
                 f"{self._target.host} did not list its models in {LIST_SECONDS:g} seconds.",
                 "Type the name of the model.",
-            )
-            raise error from None
-        except openai.APIStatusError as error:
-            raise explain_refusal(self._refusal(error), self._target) from None
-        except (openai.OpenAIError, httpx2.HTTPError) as error:
-            raise explain_lost(error, self._target, self._timeout) from None
+            ) from None
+        except ModelError:
+            raise
         except Exception as error:
-            raise self._unexpected(error) from None
-        return _model_names(payload, self._target)
+            raise self._explained(error) from None
 
     async def open(self) -> None:
-        """Make the client and load what it loads late, which takes half a second."""
-        _ = self._open().chat.completions.with_streaming_response
+        """Make the client, and load what it loads late."""
+        self._open()
 
     async def close(self) -> None:
         """Close all connections."""
         if self._client is not None:
             await self._client.close()
 
-    async def _persist(
-        self, messages: Sequence[Message], max_tokens: int | None, feed: Feed
-    ) -> None:
-        """Try again where that may help and nothing has been answered yet."""
+    async def _ask(self, messages: Sequence[Message], max_tokens: int | None) -> EventStream:
+        """The response to a request in a format that the server accepts."""
+        import openai
+
+        from codeqa.llm.sdk import EventStream, api_error
+
+        used = self._format
+        while True:
+            try:
+                return await self._open().post(
+                    "/chat/completions",
+                    cast_to=object,
+                    body=used.body(self._target.model, messages, max_tokens),
+                    stream=True,
+                    stream_cls=EventStream,
+                )
+            except openai.APIStatusError as error:
+                adapted = used.adapted(api_error(error))
+                if adapted is None:
+                    raise
+                self._format = used = adapted
+
+    def _explained(self, error: Exception, sent: str = "", begun: bool = False) -> ModelError:
+        """The sentence for whatever the SDK raised."""
         import httpx2
         import openai
 
-        failed = 0
-        while True:
-            dialect = self._dialect
-            retry_after: float | None = None
-            try:
-                await self._once(dialect.body(messages, max_tokens), feed)
-                return
-            except RefusedError as error:
-                refusal = error.refusal
-                adapted = None if feed.begun else dialect.adapted(refusal)
-                if adapted is not None:
-                    self._dialect = adapted
-                    continue
-                sent = "\n".join(map(message_text, messages))
-                problem = explain_refusal(refusal, self._target, sent)
-                again = refusal.worth_retrying
-                retry_after = refusal.retry_after
-            except (openai.OpenAIError, httpx2.HTTPError) as error:
-                problem = explain_lost(error, self._target, self._timeout, feed.begun)
-                again = worth_reconnecting(error)
-            if again and not feed.begun and (retry_after or 0) > LONGEST_RETRY_AFTER:
-                raise explain_wait(retry_after or 0, self._target) from None
-            if feed.begun or not again or failed == RETRIES:
-                raise problem from None
-            await asyncio.sleep(_wait(failed, retry_after))
-            failed += 1
+        from codeqa.llm.sdk import UnreadableError, api_error
 
-    async def _once(self, fields: dict[str, Any], feed: Feed) -> None:
-        import openai
-
-        client = self._open()
-        create = client.chat.completions.with_streaming_response.create
-        try:
-            async with create(model=self._target.model, stream=True, **fields) as response:
-                await receive(response.http_response, self._target, feed)
-        except openai.APIStatusError as error:
-            raise RefusedError(self._refusal(error)) from None
-
-    def _refusal(self, error: Any) -> Refusal:
-        response = error.response
-        try:
-            body = response.json()
-        except (ValueError, RecursionError):
-            body = response.text
-        return read_refusal(error.status_code, body, response.headers)
-
-    def _unexpected(self, error: Exception) -> ModelError:
+        if isinstance(error, openai.APIStatusError):
+            return explain_api_error(api_error(error), self._target, sent)
+        if isinstance(error, UnreadableError):
+            return ModelError(
+                f"{self._target.host} sent an answer that cannot be read.", "Ask again."
+            )
+        if isinstance(error, openai.OpenAIError | httpx2.HTTPError):
+            return explain_lost(error, self._target, self._timeout, begun)
         log.error("Unexpected while a model was asked: %s", places_of(error))
         return explain_unexpected(error, self._target)
 
     def _open(self) -> AsyncOpenAI:
         if self._client is None:
+            from codeqa.llm.sdk import open_client
+
             self._client = open_client(self._target, self._timeout)
         return self._client
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, Mapping):
+        return {key: _sendable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sendable(one) for one in value]
+    return value
+
+
+def _listing_headers(target: Endpoint) -> dict[str, str]:
+    """Anthropic lists its models in its own API only, which takes the key in its own header."""
+    if target.provider != "anthropic" or not target.key:
+        return {}
+    return {"x-api-key": target.key, "anthropic-version": "2023-06-01"}
 
 
 def _model_names(payload: Any, target: Endpoint) -> list[str]:
@@ -172,10 +229,4 @@ def _model_names(payload: Any, target: Endpoint) -> list[str]:
     if not isinstance(rows, list):
         raise not_an_api(target)
     names = [row.get("id") or row.get("name") for row in rows if isinstance(row, Mapping)]
-    return list(dict.fromkeys(name for name in names if isinstance(name, str) and usable(name)))
-
-
-def _wait(failed: int, retry_after: float | None) -> float:
-    if retry_after is not None:
-        return retry_after
-    return min(FIRST_WAIT * 2.0**failed, LONGEST_WAIT) * random.uniform(1 - JITTER, 1 + JITTER)
+    return list(dict.fromkeys(n for n in names if isinstance(n, str) and is_model_name(n)))

@@ -1,4 +1,4 @@
-"""From a refusal, or a connection that was lost, to one sentence and a next step."""
+"""From what a provider says, or a connection that was lost, to one sentence and a next step."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.llm.address import leads_here
+from codeqa.llm.answer import Answer
+from codeqa.llm.api_error import ApiError
 from codeqa.llm.endpoint import Endpoint
-from codeqa.llm.providers import CUSTOM, ModelProvider, provider_named
-from codeqa.llm.refusal import Refusal
+from codeqa.llm.providers import CUSTOM, provider_named
 
 CONNECT_SECONDS = 10.0
 QUOTED_CHARACTERS = 160
@@ -21,6 +22,10 @@ ECHO_CHARACTERS = 16
 KEY_CHARACTERS = 8
 """Nor is what holds so much of the key: some repeat it in part, with asterisks for the rest."""
 
+OTHER_WORDS = "Ask in other words, or choose another model."
+CHECK_ADDRESS = "Check the address; it usually ends in /v1."
+CHECK_NETWORK = "Check the address and the network."
+
 _ABOUT_MODEL = re.compile(r"\bmodels?\b|model_not_found", re.IGNORECASE)
 _BAD_KEY = re.compile(r"api.?key|authentication|unauthori[sz]ed", re.IGNORECASE)
 _LIKE_A_KEY = re.compile(
@@ -29,54 +34,63 @@ _LIKE_A_KEY = re.compile(
 )
 
 
-def explain_refusal(refusal: Refusal, target: Endpoint, sent: str = "") -> ModelError:
-    """The sentence for `refusal`; `sent` is what must not be quoted back."""
-    host, status = target.host, refusal.status
-    quoted = _quoted(refusal.message, target.key, sent)
-    said = f": “{quoted}”" if quoted else ""
-    if refusal.too_long:
+def explain_api_error(error: ApiError, target: Endpoint, sent: str = "") -> ModelError:
+    """The sentence for `error`; `sent` is what must not be quoted back."""
+    host, status, wait = target.host, error.status, error.retry_after or 0.0
+    if error.too_long:
         return ContextLengthError(
             f"The request is too long for {target.model} at {host}.",
             "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a model with a "
             "longer context.",
         )
-    if refusal.no_money:
-        return ModelError(
+    if error.passes and not error.worth_retrying:
+        return RateLimitError(
+            f"{host} limits the rate and asks to wait {_spoken(wait)}.",
+            "Ask again then, or choose another model.",
+            wait,
+        )
+    if error.overloaded:
+        return RateLimitError(f"{host} is overloaded.", "Ask again in a minute.", wait)
+    if status == 429 and not error.no_money:
+        hint = f"Ask again in {_spoken(wait) if wait else 'a minute'}."
+        return RateLimitError(f"{host} limits the rate of requests.", hint, wait)
+    return ModelError(*_sentence(error, target, sent))
+
+
+def _sentence(error: ApiError, target: Endpoint, sent: str) -> tuple[str, str]:
+    """What happened, and the next step."""
+    host, status = target.host, error.status
+    quoted = _quoted(error.message, target.key, sent)
+    said = f": “{quoted}”" if quoted else ""
+    if error.no_money:
+        return (
             f"The account at {host} has no credit left.",
             "Add credit there, or choose another model.",
         )
-    if refusal.filtered:
-        return ModelError(
-            f"{host} refused the request under its content rules.",
-            "Ask in other words, or choose another model.",
-        )
-    if status == 401 or (status == 400 and _BAD_KEY.search(refusal.words)):
+    if error.filtered:
+        return f"{host} refused the request under its content rules.", OTHER_WORDS
+    if status == 401 or (status == 400 and _BAD_KEY.search(error.words)):
         return _key_refused(target)
     if status == 403:
-        return ModelError(
+        return (
             f"{host} does not allow this key to use {target.model}{said}.",
             "Check what the key may do, or choose another model.",
         )
     if status == 404:
-        return _not_found(refusal, target)
-    if status == 429:
-        return _rate_limited(refusal, target)
+        return _not_found(error, target)
     if 300 <= status < 400:
-        leads_to = f" to {refusal.leads_to}" if refusal.leads_to else ""
-        return ModelError(
+        leads_to = f" to {error.leads_to}" if error.leads_to else ""
+        return (
             f"{host} sends requests on{leads_to}, which is not followed.",
             "Give the address that it leads to, if you trust it.",
         )
-    if refusal.overloaded:
-        wait = refusal.retry_after or 0.0
-        return RateLimitError(f"{host} is overloaded.", "Ask again in a minute.", wait)
     if status in (408, 504):
-        return ModelError(f"{host} gave up waiting for the model (status {status}).", "Ask again.")
+        return f"{host} gave up waiting for the model (status {status}).", "Ask again."
     if status >= 500:
-        return ModelError(f"{host} failed with status {status}{said}.", "Ask again in a minute.")
+        return f"{host} failed with status {status}{said}.", "Ask again in a minute."
     if not status:
-        return ModelError(f"{host} reported an error in its answer{said}.", "Ask again.")
-    return ModelError(
+        return f"{host} reported an error in its answer{said}.", "Ask again."
+    return (
         f"{host} refused the request with status {status}{said}.",
         "Check the name of the model and what it supports.",
     )
@@ -90,16 +104,14 @@ def explain_lost(
     causes = tuple(_causes(error))
     names = {type(one).__name__ for one in causes}
     if begun:
-        why = (
-            f"it stayed silent for {timeout:g} seconds"
-            if "ReadTimeout" in names
-            else "the connection was lost"
+        silent = f"it stayed silent for {timeout:g} seconds"
+        return broke_off(
+            target, f": {silent if 'ReadTimeout' in names else 'the connection was lost'}"
         )
-        return ModelError(f"The answer from {host} broke off: {why}.", "Ask again.")
     if names & {"ConnectTimeout", "PoolTimeout"}:
         return ModelError(
             f"{host} cannot be reached: no connection within {CONNECT_SECONDS:g} seconds.",
-            "Check the address and the network.",
+            CHECK_NETWORK,
         )
     if any("Timeout" in name for name in names):
         return ModelError(
@@ -108,8 +120,7 @@ def explain_lost(
         )
     if any(isinstance(one, socket.gaierror) for one in causes):
         return ModelError(
-            f"There is no host called {host}, or its name cannot be looked up.",
-            "Check the address and the network.",
+            f"There is no host called {host}, or its name cannot be looked up.", CHECK_NETWORK
         )
     if any(isinstance(one, ssl.SSLError) for one in causes):
         return ModelError(
@@ -120,18 +131,25 @@ def explain_lost(
     if any(isinstance(one, ConnectionRefusedError) for one in causes):
         return ModelError(f"Nothing answers at {target.base_url}.", _how_to_start(target))
     if "ConnectError" in names:
-        return ModelError(f"{host} cannot be reached.", "Check the address and the network.")
+        return ModelError(f"{host} cannot be reached.", CHECK_NETWORK)
     return ModelError(f"{host} closed the connection without an answer.", "Ask again.")
 
 
-def explain_nothing(target: Endpoint, reason: str, thought: bool) -> ModelError:
-    """The sentence for an answer without any text; `reason` is the model's finish reason."""
-    if reason == "content_filter":
+def explain_end(answer: Answer, target: Endpoint, begun: bool) -> ModelError | None:
+    """What is wrong with an answer that has come to its end; None for a whole one."""
+    filtered = answer.reason == "content_filter"
+    if begun:
+        if filtered:
+            return broke_off(target, " under its content rules", OTHER_WORDS)
+        complete = answer.reason or answer.ended
+        return None if complete else broke_off(target, ": the connection was closed")
+    if not answer.understood:
+        return not_an_api(target)
+    if filtered:
         return ModelError(
-            f"{target.host} withheld the answer under its content rules.",
-            "Ask in other words, or choose another model.",
+            f"{target.host} withheld the answer under its content rules.", OTHER_WORDS
         )
-    if thought:
+    if answer.thought:
         return ModelError(
             f"{target.model} only reasoned and gave no answer.",
             "Ask for less at once, or choose a model that does not reason.",
@@ -142,29 +160,14 @@ def explain_nothing(target: Endpoint, reason: str, thought: bool) -> ModelError:
     return ModelError(f"{target.host} sent an answer without content.", hint)
 
 
-def explain_wait(seconds: float, target: Endpoint) -> ModelError:
-    """The sentence for a provider that asks to wait for longer than a person would."""
-    return RateLimitError(
-        f"{target.host} limits the rate and asks to wait {_spoken(seconds)}.",
-        "Ask again then, or choose another model.",
-        seconds,
-    )
+def broke_off(target: Endpoint, why: str, hint: str = "Ask again.") -> ModelError:
+    """The sentence for an answer of which the end is missing."""
+    return ModelError(f"The answer from {target.host} broke off{why}.", hint)
 
 
 def not_an_api(target: Endpoint) -> ModelError:
     """The sentence for an address where something else answers."""
-    return ModelError(
-        f"What answers at {target.base_url} is not a chat API.",
-        "Check the address; it usually ends in /v1.",
-    )
-
-
-def worth_reconnecting(error: BaseException) -> bool:
-    """Whether `error` is a connection that broke, rather than one that cannot be made."""
-    names = {type(one).__name__ for one in _causes(error)}
-    if any("Timeout" in name for name in names) or "ConnectError" in names:
-        return False
-    return bool(names & {"ReadError", "WriteError", "RemoteProtocolError", "CloseError"})
+    return ModelError(f"What answers at {target.base_url} is not a chat API.", CHECK_ADDRESS)
 
 
 def explain_unexpected(error: BaseException, target: Endpoint) -> ModelError:
@@ -174,46 +177,28 @@ def explain_unexpected(error: BaseException, target: Endpoint) -> ModelError:
     )
 
 
-def _key_refused(target: Endpoint) -> ModelError:
+def _key_refused(target: Endpoint) -> tuple[str, str]:
     if not target.key:
         set_one = f", or set {target.key_variable}" if target.key_variable else ""
-        return ModelError(f"{target.host} asks for a key.", f"Enter one for this address{set_one}.")
+        return f"{target.host} asks for a key.", f"Enter one for this address{set_one}."
     exported = f", or {target.key_variable}" if target.key_variable else ""
-    return ModelError(
-        f"{target.host} refused the key.", f"Check the key that you entered{exported}."
-    )
+    return f"{target.host} refused the key.", f"Check the key that you entered{exported}."
 
 
-def _not_found(refusal: Refusal, target: Endpoint) -> ModelError:
-    if not _ABOUT_MODEL.search(refusal.words):
-        return ModelError(
-            f"There is no chat API at {target.base_url}.",
-            "Check the address; it usually ends in /v1.",
-        )
+def _not_found(error: ApiError, target: Endpoint) -> tuple[str, str]:
+    if not _ABOUT_MODEL.search(error.words):
+        return f"There is no chat API at {target.base_url}.", CHECK_ADDRESS
     hint = "Choose another one; `codeqa models` and the page list them."
     if target.provider == "ollama":
         hint = f"Fetch it with `ollama pull {target.model}`, or choose another one."
-    return ModelError(f"{target.host} has no model {target.model!r}.", hint)
-
-
-def _rate_limited(refusal: Refusal, target: Endpoint) -> ModelError:
-    wait = refusal.retry_after
-    return RateLimitError(
-        f"{target.host} limits the rate of requests.",
-        f"Ask again in {_spoken(wait)}." if wait else "Ask again in a minute.",
-        wait or 0.0,
-    )
+    return f"{target.host} has no model {target.model!r}.", hint
 
 
 def _how_to_start(target: Endpoint) -> str:
-    provider = _provider(target)
+    provider = provider_named(target.provider) if target.provider else CUSTOM
     if provider.start and leads_here(target.base_url):
         return f"Is {provider.title} running? Start it with `{provider.start}`."
     return "Check the address, and that the server is running."
-
-
-def _provider(target: Endpoint) -> ModelProvider:
-    return provider_named(target.provider) if target.provider else CUSTOM
 
 
 def _spoken(seconds: float) -> str:

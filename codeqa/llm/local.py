@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.errors import CodeQAError
-from codeqa.llm.background import Background
+from codeqa.llm.client import in_background
 from codeqa.llm.connection import Connection
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import ModelProvider
@@ -44,11 +44,7 @@ def chat_models_first(names: Iterable[str]) -> list[str]:
 
 def running(providers: Sequence[ModelProvider]) -> list[LocalServer]:
     """Those of `providers` that answer at their own address within PROBE_SECONDS."""
-    background = Background("local models")
-    try:
-        found = background.submit(_probe_all(providers)).result()
-    finally:
-        background.close()
+    found = in_background(_probe_all(providers)).result()
     return [server for server in found if server is not None]
 
 

@@ -9,36 +9,44 @@ from collections.abc import Sequence
 from concurrent.futures import wait
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 from codeqa.errors import ModelError, SettingsError, UsageError
 from codeqa.llm.address import location, normal_address
-from codeqa.llm.choice import ModelChoice, own_address, parse_choice, settled
+from codeqa.llm.choice import (
+    ModelChoice,
+    checked_key,
+    exported_key,
+    is_own,
+    needs_key,
+    own_address,
+    parse_choice,
+    settled,
+)
 from codeqa.llm.client import Model
 from codeqa.llm.endpoint import Endpoint, TokenUsage
-from codeqa.llm.keys import checked_key, exported_key, is_own, needs_key
 from codeqa.llm.local import LocalServer, chat_models_first, chats, running
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
-from codeqa.llm.store import Kept, Pick, Store, with_key
+from codeqa.llm.saved import ModelsFile, PickedModel, SavedModels
 from codeqa.settings import Settings
 
 log = logging.getLogger(__name__)
 
 MODELS_KEPT = 4
-"""Models with open connections; one answers, one drafts, the rest were used before."""
+"""Models with open connections; one answers, one writes hypotheses, the rest were used before."""
 FIRST_MODEL_SECONDS = 60.0
 """How long a local server's first model is taken to stay the first."""
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
 TEST_TOKENS = 1_000
 """Enough for a model that reasons before it says its one word."""
 TEST_CHARACTERS = 200
-TEST_SECONDS = 10.0
 TEST_SILENCE = 60
 """Seconds without a word in a test; a large model that is loaded first takes about half."""
+TEST_SECONDS = 10.0
 """For an answer of one word, besides the silence that a model is allowed."""
 
 KeyState = Literal["stored", "exported", "missing", "unneeded"]
+Source = Literal["page", "setting", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +63,20 @@ class Models:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._store = Store(settings.data_dir)
+        self._file = ModelsFile(settings.data_dir)
         self._lock = threading.Lock()
         self._models: dict[Endpoint, Model] = {}
         self._first: dict[str, tuple[float, str]] = {}
         self._preferred: ModelChoice | None = None
         self._said = False
 
+    # Which model
+
     def current(self) -> ModelChoice | None:
         """The choice in force, None for no model. Raises SettingsError for an unfit setting."""
         return self._in_force()[0]
 
-    def source(self) -> Literal["page", "setting", ""]:
+    def source(self) -> Source:
         """Where the choice in force comes from; '' when nothing was ever chosen."""
         return self._in_force()[1]
 
@@ -83,36 +93,36 @@ class Models:
 
     def problem(self) -> str:
         """What is wrong with the file of the pick and the keys; '' when nothing is."""
-        return self._kept().problem
+        return self._saved().problem
 
     def choose(self, choice: ModelChoice | None, key: str = "") -> None:
         """Pick a model from now on, None for no model; a key is kept for its address.
 
         Raises UsageError, and SettingsError when the key that it needs is nowhere.
         """
-        pick = Pick(over=self._setting())
+        pick = PickedModel(over=self._setting())
         place = ""
         if choice is not None:
             choice = settled(choice)
             if choice.provider == CUSTOM.name:
                 choice = replace(choice, address=self.address(choice))
-            self.endpoint(choice, key)
-            place = location(self.address(choice))
-            pick = replace(
-                pick, provider=choice.provider, model=choice.model, address=choice.address
-            )
+            place = location(self.endpoint(choice, key).base_url)
+            pick = PickedModel(choice.provider, choice.model, choice.address, pick.over)
+        checked = checked_key(key)
 
-        def edit(kept: Kept) -> Kept:
-            kept = replace(kept, pick=pick)
-            return with_key(kept, place, checked_key(key)) if key.strip() else kept
+        def edit(saved: SavedModels) -> SavedModels:
+            saved = replace(saved, pick=pick)
+            return saved.with_key(place, checked) if checked else saved
 
-        self._store.change(edit)
+        self._file.change(edit)
         self._preferred = None
+
+    # Where it is reached, and with which key
 
     def forget_key(self, choice: ModelChoice) -> None:
         """Delete the key that is kept for the choice's address."""
         place = location(self.address(choice))
-        self._store.change(lambda kept: with_key(kept, place, ""))
+        self._file.change(lambda saved: saved.with_key(place, ""))
 
     def key_state(self, choice: ModelChoice) -> KeyState:
         """Whether a key is kept, exported, missing, or none is needed."""
@@ -121,7 +131,7 @@ class Models:
             address = self.address(choice)
         except UsageError:
             return "unneeded"
-        if location(address) in self._kept().keys:
+        if location(address) in self._saved().keys:
             return "stored"
         if exported_key(self._settings, provider, address)[0]:
             return "exported"
@@ -140,7 +150,7 @@ class Models:
         if not choice.address and provider.name == CUSTOM.name:
             if self._settings.model_url:
                 return normal_address(self._settings.model_url)
-            pick = self._kept().pick
+            pick = self._saved().pick
             if pick is not None and pick.provider == CUSTOM.name and pick.address:
                 return normal_address(pick.address)  # another model at the address picked before
         return own_address(choice, provider)
@@ -156,7 +166,7 @@ class Models:
         address = self.address(choice)
         found, variable = checked_key(key), ""
         if not found:
-            found = self._kept().keys.get(location(address), "")
+            found = self._saved().keys.get(location(address), "")
         if not found:
             found, variable = exported_key(self._settings, provider, address)
             found = checked_key(found, variable)
@@ -170,6 +180,8 @@ class Models:
             variable = provider.key_variable
         return Endpoint(address, choice.model, found, provider.name, variable)
 
+    # The models themselves
+
     def connect(self, choice: ModelChoice | None = None) -> Model | None:
         """The model of `choice`, else of the one in force; None when there is none.
 
@@ -179,9 +191,7 @@ class Models:
         choice = choice or self.current()
         if choice is None:
             return None
-        target = self.endpoint(choice)
-        if not target.model:
-            target = replace(target, model=self._first_model(target))
+        target = self._named(self.endpoint(choice))
         with self._lock:
             model = self._models.pop(target, None)
             if model is None:
@@ -194,7 +204,7 @@ class Models:
         return model
 
     def connect_small(self) -> Model | None:
-        """The model that drafts: at the address of the one in force and with its key.
+        """The model that writes hypotheses: at the address of the one in force, with its key.
 
         CODEQA_HYDE_MODEL names it, else it is the provider's small one where that is sure to be
         served: at the provider's own address, or wherever its own large one is. Raises as
@@ -203,7 +213,12 @@ class Models:
         choice = self.current()
         if choice is None:
             return None
-        return self.connect(replace(choice, model=self._small(choice)))
+        provider = provider_named(choice.provider)
+        named = self._settings.hyde_model.strip()
+        own = bool(provider.base_url) and self.address(choice) == provider.base_url
+        if not named and (own or choice.model == provider.chat_model):
+            named = provider.small_model
+        return self.connect(replace(choice, model=named or choice.model))
 
     def list_models(self, choice: ModelChoice, key: str = "") -> list[str]:
         """Names of the models at the choice's address, those that chat first."""
@@ -212,19 +227,17 @@ class Models:
 
     def test(self, choice: ModelChoice, key: str = "") -> ModelTest:
         """Ask the model for a word. Raises ModelError that says what is wrong."""
-        target = self.endpoint(choice, key)
-        if not target.model:
-            target = replace(target, model=self._first_model(target))
-        said = ""
-        first = 0.0
+        target = self._named(self.endpoint(choice, key))
+        said, first = "", 0.0
         silence = min(self._settings.model_timeout, TEST_SILENCE)
         with closing(Model(target, silence)) as model:
             wait([model.prepare()])  # loading the client is no part of the time
             began = time.monotonic()
             # Signs of life alone would keep it waiting, and whoever asked for the test, for ever.
             until = began + silence + TEST_SECONDS
-            overdue = partial(_passed, until)
-            for piece in model.stream(TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=overdue):
+            for piece in model.stream(
+                TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=lambda: time.monotonic() > until
+            ):
                 if isinstance(piece, TokenUsage):
                     continue
                 first = first or time.monotonic() - began
@@ -248,18 +261,10 @@ class Models:
         for model in models:
             model.close()
 
-    def _small(self, choice: ModelChoice) -> str:
-        if named := self._settings.hyde_model.strip():
-            return named
-        provider = provider_named(choice.provider)
-        own = bool(provider.base_url) and self.address(choice) == provider.base_url
-        small = provider.small_model if own or choice.model == provider.chat_model else ""
-        return small or choice.model
-
-    def _in_force(self) -> tuple[ModelChoice | None, Literal["page", "setting", ""]]:
+    def _in_force(self) -> tuple[ModelChoice | None, Source]:
         if self._preferred is not None:
             return self._preferred, "setting"
-        pick = self._kept().pick
+        pick = self._saved().pick
         if pick is not None and pick.over == self._setting():
             if not pick.provider:
                 return None, "page"
@@ -267,43 +272,37 @@ class Models:
                 return settled(ModelChoice(pick.provider, pick.model, pick.address)), "page"
             except UsageError:  # a provider that this version does not know
                 log.warning("The model picked on the page is not known to this version.")
-        configured = self._configured()
-        return configured, "setting" if configured else ""
-
-    def _configured(self) -> ModelChoice | None:
         text = self._settings.model.strip()
         try:
-            return parse_choice(text, self._settings.model_url) if text else None
+            choice = parse_choice(text, self._settings.model_url) if text else None
         except UsageError as error:  # whoever reads it may have typed nothing
             problem = f"CODEQA_MODEL cannot be used: {error.message}"
             raise SettingsError(problem, error.hint) from None
+        return choice, "setting" if choice else ""
 
     def _setting(self) -> str:
         """What a pick takes the place of; a change in either part ends it."""
         return f"{self._settings.model} {self._settings.model_url}".strip()
 
-    def _kept(self) -> Kept:
-        kept = self._store.read()
-        if kept.problem and not self._said:
+    def _saved(self) -> SavedModels:
+        saved = self._file.read()
+        if saved.problem and not self._said:
             self._said = True
-            log.warning("%s", kept.problem)
-        return kept
+            log.warning("%s", saved.problem)
+        return saved
 
-    def _first_model(self, target: Endpoint) -> str:
-        """The first chat model of a server. Raises ModelError when it has none."""
+    def _named(self, target: Endpoint) -> Endpoint:
+        """`target`, of a server's first chat model when it names none. Raises ModelError."""
+        if target.model:
+            return target
         known = self._first.get(target.base_url)
-        if known and time.monotonic() - known[0] < FIRST_MODEL_SECONDS:
-            return known[1]
-        with closing(Model(target, self._settings.model_timeout)) as model:
-            names = [name for name in model.list_models() if chats(name)]
-        if not names:
-            hint = "Load one there, or name it."
-            if target.provider == "ollama":
-                hint = "Fetch one with `ollama pull qwen3`."
-            raise ModelError(f"{target.host} has no model that chats.", hint)
-        self._first[target.base_url] = (time.monotonic(), names[0])
-        return names[0]
-
-
-def _passed(moment: float) -> bool:
-    return time.monotonic() > moment
+        if known is None or time.monotonic() - known[0] > FIRST_MODEL_SECONDS:
+            with closing(Model(target, self._settings.model_timeout)) as model:
+                names = [name for name in model.list_models() if chats(name)]
+            if not names:
+                hint = "Load one there, or name it."
+                if target.provider == "ollama":
+                    hint = "Fetch one with `ollama pull qwen3`."
+                raise ModelError(f"{target.host} has no model that chats.", hint)
+            known = self._first[target.base_url] = (time.monotonic(), names[0])
+        return replace(target, model=known[1])

@@ -18,8 +18,8 @@ class ModelProvider:
     """Where models are reached.
 
     `key_variable` is the provider's usual variable for a key, '' when it needs none;
-    `chat_model` answers and `small_model` drafts when no other is named ('': the first that the
-    server lists). `local` is a server on this machine, `start` the command that starts it.
+    `chat_model` answers and `small_model` writes hypotheses when no other is named ('': the first
+    that the server lists). `local` is a server on this machine, `start` the command that starts it.
     """
 
     name: str
@@ -38,77 +38,30 @@ class ModelProvider:
 
 
 PROVIDERS = (
-    ModelProvider(
-        "openai",
-        "OpenAI",
-        "https://api.openai.com/v1",
-        "OPENAI_API_KEY",
-        "gpt-4o",  # S1.36
-        "gpt-4o-mini",  # S1.23
-    ),
-    ModelProvider(
-        "anthropic",
-        "Anthropic",
-        "https://api.anthropic.com/v1",
-        "ANTHROPIC_API_KEY",
-        "claude-sonnet-5",
-        "claude-haiku-4-5",
-    ),
-    ModelProvider(
-        "cerebras",
-        "Cerebras",
-        "https://api.cerebras.ai/v1",
-        "CEREBRAS_API_KEY",
-        "gpt-oss-120b",
-        "gpt-oss-120b",
-    ),
-    ModelProvider(
-        "groq",
-        "Groq",
-        "https://api.groq.com/openai/v1",
-        "GROQ_API_KEY",
-        "openai/gpt-oss-120b",
-        "openai/gpt-oss-20b",
-    ),
-    ModelProvider(
-        "gemini",
-        "Google Gemini",
-        "https://generativelanguage.googleapis.com/v1beta/openai",
-        "GEMINI_API_KEY",
-        "gemini-flash-latest",
-        "gemini-flash-lite-latest",
-    ),
-    ModelProvider(
-        "mistral",
-        "Mistral",
-        "https://api.mistral.ai/v1",
-        "MISTRAL_API_KEY",
-        "mistral-large-latest",
-        "mistral-small-latest",
-    ),
-    ModelProvider(
-        "openrouter",
-        "OpenRouter",
-        "https://openrouter.ai/api/v1",
-        "OPENROUTER_API_KEY",
-        "openai/gpt-4o",
-        "openai/gpt-4o-mini",
-    ),
-    ModelProvider(
-        "ollama", "Ollama", "http://127.0.0.1:11434/v1", local=True, start="ollama serve"
-    ),
-    ModelProvider(
-        "llamacpp",
-        "llama.cpp",
-        "http://127.0.0.1:8080/v1",
-        local=True,
-        start="llama-server -m MODEL.gguf",
-    ),
-    ModelProvider("vllm", "vLLM", "http://127.0.0.1:8000/v1", local=True, start="vllm serve MODEL"),
-    ModelProvider(
-        "lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", local=True, start="lms server start"
-    ),
-)
+    ModelProvider("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY",
+                  "gpt-4o", "gpt-4o-mini"),
+    ModelProvider("anthropic", "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY",
+                  "claude-sonnet-5", "claude-haiku-4-5"),
+    ModelProvider("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY",
+                  "gpt-oss-120b", "gpt-oss-120b"),
+    ModelProvider("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY",
+                  "openai/gpt-oss-120b", "openai/gpt-oss-20b"),
+    ModelProvider("gemini", "Google Gemini",
+                  "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY",
+                  "gemini-flash-latest", "gemini-flash-lite-latest"),
+    ModelProvider("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY",
+                  "mistral-large-latest", "mistral-small-latest"),
+    ModelProvider("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY",
+                  "openai/gpt-4o", "openai/gpt-4o-mini"),
+    ModelProvider("ollama", "Ollama", "http://127.0.0.1:11434/v1",
+                  local=True, start="ollama serve"),
+    ModelProvider("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1",
+                  local=True, start="llama-server -m MODEL.gguf"),
+    ModelProvider("vllm", "vLLM", "http://127.0.0.1:8000/v1",
+                  local=True, start="vllm serve MODEL"),
+    ModelProvider("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1",
+                  local=True, start="lms server start"),
+)  # fmt: skip
 
 CUSTOM = ModelProvider("custom", "Another address", "")
 """Any other server that speaks the API; the user gives its address."""

@@ -37,18 +37,21 @@ _IN_A_WHILE = re.compile(
 )
 """OpenAI, Groq and Gemini write the time to wait into the message: `1m26.4s`, `34s`, `20ms`."""
 _IN_SECONDS = {"h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
+_OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
 _HOST = re.compile(r"[A-Za-z0-9.:-]{1,253}")
 
-RETRIED = frozenset({408, 409, 429})
+LONGEST_RETRY_AFTER = 20.0
+"""Seconds that a provider may ask to wait for; nobody watches a page that is silent for longer."""
+
+_PASSING = frozenset({408, 409, 429})
 """And every 5xx but 501: a server that cannot do it will not learn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ApiError:
     """What a provider said instead of an answer; `status` 0 when inside of a stream.
 
-    `words` holds its message with code, type and parameter: for telling refusals apart, never
+    `words` holds its message with code, type and parameter: for telling errors apart, never
     for showing. `retry_after` is in seconds, None when it does not say.
     """
 
@@ -76,20 +79,23 @@ class Refusal:
 
     @property
     def overloaded(self) -> bool:
-        return self.status == 529 or bool(OVERLOADED.search(self.words))
+        return self.status == 529 or bool(_OVERLOADED.search(self.words))
+
+    @property
+    def passes(self) -> bool:
+        """Whether the same request may well succeed later."""
+        if self.too_long or self.no_money:
+            return False
+        return self.status in _PASSING or (self.status >= 500 and self.status != 501)
 
     @property
     def worth_retrying(self) -> bool:
-        """Whether the same request may well succeed a moment later."""
-        if self.too_long or self.no_money:
-            return False
-        if not self.status:
-            return self.overloaded
-        return self.status in RETRIED or (self.status >= 500 and self.status != 501)
+        """Whether it may succeed while somebody waits for it."""
+        return self.passes and (self.retry_after or 0.0) <= LONGEST_RETRY_AFTER
 
 
-def read_refusal(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Refusal:
-    """The refusal in an error body of any of the shapes that are about.
+def read_api_error(status: int, body: Any, headers: Mapping[str, str] | None = None) -> ApiError:
+    """The error in a body of any of the shapes that are about.
 
     OpenAI's `{"error": {"message", "type", "code", "param"}}`, Ollama's `{"error": "…"}`,
     Mistral's `{"message", "type"}`, FastAPI's `{"detail": …}`, Gemini's list of one, plain text.
@@ -115,7 +121,7 @@ def read_refusal(status: int, body: Any, headers: Mapping[str, str] | None = Non
     wait = _retry_after(headers or {})
     if wait is None and status == 429:
         wait = _said_wait(message)
-    return Refusal(status, message, words, wait, _leads_to(headers or {}))
+    return ApiError(status, message, words, wait, _leads_to(headers or {}))
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -1,0 +1,109 @@
+"""The model that was picked on the page, and keys: one file that only its owner can read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from codeqa.errors import StorageError
+
+FILE_NAME = "models.json"
+FORMAT = 1
+LOCK_SECONDS = 6.0
+"""Writing takes milliseconds; whoever holds the lock for longer is stuck."""
+PRIVATE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class PickedModel:
+    """What was picked on the page; `provider` '' is "no model".
+
+    `over` is the setting that the pick took the place of: when that changes, it holds again.
+    """
+
+    provider: str = ""
+    model: str = ""
+    address: str = ""
+    over: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedModels:
+    """The content of the file; `problem` says why there is none."""
+
+    pick: PickedModel | None = None
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Location of an address (scheme, host, port) → key."""
+    problem: str = ""
+
+    def with_key(self, place: str, key: str) -> SavedModels:
+        """The same with `key` for the location `place`; '' forgets the one that is there."""
+        keys = {name: value for name, value in self.keys.items() if name != place}
+        return replace(self, keys={**keys, place: key} if key else keys)
+
+
+class ModelsFile:
+    """The file in `folder`; safe to share between threads and processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+
+    def read(self) -> SavedModels:
+        """What is kept; a file that cannot be read counts as empty and is said."""
+        try:
+            if os.name == "posix" and self.path.stat().st_mode & 0o077:
+                self.path.chmod(PRIVATE)  # as a restored backup may leave it
+            return _parse(json.loads(self.path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return SavedModels()
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return SavedModels(
+                problem=f"{self.path} is damaged or cannot be read, so the model and the keys that "
+                "were kept in it are not used."
+            )
+
+    def change(self, edit: Callable[[SavedModels], SavedModels]) -> None:
+        """Write what `edit` makes of the content, whole or not at all. Raises StorageError."""
+        new = self.path.with_suffix(".new")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with FileLock(self.path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE):
+                saved = self.read()
+                new.unlink(missing_ok=True)
+                with open(_private(new), "w", encoding="utf-8") as file:
+                    json.dump(_as_json(edit(saved)), file, indent=1)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if saved.problem:  # a damaged file may still hold keys that its owner wants back
+                    self.path.replace(self.path.with_suffix(".damaged"))
+                new.replace(self.path)
+        except (OSError, Timeout) as error:
+            raise StorageError(
+                f"The choice of the model cannot be kept: {error.strerror or error}.",
+                f"See that {self.path.parent} is writable and has room.",
+            ) from None
+
+
+def _private(path: Path) -> int:
+    """The number of a new file that nobody else can read from its first byte."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+
+
+def _parse(content: Any) -> SavedModels:
+    if content["format"] != FORMAT:
+        raise ValueError
+    pick = content["pick"]
+    keys = {str(place): str(key) for place, key in content["keys"].items()}
+    known = {name: str(pick[name]) for name in PickedModel.__slots__} if pick is not None else None
+    return SavedModels(PickedModel(**known) if known else None, keys)
+
+
+def _as_json(saved: SavedModels) -> dict[str, Any]:
+    pick = asdict(saved.pick) if saved.pick else None
+    return {"format": FORMAT, "pick": pick, "keys": dict(saved.keys)}

@@ -1,0 +1,74 @@
+"""What the events of an answer say, in whatever pieces and shapes they come."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codeqa.llm import estimate_messages, estimate_tokens
+from codeqa.llm.answer import Answer, ThoughtFilter
+from codeqa.llm.endpoint import message_text
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
+
+
+def filtered(pieces: list[str]) -> str:
+    thoughts = ThoughtFilter()
+    return "".join(map(thoughts.feed, pieces)) + thoughts.close()
+
+
+@given(TEXTS, TEXTS, st.lists(st.integers(0, 80), max_size=8), st.booleans())
+def test_leading_thoughts_are_left_out_however_they_are_cut(
+    thought: str, answer: str, cuts: list[int], opened: bool
+) -> None:
+    thought = thought.replace("<", "")
+    answer = answer.lstrip().removeprefix("<think>")
+    whole = f" \n<think>{thought}</think>\n{answer}" if opened else answer
+    places = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
+    got = filtered([whole[a:b] for a, b in itertools.pairwise(places)])
+    if opened:
+        assert got == answer.lstrip()
+    elif not answer.startswith("<think>"):
+        assert got == (answer if answer.strip() else "")
+
+
+def test_text_that_only_begins_like_a_thought_is_kept() -> None:
+    for text in ("<thi", "<thing>", "  <th", "a <think>b</think>"):
+        assert filtered(list(text)) == text
+
+
+def test_a_thought_without_an_end_is_no_answer_and_takes_no_memory() -> None:
+    thoughts = ThoughtFilter()
+    assert thoughts.feed("<think>") + thoughts.feed("x" * 100_000) == ""
+    assert len(thoughts._held) < 20
+    assert thoughts.close() == "" and thoughts.thought
+
+
+def test_white_space_is_held_back_only_for_so_long() -> None:
+    thoughts = ThoughtFilter()
+    shown = "".join(thoughts.feed(" ") for _ in range(3_000))
+    assert len(shown) > 1_000
+    assert filtered([" <think>so</think>", " \n", " ", " and", " on"]) == "and on"
+
+
+def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
+    answer = Answer()
+    odd = [
+        None, 3, "x", [], {}, {"choices": {}}, {"choices": [3]}, {"choices": [{"delta": 4}]},
+        {"choices": [{"delta": {"content": 5}}]},
+        {"choices": [{"delta": {"content": ["x", {"type": "text"}]}}]},
+        {"choices": [{"finish_reason": 7}]}, {"usage": []},
+        {"usage": {"prompt_tokens": "many", "completion_tokens": -3}},
+    ]  # fmt: skip
+    assert "".join(map(answer.take, odd)) == ""
+    assert answer.error is None and answer.reason == ""
+
+
+def test_a_request_is_estimated_with_what_stands_around_each_message() -> None:
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    assert message_text({"role": "user", "content": parts}) == "one\n\ntwo"
+    assert message_text({"role": "user", "content": None}) == ""
+    one = estimate_messages([{"role": "user", "content": "x" * 300}])
+    assert estimate_tokens("x" * 300) < one < estimate_tokens("x" * 300) + 10
