@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codeqa.chat.hooks.specs import Retrieved, mark
+from codeqa.chat.hooks.hooks import Retrieved, hookimpl
 from codeqa.repository.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ MOST_SIMILAR = 8
 """Past answers that are told at most: four of this conversation and four of others (S3.18)."""
 
 
-@mark(specname="after_retrieval")
+@hookimpl(trylast=True, specname="after_retrieval")
 def mask_what_was_found(retrieved: Retrieved) -> Retrieved | None:
     """Make secret-looking strings in chunks asterisks: those of the index are masked already,
     those that a plugin brings may not be."""
@@ -29,7 +29,7 @@ def mask_what_was_found(retrieved: Retrieved) -> Retrieved | None:
     return None if chunks == retrieved.chunks else replace(retrieved, chunks=chunks)
 
 
-@mark(specname="after_retrieval")
+@hookimpl(trylast=True, specname="after_retrieval")
 def each_once(retrieved: Retrieved) -> Retrieved | None:
     """Leave out chunks that are there twice, and past answers beyond the most that are told."""
     chunks: dict[tuple[str, int, int], Chunk] = {}
@@ -46,7 +46,7 @@ def each_once(retrieved: Retrieved) -> Retrieved | None:
     return None if once == retrieved else once
 
 
-@mark(specname="before_generation")
+@hookimpl(trylast=True, specname="before_generation")
 def mask_what_is_told(asked: Asked) -> Asked | None:
     """Make secret-looking strings asterisks in the question, in earlier questions and answers,
     which a client may have told, and in what is known of the user."""

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import logging
 import sys
-import traceback
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from codeqa.chat.hooks import own
+from codeqa.chat.hooks.hooks import OWN, PROJECT, HookError, Hooks, check_hook, error_place
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings, with_home
 from codeqa.store import list_locations
@@ -27,37 +30,59 @@ ENTRY_POINTS = "entry-points"
 GROUP = "codeqa.hooks"
 """Group of entry points under which a package offers its module of hooks."""
 
+Plugin = tuple[str, Callable[[], Any]]
+"""Name of a file or an entry point, and what executes it and gives its module."""
+
 _numbers = itertools.count(1)
 """Parts of module names: the same file, loaded for two engines, is two modules."""
 
-
-@dataclass(frozen=True, slots=True)
-class Plugin:
-    """A module that was executed because a plugin is in it."""
-
-    name: str
-    """Name of its file or of its entry point, as logs and answers call it."""
-    module: ModuleType
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A plugin that was left out, and why, in words."""
-
-    name: str
-    why: str
-
-
-def find_plugins(
-    settings: Settings, repository: Path | None = None
-) -> tuple[list[Plugin], list[Left]]:
-    """Execute what the setting names: entry points by name, then files by name.
+def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
+    """CodeQA's own hooks, and the plugins that `CODEQA_PLUGINS` names.
 
     `repository` is about to be opened and counts as indexed. Raises SettingsError for a folder
-    that is none or must not be used.
+    that cannot be used; a plugin that cannot is left out and told by `Hooks.skipped`.
     """
-    found: list[Plugin] = []
-    left: list[Left] = []
+    hooks = Hooks()
+    found: list[tuple[Callable[..., Any], str]] = []
+    skipped: list[str] = []
+    for name, load in _plugins(settings, repository):
+        try:
+            found += _hooks_of(load(), name)
+        except HookError as error:
+            why = str(error)
+        except (Exception, SystemExit) as error:
+            why = f"{type(error).__name__} at {error_place(error)}"
+        else:
+            continue
+        log.warning("the plugin %s was left out: %s", name, why)
+        skipped.append(f"The plugin {name} was left out: {why}.")
+    for function, label in reversed(found):  # what pluggy is given last it calls first
+        hooks.add(function, label)
+    for function, label in _hooks_of(own, OWN):
+        hooks.add(function, label)
+    hooks.skipped = tuple(skipped)
+    return hooks
+
+
+def _hooks_of(module: object, name: str) -> list[tuple[Callable[..., Any], str]]:
+    """The hooks in `module` from top to bottom, each with its label. Raises HookError."""
+    marked = [
+        value
+        for value in vars(module).values()
+        if isinstance(getattr(value, f"{PROJECT}_impl", None), dict)
+    ]
+    if not marked:
+        raise HookError("it defines no hook")
+    for function in marked:
+        check_hook(function)
+    return [(function, f"{name}:{function.__name__}") for function in marked]
+
+
+def _plugins(settings: Settings, repository: Path | None) -> Iterator[Plugin]:
+    """What the setting names: entry points by name, then files by name."""
     named = [part.strip() for part in settings.plugins.split(",") if part.strip()]
     folders = [part for part in named if part != ENTRY_POINTS]
     if len(folders) > 1:
@@ -65,27 +90,16 @@ def find_plugins(
             "CODEQA_PLUGINS names more than one folder.",
             f"Give one folder, the word {ENTRY_POINTS}, or both with a comma between.",
         )
-    trees = _indexed_trees(settings, repository) if named else []
+    if not named:
+        return
+    trees = _indexed_trees(settings, repository)
     folder = _usable_folder(folders[0], trees) if folders else None
-    packages = _from_packages(trees) if ENTRY_POINTS in named else iter(())
-    files = _from_folder(folder, trees) if folder is not None else iter(())
-    for one in itertools.chain(packages, files):
-        if isinstance(one, Plugin):
-            found.append(one)
-        else:
-            left.append(one)
-    return found, left
-
-
-def error_place(error: BaseException, file: str) -> str:
-    """Where `error` arose, as `name.py:12`: the last line of `file` on the way, else the last of
-    all. Nothing of its text: that may quote anything."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == file]
-    if isinstance(error, SyntaxError) and file and not own:
-        return f"{Path(file).name}:{error.lineno or 1}"
-    last = (own or list(frames))[-1:]
-    return "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in last) or "?"
+    if ENTRY_POINTS in named:
+        for point in sorted(metadata.entry_points(group=GROUP), key=lambda one: one.name):
+            yield point.name, partial(_imported, point, trees)
+    for path in sorted(folder.glob("*.py")) if folder else ():
+        if path.is_file():
+            yield path.name, partial(_executed, path, trees)
 
 
 def _indexed_trees(settings: Settings, repository: Path | None) -> list[Path]:
@@ -122,42 +136,25 @@ def _around(place: Path, trees: Sequence[Path]) -> Path | None:
     return next((tree for tree in trees if real.is_relative_to(tree)), None)
 
 
-def _from_folder(folder: Path, trees: Sequence[Path]) -> Iterator[Plugin | Left]:
-    for path in sorted(folder.glob("*.py")):
-        if not path.is_file():
-            continue
-        if _around(path, trees):
-            yield Left(path.name, "its link leads into an indexed repository")
-            continue
-        yield _executed(path)
-
-
-def _executed(path: Path) -> Plugin | Left:
-    """Execute a file as a module of its own; it writes no byte code beside it."""
+def _executed(path: Path, trees: Sequence[Path]) -> ModuleType:
+    """A file, executed as a module of its own; it writes no byte code beside it."""
+    if _around(path, trees):
+        raise HookError("its link leads into an indexed repository")
     module = ModuleType(f"codeqa_plugin_{next(_numbers)}_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses look up annotations
     try:
         exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
-    except (Exception, SystemExit) as error:
+    except BaseException:
         del sys.modules[module.__name__]
-        return Left(path.name, f"{type(error).__name__} at {error_place(error, str(path))}")
-    return Plugin(path.name, module)
+        raise
+    return module
 
 
-def _from_packages(trees: Sequence[Path]) -> Iterator[Plugin | Left]:
-    for point in sorted(metadata.entry_points(group=GROUP), key=lambda one: one.name):
-        try:
-            spec = importlib.util.find_spec(point.module.partition(".")[0])
-            places = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec else []
-            if any(_around(Path(place), trees) for place in places if place):
-                yield Left(point.name, "its package lies in an indexed repository")
-                continue
-            module = point.load()
-        except (Exception, SystemExit) as error:
-            yield Left(point.name, f"{type(error).__name__} at {error_place(error, '')}")
-            continue
-        if isinstance(module, ModuleType):
-            yield Plugin(point.name, module)
-        else:
-            yield Left(point.name, "what it offers is no module")
+def _imported(point: metadata.EntryPoint, trees: Sequence[Path]) -> object:
+    """The module that an installed package offers."""
+    spec = importlib.util.find_spec(point.module.partition(".")[0])
+    places = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec else []
+    if any(_around(Path(place), trees) for place in places if place):
+        raise HookError("its package lies in an indexed repository")
+    return point.load()
