@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from codeqa.cli.console import ProgressDisplay, format_pairs, front_door, run_main
+import click
+
+from codeqa.cli.command import front_door
+from codeqa.cli.console import ProgressDisplay, format_pairs
 from codeqa.errors import UsageError
 from codeqa.parsing.csv_tables import write_csv
 from codeqa.parsing.preprocess import json_line, preprocess
@@ -19,41 +22,45 @@ from codeqa.types import ParsedFile, Skipped
 __all__ = ["main", "preprocess"]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write a repository's units and references as JSON lines or as two CSV tables."""
-    parser = front_door(
-        "python preprocessing.py",
-        "Write the methods, classes, documents and references of a repository, one file a line, "
-        "as JSON, or as the tables methods.csv and classes.csv. Nothing is indexed.",
-        [
-            "python preprocessing.py ../flask                       JSON lines to the terminal",
-            "python preprocessing.py ../flask --output flask.jsonl  … to a file",
-            "python preprocessing.py ../flask --csv processed/flask two CSV tables in a folder",
-            "python preprocessing.py ../flask | head -1 | python -m json.tool",
-        ],
-    )
-    parser.add_argument("repo", type=Path, help="folder of the repository")
-    target = parser.add_mutually_exclusive_group()
-    target.add_argument("--output", type=Path, metavar="FILE", help="write the JSON lines to FILE")
-    target.add_argument("--csv", type=Path, metavar="DIR", help="write CSV tables into DIR")
-    parser.add_argument("--workers", type=int, help="worker processes (default: one per core, ≤ 4)")
-    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
-    given = parser.parse_args(arguments)
-    settings = load_settings(given.repo, workers=given.workers)
+@front_door(
+    "preprocessing.py",
+    [
+        "python preprocessing.py ../flask                       JSON lines to the terminal",
+        "python preprocessing.py ../flask --output flask.jsonl  … to a file",
+        "python preprocessing.py ../flask --csv processed/flask two CSV tables in a folder",
+        "python preprocessing.py ../flask | head -1 | python -m json.tool",
+    ],
+    kept="Nothing was written.",
+)
+@click.argument("repo", type=Path)
+@click.option("--output", type=Path, metavar="FILE", help="Write the JSON lines to FILE.")
+@click.option("--csv", type=Path, metavar="DIR", help="Write CSV tables into DIR.")
+@click.option("--workers", type=int, help="Worker processes (default: one per core, ≤ 4).")
+@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+def main(
+    repo: Path, output: Path | None, csv: Path | None, workers: int | None, quiet: bool
+) -> None:
+    """Write what is read from a repository, one file a line as JSON, or as two CSV tables.
+
+    These are its methods, classes, documents and references. Nothing is indexed.
+    """
+    if output and csv:
+        raise UsageError("--output and --csv exclude each other.", "Leave one out.")
+    settings = load_settings(repo, workers=workers)
     skipped: list[Skipped] = []
     counts: Counter[str] = Counter()
     with ProgressDisplay() as display:
-        progress = None if given.quiet else display
-        parsed_files = preprocess(given.repo, settings, progress=progress, skipped=skipped)
+        progress = None if quiet else display
+        parsed_files = preprocess(repo, settings, progress=progress, skipped=skipped)
         files = _counted(parsed_files, counts)
-        if given.csv:
-            write_csv(files, given.csv)
+        if csv:
+            write_csv(files, csv)
         else:
-            with _opened(given.output) as stream:
+            with _opened(output) as stream:
                 for parsed in files:
                     stream.write(json_line(parsed))
                 stream.flush()
-    if not given.quiet:
+    if not quiet:
         _summarise(counts, skipped)
 
 
@@ -97,4 +104,4 @@ def _summarise(counts: Counter[str], skipped: list[Skipped]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_main(main, program="preprocessing.py", kept="Nothing was written."))
+    sys.exit(main())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
-from codeqa.cli.console import front_door, run_main
+import click
+
+from codeqa.cli.command import front_door
 from codeqa.prompts import (
     CHANGE_PROMPT,
     CHAT_SYSTEM_PROMPT,
@@ -46,19 +47,19 @@ __all__ = [
 ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """List every prompt and where an override was looked for, or print one."""
-    parser = front_door(
-        "python prompts.py",
-        "List every prompt, or print one. A file prompts/NAME.md in your configuration folder "
-        "replaces the prompt NAME.",
-        [
-            "python prompts.py                list all prompts",
-            "python prompts.py chat_system    print one",
-        ],
-    )
-    parser.add_argument("name", nargs="?", help="the prompt to print")
-    name = parser.parse_args(arguments).name
+@front_door(
+    "prompts.py",
+    [
+        "python prompts.py                list all prompts",
+        "python prompts.py chat_system    print one",
+    ],
+)
+@click.argument("name", required=False)
+def main(name: str | None) -> None:
+    """List every prompt and where an override was looked for, or print the prompt NAME.
+
+    A file prompts/NAME.md in your configuration folder replaces the prompt NAME.
+    """
     config_dir = load_settings().config_dir
     if name:
         print(prompt_text(name, config_dir)[0], end="")
@@ -74,4 +75,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_main(main, program="prompts.py"))
+    sys.exit(main())

@@ -15,11 +15,12 @@ from codeqa.embeddings import fast_embedding
 from codeqa.files import Files
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
+from codeqa.repositories import take_up
 from codeqa.search import Search, open_search
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import open_cache
-from codeqa.store import Location, Tables, locate, open_once
+from codeqa.store import Location, Tables, open_once
 from codeqa.symbols.mention_completion import MentionCompleter
 
 
@@ -55,11 +56,10 @@ def open_engine(
 
     Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
     """
-    location = locate(settings, repository)
+    location = take_up(settings, repository)
     state = State(settings.data_dir)
     cache = open_cache(settings, state.values)
     models = Models(settings)
-    state.repositories.remember(location.root)
     tables = open_once(location)
     files = Files(tables, settings.max_file_bytes)
     search = open_search(settings, tables, models=models)

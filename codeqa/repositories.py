@@ -7,7 +7,17 @@ from pathlib import Path
 from codeqa.errors import NotFoundError
 from codeqa.settings import Settings, with_home
 from codeqa.state import State
-from codeqa.store import Location, list_locations, remove
+from codeqa.store import Location, list_locations, locate, remove
+
+
+def take_up(settings: Settings, root: Path) -> Location:
+    """The place of the index of the repository at `root`, which is now the one used last.
+
+    Raises UsageError when it is no folder.
+    """
+    location = locate(settings, root)
+    State(settings.data_dir).repositories.remember(location.root)
+    return location
 
 
 def recent_repositories(settings: Settings) -> list[Path]:

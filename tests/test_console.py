@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from codeqa.cli import console
+from codeqa.cli import command, console
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.types import IndexSummary, Progress
 
@@ -16,11 +16,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def failing(error: BaseException) -> int:
-    def main() -> None:
+def failing(error: BaseException, *arguments: str) -> int:
+    @command.command("fail", [])
+    def fail() -> None:
         raise error
 
-    return console.run_main(main, debug=False)
+    return command.run(fail, arguments)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +46,9 @@ def test_a_failure_is_one_line_and_a_status(
 
 
 def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    def main() -> None:
-        raise RepositoryError("It is gone.")
-
-    assert console.run_main(main, debug=True) == 1
+    assert failing(RepositoryError("It is gone."), "--debug") == 1
     shown = capsys.readouterr().err
     assert "Traceback" in shown and shown.endswith("codeqa: It is gone.\n")
-
-
-@pytest.mark.parametrize(("code", "status"), [(None, 0), (0, 0), (2, 2), (7, 1), ("text", 1)])
-def test_an_exit_is_one_of_three_statuses(code: int | str | None, status: int) -> None:
-    assert failing(SystemExit(code)) == status
 
 
 def test_elsewhere_than_on_a_terminal_progress_is_plain_lines() -> None:
@@ -158,11 +151,13 @@ def test_times_are_readable(seconds: float, shown: str) -> None:
 
 
 def test_a_front_door_shows_its_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = console.front_door("python x.py", "Does x.", ["python x.py a   does a"])
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--help"])
+    @command.front_door("x.py", ["python x.py a   does a"])
+    def main() -> None:
+        """Do x."""
+
+    assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert "examples:\n  python x.py a   does a" in shown and "--debug" in shown
+    assert "Examples:\n    python x.py a   does a" in shown and "--debug" in shown
 
 
 @pytest.mark.parametrize("lines_at_once", [1, 3, 1000])

@@ -56,7 +56,7 @@ json.dump({"effects": effects, "loaded": sorted(sys.modules), "names": names}, s
 def test_help_exits_with_zero_and_shows_examples(name: str, run_python: Run) -> None:
     done = run_python(f"{name}.py", "--help")
     assert done.returncode == 0, done.stderr
-    assert f"python {name}.py" in done.stdout.split("examples:")[1]
+    assert f"python {name}.py" in done.stdout.split("Examples:")[1]
     assert "--debug" in done.stdout
 
 
@@ -89,6 +89,24 @@ def test_importing_does_nothing(name: str, tmp_path: Path, run_python: Run) -> N
     assert report["effects"] == []
     assert not HEAVY & set(report["loaded"])
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "loads", "not_loaded"),
+    [
+        ("--version", "click", {"codeqa.settings", "pydantic", "numpy", "codeqa.engine"}),
+        ("models", "codeqa.llm", HEAVY | {"flask", "numpy", "codeqa.store", "codeqa.search"}),
+        ("search nothing", "codeqa.search", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
+        ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
+    ],
+)
+def test_a_command_loads_only_what_it_uses(
+    command: str, loads: str, not_loaded: set[str], run_python: Run
+) -> None:
+    script = "import sys; from codeqa.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    done = run_python("-c", script, *command.split())
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert loads in loaded and not loaded & not_loaded
 
 
 @pytest.mark.parametrize("name", FRONT_DOORS)

@@ -10,11 +10,21 @@ from typing import Any
 
 import click
 
-from codeqa.cli.command import MODEL_HELP, REPO_HELP, cli, command
-from codeqa.cli.console import DONE, FAILED, PlainText, Waiting, visible
-from codeqa.cli.drafts import drafts_line, hyde_option
+from codeqa.cli.command import (
+    DONE,
+    FAILED,
+    command,
+    hyde_option,
+    json_option,
+    model_option,
+    repo_option,
+    rerank_option,
+)
+from codeqa.cli.console import PlainText, Waiting, drafts_line, visible
 from codeqa.cli.repository import open_repository
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
+from codeqa.intents import MODES
+from codeqa.llm import parse_choice
 from codeqa.types import Event
 
 USER = "terminal"
@@ -31,7 +41,6 @@ TOLD = (
 
 
 @command(
-    cli,
     "ask",
     [
         'codeqa ask "how are blueprints registered?"',
@@ -41,14 +50,14 @@ TOLD = (
     ],
 )
 @click.argument("question")
-@click.option("--repo", help=REPO_HELP)
-@click.option("--rerank", is_flag=True, help="Let the reranker order what is found.")
+@repo_option
+@rerank_option
 @hyde_option("", "default as CODEQA_HYDE says")
-@click.option("--model", default="", metavar="MODEL", help=MODEL_HELP)
+@model_option
 @click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
 @click.option("--mode", default="", metavar="MODE", help="explain, locate, review, plan or change.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: search nothing anew.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def ask_command(
     question: str,
     repo: str | None,
@@ -64,9 +73,6 @@ def ask_command(
 
     QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search'.
     """
-    from codeqa.intents import MODES
-    from codeqa.llm import parse_choice
-
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
     if model and no_model:

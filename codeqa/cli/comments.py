@@ -6,29 +6,27 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from codeqa.cli.console import ProgressDisplay
 from codeqa.errors import UsageError
-from codeqa.indexing.comments import add_comments, plan_comments
-from codeqa.llm import Model, parse_choice
+from codeqa.indexing import Indexer
+from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
+from codeqa.llm import Model, Models, parse_choice
+from codeqa.settings import Settings
+from codeqa.store import Location
 
-if TYPE_CHECKING:
-    from codeqa.engine import Engine
-    from codeqa.indexing.comments import CommentPlan
 
-
-def model_for_comments(engine: Engine, name: str = "", *, yes: bool = False) -> Model:
+def model_for_comments(models: Models, name: str = "", *, yes: bool = False) -> Model:
     """The model called `name`, else the one that is chosen.
 
     Raises UsageError for none, and when without `yes` nobody is there to agree; so before
     anything is done.
     """
     if name:
-        engine.models.prefer(parse_choice(name))
-    model = engine.models.connect()
+        models.prefer(parse_choice(name))
+    model = models.connect()
     if model is None:
         raise UsageError(
             "No language model is chosen.",
@@ -40,27 +38,26 @@ def model_for_comments(engine: Engine, name: str = "", *, yes: bool = False) -> 
 
 
 def describe_methods(
-    engine: Engine, model: Model, *, limit: int | None = None, yes: bool = False
+    settings: Settings,
+    location: Location,
+    model: Model,
+    *,
+    limit: int | None = None,
+    yes: bool = False,
 ) -> int:
     """Say what it takes, ask, and describe; returns how many rows have a new description.
 
     Raises ModelError; what was described until then is kept and written. The chosen embedding's
     vectors of these rows are dropped: see `embed_again`.
     """
-    plan = plan_comments(engine.settings, engine.location, model.name, limit)
+    plan = plan_comments(settings, location, model.name, limit)
     click.echo(estimate(plan, model))
     if plan.requests and not yes and not _agreed(f"Send them to {model.host}?"):
         click.echo("Nothing was sent.")
         return 0
     with ProgressDisplay() as show:
         written = add_comments(
-            engine.settings,
-            engine.location,
-            plan.units,
-            model.complete,
-            model.name,
-            show,
-            model.close,
+            settings, location, plan.units, model.complete, model.name, show, model.close
         )
     click.echo(f"{written:,} description{'' if written == 1 else 's'} written.")
     return written
@@ -86,8 +83,8 @@ def _agreed(question: str) -> bool:
         return False
 
 
-def embed_again(engine: Engine) -> None:
+def embed_again(settings: Settings, location: Location) -> None:
     """Fill in the vectors of the chosen embedding, for described methods have lost theirs."""
-    if engine.settings.embedding:
+    if settings.embedding:
         with ProgressDisplay() as show:
-            engine.index.run(progress=show)
+            Indexer(settings, location).run(progress=show)

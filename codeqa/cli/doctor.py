@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import click
 
-from codeqa.cli.command import cli, command
-from codeqa.cli.console import DONE, FAILED
-from codeqa.cli.repository import indexed_root
+from codeqa.cli.command import DONE, FAILED, command
+from codeqa.doctor import examine
+from codeqa.repositories import find_repository
 from codeqa.settings import load_settings
 
 
-@command(cli, "doctor", ["codeqa doctor", "codeqa doctor --repo flask"])
+@command("doctor", ["codeqa doctor", "codeqa doctor --repo flask"])
 @click.option("--repo", help="Look at this repository's index only.")
 def doctor_command(repo: str | None) -> int:
     """Check the installation, the settings, the data and every index."""
-    from codeqa.doctor import examine
-
     settings = load_settings()
-    only = indexed_root(settings, repo) if repo else None
+    only = find_repository(settings, repo).root if repo else None
     failed = 0
     for check in examine(settings, only):
         failed += not check.ok

@@ -1,26 +1,25 @@
-"""`codeqa eval`."""
+"""`codeqa eval`: judge the search, on questions of one's own or made from the repository."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from codeqa.cli.command import cli, command
+from codeqa.cli.command import command, hyde_option, json_option, rerank_option
 from codeqa.cli.console import ProgressDisplay, format_table
-from codeqa.cli.drafts import hyde_option
-from codeqa.cli.own_evaluation import VARIANTS, Options, evaluate_own
+from codeqa.cli.own_evaluation import PLAIN, SHOWN, VARIANTS, OwnFigures, evaluate_own
 from codeqa.cli.repository import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.evaluation import (
     COUNT,
     Figure,
     Kind,
-    Question,
     Report,
     compare,
     load_questions,
@@ -32,14 +31,16 @@ from codeqa.evaluation import (
 from codeqa.settings import load_settings
 
 T = TypeVar("T")
+Differences = Mapping[str, Figure]
 
+BAR_WIDTH = 30
+GROUPS_SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 OWN_HINT = "With a repository: --compare rerank, vectors or hyde."
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 
 
 @command(
-    cli,
     "eval",
     [
         "codeqa eval ~/src/flask                                  questions made from it",
@@ -62,7 +63,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
     default="units",
     help="With --trees: which of a search's two lists; default units.",
 )
-@click.option("--rerank", is_flag=True, help="Let the reranker order the best hits.")
+@rerank_option
 @hyde_option("off", "default off")
 @click.option("--versus", type=FILE, help="Ranked lists to compare with, question by question.")
 @click.option(
@@ -90,7 +91,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
     show_default=True,
     help="Of REPO: another one makes other questions.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def eval_command(
     repo: str | None,
     questions: Path | None,
@@ -119,12 +120,10 @@ def eval_command(
     if repo is not None:
         if trees or versus or rerank or hyde != "off":
             raise UsageError("REPO goes without --trees, --versus, --rerank and --hyde.", OWN_HINT)
-        options = Options(
-            count, seed, tuple(dict.fromkeys(compared)), plot, out, questions, as_json
-        )
-        repository = chosen_repository(load_settings(), repo)
-        assert repository is not None  # it is named
-        evaluate_own(load_settings(repository), repository, options)
+        root = chosen_repository(load_settings(), repo)
+        settings, variants = load_settings(root), dict.fromkeys(compared)
+        found = evaluate_own(settings, root, count, seed, variants, plot, out, questions)
+        click.echo(_json(_own_document(found)) if as_json else _own_text(found))
         return
     if compared or plot:
         raise UsageError("--compare and --plot need REPO.", OWN_HINT)
@@ -132,14 +131,17 @@ def eval_command(
         raise UsageError("Give REPO, or --questions and --out.", "See 'codeqa eval --help'.")
     asked = _read(load_questions, questions)
     if trees is not None:
-        _ask(asked, trees, out, kind, rerank, hyde)
+        with ProgressDisplay() as show:
+            ranked = rank_repositories(
+                load_settings(), asked, trees, kind, show, rerank=rerank, hyde=hyde
+            )
+            try:
+                save_ranked(out, ranked)
+            except OSError as error:
+                raise UsageError(f"{out} cannot be written: {error.strerror}.") from None
     report = score(asked, _read(load_ranked, out))
-    other = score(asked, _read(load_ranked, versus)) if versus else None
-    differences = compare(report, other) if other else {}
-    if as_json:
-        click.echo(json.dumps(_document(report, differences), ensure_ascii=False, indent=2))
-        return
-    click.echo(_text(report, differences))
+    differences = compare(report, score(asked, _read(load_ranked, versus))) if versus else {}
+    click.echo(_json(_document(report, differences)) if as_json else _text(report, differences))
 
 
 def _read(load: Callable[[Path], T], path: Path) -> T:
@@ -149,65 +151,119 @@ def _read(load: Callable[[Path], T], path: Path) -> T:
         raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', error)}.") from None
 
 
-def _ask(
-    questions: list[Question], trees: Path, out: Path, kind: Kind, rerank: bool, hyde: str
-) -> None:
-    with ProgressDisplay() as show:
-        ranked = rank_repositories(
-            load_settings(), questions, trees, kind, show, rerank=rerank, hyde=hyde
-        )
-        try:
-            save_ranked(out, ranked)
-        except OSError as error:
-            raise UsageError(f"{out} cannot be written: {error.strerror}.") from None
-
-
-def _text(report: Report, differences: Mapping[str, Figure]) -> str:
+def _text(report: Report, differences: Differences) -> str:
     header = ["", "mean", "95 %", "questions", *(["difference", "95 %", ""] if differences else [])]
-    rows = []
-    for name, figure in report.figures.items():
-        row = [
-            name,
-            f"{figure.mean:.3f}",
-            f"{figure.low:.3f} to {figure.high:.3f}",
-            str(figure.questions),
-        ]
-        if differences:
-            other = differences[name]
-            row += [
-                f"{other.mean:+.3f}",
-                f"{other.low:+.3f} to {other.high:+.3f}",
-                "beyond chance" if other.beyond_chance else "",
-            ]
-        rows.append(row)
+    rows = [
+        [*_row(name, figure), *(_difference(differences[name]) if differences else [])]
+        for name, figure in report.figures.items()
+    ]
     parts = [format_table(header, rows)]
     for group, values in report.groups.items():
-        shown = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
         lines = [
             [value, str(figures["ndcg@10"].questions)]
-            + [f"{figures[name].mean:.3f}" if name in figures else "" for name in shown]
+            + [f"{figures[name].mean:.3f}" if name in figures else "" for name in GROUPS_SHOWN]
             for value, figures in values.items()
         ]
-        parts.append(format_table([group, "questions", *shown], lines))
+        parts.append(format_table([group, "questions", *GROUPS_SHOWN], lines))
     if report.latency_ms:
-        median, slow = report.latency_ms
-        parts.append(f"latency: median {median:.1f} ms, 95 % below {slow:.1f} ms")
+        parts.append(_latency("latency", report, 1))
     if report.missing:
         parts.append(f"{report.missing} questions are not among the ranked lists and score 0")
     return "\n\n".join(parts)
 
 
-def _document(report: Report, differences: Mapping[str, Figure]) -> dict[str, object]:
+def _own_text(found: OwnFigures) -> str:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in _kinds(found).items())
+    parts = [f"{len(found.own.questions)} questions about {found.own.repository}: {kinds}"]
+    figures = found.reports[PLAIN].figures
+    rows = [[*_row(n, figures[n]), bar(figures[n].mean)] for n in SHOWN if n in figures]
+    parts.append(format_table(["", "mean", "95 %", "questions", ""], rows))
+    for name, differences in found.differences.items():
+        means = found.reports[name].figures
+        lines = [
+            [figure, f"{means[figure].mean:.3f}", *_difference(one)]
+            for figure, one in differences.items()
+            if figure in SHOWN
+        ]
+        parts.append(format_table([name, "mean", "difference", "95 %", ""], lines))
+    parts.append(_by_kind(found.reports))
+    latencies = [_latency(n, one, 0) for n, one in found.reports.items() if one.latency_ms]
+    return "\n\n".join([*parts, "\n".join(latencies), "\n".join(found.notes)])
+
+
+def _by_kind(reports: Mapping[str, Report]) -> str:
+    """ndcg@10 of files by the kind of question, a column for each run."""
+    groups = [report.groups["category"] for report in reports.values()]
+    rows = [
+        [kind, str(figures["ndcg@10"].questions)]
+        + [f"{found[kind]['ndcg@10'].mean:.3f}" for found in groups]
+        for kind, figures in reports[PLAIN].groups["category"].items()
+    ]
+    return format_table(["ndcg@10 by kind", "questions", *reports], rows)
+
+
+def _row(name: str, figure: Figure) -> list[str]:
+    interval = f"{figure.low:.3f} to {figure.high:.3f}"
+    return [name, f"{figure.mean:.3f}", interval, str(figure.questions)]
+
+
+def _difference(one: Figure) -> list[str]:
+    interval = f"{one.low:+.3f} to {one.high:+.3f}"
+    return [f"{one.mean:+.3f}", interval, "beyond chance" if one.beyond_chance else ""]
+
+
+def _latency(name: str, report: Report, digits: int) -> str:
+    median, slow = report.latency_ms or (0.0, 0.0)
+    return f"{name}: median {median:.{digits}f} ms, 95 % below {slow:.{digits}f} ms"
+
+
+def _kinds(found: OwnFigures) -> dict[str, int]:
+    return dict(Counter(question.category for question in found.own.questions))
+
+
+def _document(report: Report, differences: Differences) -> dict[str, Any]:
     return {
-        "figures": {name: asdict(figure) for name, figure in report.figures.items()},
-        "groups": {
-            group: {
-                value: {name: figure.mean for name, figure in figures.items()}
-                for value, figures in values.items()
-            }
-            for group, values in report.groups.items()
-        },
+        "figures": _values(report.figures),
+        "groups": {group: _means(values) for group, values in report.groups.items()},
         "latency_ms": report.latency_ms,
         "missing": report.missing,
-        "versus": {name: asdict(figure) for name, figure in differences.items()},
+        "versus": _values(differences),
     }
+
+
+def _own_document(found: OwnFigures) -> dict[str, Any]:
+    return {
+        "repository": found.own.repository,
+        "questions": _kinds(found),
+        "runs": {
+            name: {
+                "figures": _values(report.figures),
+                "kinds": _means(report.groups["category"]),
+                "latency_ms": report.latency_ms,
+            }
+            for name, report in found.reports.items()
+        },
+        "differences": {name: _values(one) for name, one in found.differences.items()},
+        "notes": found.notes,
+    }
+
+
+def _values(figures: Mapping[str, Figure]) -> dict[str, Any]:
+    return {name: asdict(figure) for name, figure in figures.items()}
+
+
+def _means(values: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, float]]:
+    return {
+        value: {name: figure.mean for name, figure in figures.items()}
+        for value, figures in values.items()
+    }
+
+
+def _json(document: Mapping[str, Any] | Sequence[Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
+def bar(share: float, width: int = BAR_WIDTH) -> str:
+    """`share` of 1 as a bar of `width` characters; eighths of a character count."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import click
 
-from codeqa.cli.command import MODEL_HELP, cli, command
+from codeqa.cli.command import command, model_option
 from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
 from codeqa.cli.console import ProgressDisplay, print_summary
-from codeqa.cli.repository import chosen_repository, open_repository
+from codeqa.cli.repository import chosen_repository, repository_at_hand
 from codeqa.errors import UsageError
+from codeqa.indexing import Indexer
+from codeqa.llm import Models
+from codeqa.repositories import take_up
 from codeqa.settings import load_settings
 
 
 @command(
-    cli,
     "index",
     [
         "codeqa index                    the repository of the current folder",
@@ -56,20 +60,22 @@ def index_command(
     """Index a repository, or bring its index up to date."""
     if not comments and (model or limit or yes):
         raise UsageError("--model, --limit and --yes go with --comments.", "Add --comments.")
-    with open_repository(repo) as engine:
-        describing = model_for_comments(engine, model, yes=yes) if comments else None
-        with ProgressDisplay() as show:
-            refine = not no_refine and not comments
-            summary = engine.index.run(progress=show, refine=refine, full=full)
+    root = chosen_repository(load_settings(), repo)
+    settings = load_settings(root)
+    location, models = take_up(settings, root), Models(settings)
+    describing = model_for_comments(models, model, yes=yes) if comments else None
+    with contextlib.closing(models), ProgressDisplay() as show:
+        refine = not no_refine and not comments
+        summary = Indexer(settings, location).run(progress=show, refine=refine, full=full)
+        show.close()
         print_summary(summary)
         if describing is not None:
-            describe_methods(engine, describing, limit=limit, yes=yes)
+            describe_methods(settings, location, describing, limit=limit, yes=yes)
             if not no_refine:
-                embed_again(engine)
+                embed_again(settings, location)
 
 
 @command(
-    cli,
     "serve",
     [
         "codeqa serve                    the repository of the current folder or the last one",
@@ -80,7 +86,7 @@ def index_command(
 @click.argument("repo", required=False)
 @click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
-@click.option("--model", default="", metavar="MODEL", help=MODEL_HELP)
+@model_option
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
 def serve_command(
     repo: str | None, host: str | None, port: int | None, model: str, open_browser: bool
@@ -91,6 +97,9 @@ def serve_command(
     """
     from codeqa.web.server import run_page
 
-    repository = chosen_repository(load_settings(), repo, required=False)
+    settings = load_settings()
+    repository = (
+        chosen_repository(settings, repo) if repo is not None else repository_at_hand(settings)
+    )
     settings = load_settings(repository, host=host, port=port)
     run_page(settings, repository, model=model, open_browser=open_browser)

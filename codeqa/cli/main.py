@@ -1,55 +1,65 @@
-"""Runs the command line and turns every ending into one of three statuses."""
+"""The root of the commands. Each is loaded when it is called, and loads what it uses."""
 
 from __future__ import annotations
 
-import re
-import sys
+import importlib
 from collections.abc import Sequence
 
 import click
 
-from codeqa.cli import (  # noqa: F401 (their commands)
-    ask,
-    doctor,
-    evaluate,
-    index,
-    models,
-    policy,
-    privacy,
-    repos,
-    search,
+from codeqa import __version__
+from codeqa.cli.command import HELP, debug_option, run, shown
+
+COMMANDS = {
+    "ask": "ask",
+    "doctor": "doctor",
+    "eval": "evaluate",
+    "index": "index",
+    "models": "models",
+    "policy": "policy",
+    "privacy": "privacy",
+    "repos": "repos",
+    "search": "search",
+    "serve": "index",
+}
+"""Name of a command → the module of this package in which it is `<name>_command`."""
+
+
+class LateGroup(click.Group):
+    """A group whose commands are imported when they are called, or listed with their help."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command:
+        if name not in COMMANDS:
+            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=context)
+        from codeqa.settings import quiet_libraries
+
+        quiet_libraries()
+        module = importlib.import_module(f"codeqa.cli.{COMMANDS[name]}")
+        found: click.Command = getattr(module, f"{name}_command")
+        return found
+
+
+@click.group(
+    "codeqa",
+    cls=LateGroup,
+    context_settings=HELP,
+    epilog=shown(
+        [
+            "codeqa index ~/src/flask",
+            'codeqa ask "where are sessions opened?" --repo ~/src/flask',
+            "codeqa serve ~/src/flask",
+        ]
+    ),
 )
-from codeqa.cli.command import cli
-from codeqa.cli.console import BAD_USAGE, DONE, run_main
-from codeqa.errors import CodeQAError, UsageError
+@click.version_option(__version__, prog_name="codeqa", message="%(prog)s %(version)s")
+@debug_option
+def cli() -> None:
+    """Answers questions about a code base, with citations, on this machine."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    return run_main(lambda: _run(given), debug="--debug" in given)
-
-
-def _run(arguments: list[str]) -> int:
-    """Run click without its own handling of errors: ours are one line and three statuses."""
-    try:
-        with cli.make_context("codeqa", arguments) as context:
-            status = cli.invoke(context)
-    except click.exceptions.Exit as error:
-        return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return BAD_USAGE
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "codeqa"
-        raise UsageError(_sentence(error.format_message()), f"See '{path} --help'.") from error
-    except click.ClickException as error:
-        raise CodeQAError(_sentence(error.format_message())) from error
-    except click.Abort:
-        raise KeyboardInterrupt from None
-    return status if isinstance(status, int) else DONE
-
-
-def _sentence(text: str) -> str:
-    text = re.sub(r"\((Did you mean .*)\)$", r"\1", " ".join(text.split()))
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+    return run(cli, arguments)

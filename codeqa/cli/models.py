@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
-from codeqa.cli.command import cli, command, debug_option, shown
+from codeqa.cli.command import command, debug_option, shown
 from codeqa.cli.console import format_table
 from codeqa.errors import CodeQAError, UsageError
+from codeqa.llm import PROVIDERS, ModelChoice, Models, parse_choice
 from codeqa.settings import load_settings
-
-if TYPE_CHECKING:
-    from codeqa.llm import ModelChoice, Models
 
 KEY_STATES = {
     "stored": "key stored",
@@ -24,7 +21,8 @@ KEY_STATES = {
 SOURCES = {"page": "picked here or on the page", "setting": "set as CODEQA_MODEL"}
 
 
-@cli.group(
+@click.group(
+    "models",
     invoke_without_command=True,
     epilog=shown(
         [
@@ -37,7 +35,7 @@ SOURCES = {"page": "picked here or on the page", "setting": "set as CODEQA_MODEL
 )
 @debug_option
 @click.pass_context
-def models(context: click.Context) -> None:
+def models_command(context: click.Context) -> None:
     """Show, choose or test the language model that questions go to.
 
     An exported key sends nothing until its provider is chosen.
@@ -47,21 +45,19 @@ def models(context: click.Context) -> None:
 
 
 @command(
-    models,
     "use",
     [
         "codeqa models use ollama/qwen3",
         "codeqa models use openai/gpt-4o --key-stdin < key.txt",
         "codeqa models use custom/my-model --url http://127.0.0.1:8000/v1",
     ],
+    group=models_command,
 )
 @click.argument("model", metavar="PROVIDER/NAME")
 @click.option("--url", default="", help="Address of the API instead of the provider's own.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is kept, mode 600.")
 def use_command(model: str, url: str, key_stdin: bool) -> None:
     """Use a model from now on, on the page and in the terminal."""
-    from codeqa.llm import parse_choice
-
     choice = parse_choice(model, url)
     chosen = _models()
     key = _read_key() if key_stdin else ""
@@ -70,20 +66,22 @@ def use_command(model: str, url: str, key_stdin: bool) -> None:
     click.echo(f"Questions, and the code they need, now go to {choice} at {host}.")
 
 
-@command(models, "none", ["codeqa models none"])
+@command("none", ["codeqa models none"], group=models_command)
 def none_command() -> None:
     """Use no model: nothing is sent to any."""
     _models().choose(None)
     click.echo("No model is used; nothing is sent to any.")
 
 
-@command(models, "test", ["codeqa models test", "codeqa models test groq/llama-3.3-70b-versatile"])
+@command(
+    "test",
+    ["codeqa models test", "codeqa models test groq/llama-3.3-70b-versatile"],
+    group=models_command,
+)
 @click.argument("model", required=False, metavar="PROVIDER/NAME")
 @click.option("--url", default="", help="Address of the API instead of the provider's own.")
 def test_command(model: str | None, url: str) -> None:
     """Ask a model for one word; nothing of the code is sent."""
-    from codeqa.llm import parse_choice
-
     found = _models()
     choice = parse_choice(model, url) if model else found.current()
     if choice is None:
@@ -94,14 +92,10 @@ def test_command(model: str | None, url: str) -> None:
 
 
 def _models() -> Models:
-    from codeqa.llm import Models
-
     return Models(load_settings())
 
 
 def _show(found: Models) -> None:
-    from codeqa.llm import PROVIDERS, ModelChoice
-
     rows = []
     for provider in PROVIDERS:
         choice = ModelChoice(provider.name, provider.chat_model)

@@ -1,18 +1,14 @@
-"""`codeqa eval REPO`: settings compared on questions made from the user's own repository."""
+"""The runs of `codeqa eval REPO`: the same questions with the defaults and with other settings."""
 
 from __future__ import annotations
 
-import json
 import signal
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from codeqa.cli.console import ProgressDisplay, format_table
+from codeqa.cli.console import ProgressDisplay
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.evaluation import (
     Answered,
@@ -42,7 +38,6 @@ VARIANTS = {
 """What `--compare` takes → the name of the run that it adds to the one with the defaults."""
 PLAIN = "as it is"
 SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "line hit@1", "cover@500")
-BAR_WIDTH = 30
 CAUTION = (
     "Questions made from doc comments, names and commits are easier than what people ask. Use "
     "these figures to compare settings on this repository, not as CodeQA's quality."
@@ -53,60 +48,71 @@ THUMB_CAUTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line asks for."""
+class OwnFigures:
+    """What the runs gave, by their names; the one with the defaults is PLAIN."""
 
-    count: int
-    seed: int
-    compared: Sequence[str]
-    plot: Path | None
-    out: Path | None
-    questions: Path | None
-    as_json: bool
+    own: Own
+    reports: Mapping[str, Report]
+    differences: Mapping[str, Mapping[str, Figure]]
+    """Of each other run from the one with the defaults."""
+
+    @property
+    def notes(self) -> list[str]:
+        """How the figures may be used, as sentences."""
+        thumbs = any(question.source == "thumbs" for question in self.own.questions)
+        return [CAUTION, *([THUMB_CAUTION] if thumbs else []), *self.own.left_out]
 
 
-def evaluate_own(settings: Settings, repository: Path, options: Options) -> None:
-    """Make questions, ask them in every variant, and print the figures.
+def evaluate_own(
+    settings: Settings,
+    repository: Path,
+    count: int,
+    seed: int,
+    variants: Iterable[str],
+    plot: Path | None = None,
+    out: Path | None = None,
+    questions: Path | None = None,
+) -> OwnFigures:
+    """Make questions from `repository`, ask them with the defaults and in each of `variants`.
 
-    Raises UsageError before anything is copied for a wish that cannot be met.
+    The figures are drawn to `plot`, the lists with the defaults written to `out`, the questions
+    to `questions`. Raises UsageError before anything is copied for what cannot be done.
     """
-    if options.plot is not None and options.plot.suffix.lower() not in (".svg", ".html"):
-        raise UsageError(f"{options.plot} is neither .svg nor .html.", "Name the plot one of them.")
+    if plot is not None and plot.suffix.lower() not in (".svg", ".html"):
+        raise UsageError(f"{plot} is neither .svg nor .html.", "Name the plot one of them.")
     location, state = locate(settings, repository), State(settings.data_dir)
     with ExitStack() as stack:
         stack.enter_context(_stoppable())
         models = Models(settings)
         stack.callback(models.close)
-        if "hyde" in options.compared and models.connect_small() is None:
+        if "hyde" in variants and models.connect_small() is None:
             raise UsageError(
                 "Drafts need a language model, and none is chosen.",
                 "Choose one by CODEQA_MODEL or `codeqa models`, or leave out --compare hyde.",
             )
         show = stack.enter_context(ProgressDisplay())
+        thumbs = state.feedback.given(location.id) if state.path.exists() else ()
         own = stack.enter_context(
-            prepared(
-                settings,
-                location.root,
-                show,
-                count=options.count,
-                seed=options.seed,
-                thumbs=state.feedback.given(location.id) if state.path.exists() else (),
-            )
+            prepared(settings, location.root, show, count=count, seed=seed, thumbs=thumbs)
         )
         runs = {PLAIN: _run(own, "", models, show)}
-        for variant in options.compared:
+        for variant in variants:
             runs[VARIANTS[variant]] = _run(own, variant, models, show)
         show.close()
-    _save(own, runs, options)
     reports = {name: _report(own, answers) for name, answers in runs.items()}
-    differences = {
-        name: compare(report, reports[PLAIN]) for name, report in reports.items() if name != PLAIN
-    }
-    if options.as_json:
-        document = _document(own, reports, differences)
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
-    else:
-        click.echo(_text(own, reports, differences))
+    try:
+        if questions is not None:
+            save_questions(questions, own.questions)
+        if out is not None:
+            save_ranked(out, [one.units for one in runs[PLAIN]])
+        if plot is not None:
+            figures = {name: report.figures for name, report in reports.items()}
+            save_plot(plot, f"Search in {own.repository}", figures, SHOWN, CAUTION)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be written: {error.strerror}.") from None
+    others = {name: report for name, report in reports.items() if name != PLAIN}
+    differences = {name: compare(report, reports[PLAIN]) for name, report in others.items()}
+    return OwnFigures(own, reports, differences)
 
 
 @contextmanager
@@ -142,102 +148,3 @@ def _run(own: Own, variant: str, models: Models, show: ProgressDisplay) -> list[
 
 def _report(own: Own, answers: Sequence[Answered]) -> Report:
     return score(own.questions, [one.files for one in answers], [one.units for one in answers])
-
-
-def _save(own: Own, runs: dict[str, list[Answered]], options: Options) -> None:
-    try:
-        if options.questions is not None:
-            save_questions(options.questions, own.questions)
-        if options.out is not None:
-            save_ranked(options.out, [one.units for one in runs[PLAIN]])
-        if options.plot is not None:
-            figures = {name: _report(own, answers).figures for name, answers in runs.items()}
-            save_plot(options.plot, f"Search in {own.repository}", figures, SHOWN, CAUTION)
-    except OSError as error:
-        raise UsageError(f"{error.filename} cannot be written: {error.strerror}.") from None
-
-
-def _text(own: Own, reports: dict[str, Report], differences: dict[str, dict[str, Figure]]) -> str:
-    kinds = Counter(question.category for question in own.questions)
-    parts = [
-        f"{len(own.questions)} questions about {own.repository}: "
-        + ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    ]
-    plain = reports[PLAIN]
-    rows = []
-    for name in SHOWN:
-        if name in plain.figures:
-            one = plain.figures[name]
-            interval = f"{one.low:.3f} to {one.high:.3f}"
-            rows.append([name, f"{one.mean:.3f}", interval, str(one.questions), bar(one.mean)])
-    parts.append(format_table(["", "mean", "95 %", "questions", ""], rows))
-    for name, found in differences.items():
-        lines = [
-            [
-                figure,
-                f"{reports[name].figures[figure].mean:.3f}",
-                f"{one.mean:+.3f}",
-                f"{one.low:+.3f} to {one.high:+.3f}",
-                "beyond chance" if one.beyond_chance else "",
-            ]
-            for figure, one in found.items()
-            if figure in SHOWN
-        ]
-        parts.append(format_table([name, "mean", "difference", "95 %", ""], lines))
-    parts.append(_kinds(reports))
-    latencies = [
-        f"{name}: median {report.latency_ms[0]:.0f} ms, 95 % below {report.latency_ms[1]:.0f} ms"
-        for name, report in reports.items()
-        if report.latency_ms
-    ]
-    parts.append("\n".join(latencies))
-    parts.append("\n".join(_notes(own)))
-    return "\n\n".join(parts)
-
-
-def _kinds(reports: dict[str, Report]) -> str:
-    """ndcg@10 of files by the kind of question, a column for each run."""
-    header = ["ndcg@10 by kind", "questions", *reports]
-    groups = {name: report.groups["category"] for name, report in reports.items()}
-    rows = [
-        [kind, str(figures["ndcg@10"].questions)]
-        + [f"{found[kind]['ndcg@10'].mean:.3f}" for found in groups.values()]
-        for kind, figures in groups[PLAIN].items()
-    ]
-    return format_table(header, rows)
-
-
-def _notes(own: Own) -> list[str]:
-    thumbs = any(question.source == "thumbs" for question in own.questions)
-    return [CAUTION, *([THUMB_CAUTION] if thumbs else []), *own.left_out]
-
-
-def _document(
-    own: Own, reports: dict[str, Report], differences: dict[str, dict[str, Figure]]
-) -> dict[str, object]:
-    return {
-        "repository": own.repository,
-        "questions": dict(Counter(question.category for question in own.questions)),
-        "runs": {
-            name: {
-                "figures": {key: asdict(figure) for key, figure in report.figures.items()},
-                "kinds": {
-                    kind: {key: figure.mean for key, figure in figures.items()}
-                    for kind, figures in report.groups["category"].items()
-                },
-                "latency_ms": report.latency_ms,
-            }
-            for name, report in reports.items()
-        },
-        "differences": {
-            name: {key: asdict(figure) for key, figure in found.items()}
-            for name, found in differences.items()
-        },
-        "notes": _notes(own),
-    }
-
-
-def bar(share: float, width: int = BAR_WIDTH) -> str:
-    """`share` of 1 as a bar of `width` characters; eighths of a character count."""
-    eighths = round(max(0.0, min(1.0, share)) * width * 8)
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codeqa.cli.command import cli, command
+from codeqa.cli.command import command, json_option
 from codeqa.cli.console import format_table, visible
 from codeqa.settings import load_settings
 
@@ -21,7 +21,6 @@ NOT_SHOWN = ("intent", "rules")
 
 
 @command(
-    cli,
     "policy",
     [
         "codeqa policy                                     the table of rules",
@@ -41,7 +40,7 @@ NOT_SHOWN = ("intent", "rules")
     metavar="MODE",
     help="explicit or auto; default as CODEQA_RETRIEVAL says.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def policy_command(
     message: str | None,
     history: bool,

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import json
-import sys
-from typing import TYPE_CHECKING
 
 import click
 
-from codeqa.cli.command import cli, command
-from codeqa.cli.console.text import PlainText
-from codeqa.errors import UsageError
+from codeqa.account import DeletionResult, Privacy, deletion_report, privacy_report
+from codeqa.cli.command import ask_first, command, json_option, yes_option
+from codeqa.cli.console import PlainText
+from codeqa.engine import open_privacy
 from codeqa.settings import load_settings
 
-if TYPE_CHECKING:
-    from codeqa.account import DeletionResult, Privacy
+user_option = click.option(
+    "--user",
+    default="local",
+    help="Name of a user behind a token, as 'privacy show' gives it there; else this machine's.",
+)
 
-LOCAL = "local"
-USER_HELP = "Name of a user behind a token, as 'privacy show' gives it there; else this machine's."
 
-
-@cli.group()
-def privacy() -> None:
+@click.group("privacy")
+def privacy_command() -> None:
     """Show or delete what is stored of you."""
 
 
-@command(privacy, "show", ["codeqa privacy show", "codeqa privacy show --json"])
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--user", default=LOCAL, help=USER_HELP)
+@command("show", ["codeqa privacy show", "codeqa privacy show --json"], group=privacy_command)
+@json_option
+@user_option
 def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
-    from codeqa.account import privacy_report
-
     stored = _privacy().inventory.stored(user)
     if as_json:
         click.echo(json.dumps(stored.as_data(), ensure_ascii=False, indent=2))
@@ -39,15 +36,15 @@ def show_command(as_json: bool, user: str) -> None:
         click.echo(_plain(privacy_report("", stored)))
 
 
-@privacy.group()
+@privacy_command.group()
 def delete() -> None:
     """Delete a conversation, the profile or everything, for good."""
 
 
-@command(delete, "conversation", ["codeqa privacy delete conversation 4f1c2a --yes"])
+@command("conversation", ["codeqa privacy delete conversation 4f1c2a --yes"], group=delete)
 @click.argument("conversation", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--user", default=LOCAL, help=USER_HELP)
+@yes_option
+@user_option
 def delete_conversation_command(conversation: str, yes: bool, user: str) -> None:
     """Delete one conversation with its answers, thumbs and vectors."""
     found = _privacy()
@@ -56,9 +53,9 @@ def delete_conversation_command(conversation: str, yes: bool, user: str) -> None
     _report(found.delete("conversation", user, kept.id, kept.repository))
 
 
-@command(delete, "profile", ["codeqa privacy delete profile --yes"])
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--user", default=LOCAL, help=USER_HELP)
+@command("profile", ["codeqa privacy delete profile --yes"], group=delete)
+@yes_option
+@user_option
 def delete_profile_command(yes: bool, user: str) -> None:
     """Delete what you told of yourself; conversations stay."""
     found = _privacy()
@@ -68,9 +65,9 @@ def delete_profile_command(yes: bool, user: str) -> None:
     _report(found.delete("profile", user))
 
 
-@command(delete, "everything", ["codeqa privacy delete everything --yes"])
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--user", default=LOCAL, help=USER_HELP)
+@command("everything", ["codeqa privacy delete everything --yes"], group=delete)
+@yes_option
+@user_option
 def delete_everything_command(yes: bool, user: str) -> None:
     """Delete all conversations, the profile, thumbs, vectors and cached values.
 
@@ -87,22 +84,14 @@ def delete_everything_command(yes: bool, user: str) -> None:
 
 
 def _privacy() -> Privacy:
-    from codeqa.engine import open_privacy
-
     return open_privacy(load_settings())
 
 
 def _confirm(yes: bool, question: str) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError("Nobody can be asked here.", "Add --yes to delete it.")
-    click.confirm(_plain(question), abort=True)
+    ask_first(yes, _plain(question), "delete it")
 
 
 def _report(erased: DeletionResult) -> None:
-    from codeqa.account import deletion_report
-
     click.echo(_plain(deletion_report(erased)).rstrip())
 
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from dataclasses import asdict
 
 import click
 
-from codeqa.cli.command import cli, command
+from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import format_table, human_bytes
-from codeqa.cli.repository import indexed_root
-from codeqa.errors import UsageError
+from codeqa.doctor import report_repositories
+from codeqa.repositories import find_repository, remove_repository
 from codeqa.settings import load_settings
 
 
-@cli.group()
-def repos() -> None:
+@click.group("repos")
+def repos_command() -> None:
     """List or remove the indexed repositories."""
 
 
-@command(repos, "list", ["codeqa repos list", "codeqa repos list --json"])
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@command("list", ["codeqa repos list", "codeqa repos list --json"], group=repos_command)
+@json_option
 def repos_list_command(as_json: bool) -> None:
     """List the indexed repositories, their size and where the data lies."""
-    from codeqa.doctor import report_repositories
-
     settings = load_settings()
     reports = report_repositories(settings)
     if as_json:
@@ -53,22 +50,21 @@ def repos_list_command(as_json: bool) -> None:
     click.echo(format_table(header, table))
 
 
-@command(repos, "remove", ["codeqa repos remove flask", "codeqa repos remove ~/src/flask --yes"])
+@command(
+    "remove",
+    ["codeqa repos remove flask", "codeqa repos remove ~/src/flask --yes"],
+    group=repos_command,
+)
 @click.argument("repo")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 def repos_remove_command(repo: str, yes: bool) -> None:
     """Delete the index of a repository.
 
     The repository itself is not touched.
     """
-    from codeqa.repositories import remove_repository
-
     settings = load_settings()
-    root = indexed_root(settings, repo)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("Nobody can be asked here.", "Add --yes to remove the index.")
-        click.confirm(f"Remove the index of {root}?", abort=True)
+    root = find_repository(settings, repo).root
+    ask_first(yes, f"Remove the index of {root}?", "remove the index")
     remove_repository(settings, str(root))
     click.echo(f"Removed the index of {root}")
 

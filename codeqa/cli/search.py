@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from codeqa.cli.command import REPO_HELP, cli, command
-from codeqa.cli.console import visible
-from codeqa.cli.drafts import drafts_line, hyde_option
-from codeqa.cli.repository import open_repository
+from codeqa.cli.command import command, hyde_option, json_option, repo_option, rerank_option
+from codeqa.cli.console import drafts_line, visible
+from codeqa.cli.repository import chosen_repository
 from codeqa.errors import UsageError
+from codeqa.llm import Models
+from codeqa.repositories import take_up
+from codeqa.search import language_named, open_search
+from codeqa.settings import load_settings
+from codeqa.store import Tables, open_once
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS, Hit
-
-if TYPE_CHECKING:
-    from codeqa.engine import Engine
 
 KINDS = sorted(METHOD_KINDS | CLASS_KINDS | TEXT_KINDS)
 WHY_SHOWN = 3
@@ -26,7 +28,6 @@ MOST_HITS = 300
 
 
 @command(
-    cli,
     "search",
     [
         'codeqa search "parse the request body"',
@@ -36,7 +37,7 @@ MOST_HITS = 300
     ],
 )
 @click.argument("question")
-@click.option("--repo", help=REPO_HELP)
+@repo_option
 @click.option(
     "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
 )
@@ -45,9 +46,9 @@ MOST_HITS = 300
 @click.option(
     "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
 )
-@click.option("--rerank", is_flag=True, help="Let the reranker order the best hits.")
+@rerank_option
 @hyde_option("off", "default off")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def search_command(
     question: str,
     repo: str | None,
@@ -66,10 +67,13 @@ def search_command(
     """
     if not question.strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
-    with open_repository(repo) as engine:
-        if lang:
-            _require_language(engine, lang)
-        result = engine.search.search(
+    root = chosen_repository(load_settings(), repo)
+    settings = load_settings(root)
+    tables, models = open_once(take_up(settings, root)), Models(settings)
+    if lang:
+        _require_language(tables(), lang)
+    with contextlib.closing(models):
+        result = open_search(settings, tables, models=models).search(
             question,
             top=top,
             kind=kind or "",
@@ -107,11 +111,9 @@ def search_command(
         click.echo(" ".join(result.warnings), err=True)
 
 
-def _require_language(engine: Engine, lang: str) -> None:
+def _require_language(tables: Tables, lang: str) -> None:
     """Raises UsageError when no indexed file is in that language."""
-    from codeqa.search import language_named
-
-    known = sorted({file.language for file in engine.tables().files() if file.units})
+    known = sorted({file.language for file in tables.files() if file.units})
     if known and language_named(lang) not in known:
         raise UsageError(f"No indexed file is in {lang}.", f"There is: {', '.join(known)}.")
 
@@ -129,17 +131,8 @@ def _hit_text(number: int, hit: Hit) -> str:
 
 
 def _hit_values(hit: Hit) -> dict[str, Any]:
-    unit = hit.unit
-    return {
-        "path": unit.path,
-        "start_line": unit.start_line,
-        "end_line": unit.end_line,
-        "language": unit.language,
-        "kind": unit.kind,
-        "name": unit.name,
-        "qualified_name": unit.qualified_name,
-        "signature": unit.signature,
-        "score": hit.score,
-        "why": list(hit.why),
-        "channels": dict(hit.channels),
-    }
+    names = (
+        "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
+    )  # fmt: skip
+    placed = {"score": hit.score, "why": list(hit.why), "channels": dict(hit.channels)}
+    return {**{name: getattr(hit.unit, name) for name in names}, **placed}

@@ -1,0 +1,255 @@
+"""What the terminal shows: text made harmless, progress, tables, figures."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from codeqa.types import IndexSummary, Progress
+
+SECONDS_BETWEEN_LINES = 3.0
+"""Pause between two plain progress lines of one phase, so that a log stays readable."""
+
+DRAFTS = {"hyde-1": "first", "hyde-2": "second"}
+"""Names of stages of a search → which of the drafts a language model wrote in it."""
+
+_FENCE = re.compile(r"[> ]*(`{3,})")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+_SHOWN = {
+    # Controls as their pictures; what turns the direction of text, or has no picture, as "�".
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
+    **dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD),
+    0x7F: 0x2421,
+    ord("\r"): None,
+}
+
+
+def visible(text: str) -> str:
+    """`text` without what a terminal would obey: files, names and models may hold anything."""
+    return text.translate(_SHOWN)
+
+
+class PlainText:
+    """Markdown as a person reads it on a terminal: without backslashes and control characters.
+
+    Text may come in pieces. The backslashes of fenced code stay.
+    """
+
+    def __init__(self) -> None:
+        self._fence = ""
+        self._at_line_start = True
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """What to show of `text`; a backslash at its end waits for what it belongs to."""
+        text, self._held = self._held + visible(text), ""
+        if not self._fence and len(text) - len(text.rstrip("\\")) & 1:
+            text, self._held = text[:-1], "\\"
+        return "".join(map(self._line, text.splitlines(keepends=True)))
+
+    def _line(self, line: str) -> str:
+        if self._at_line_start and (marks := _FENCE.match(line)):
+            run = marks[1]
+            if not self._fence:
+                self._fence = run
+            elif run.startswith(self._fence):
+                self._fence = ""
+        elif not self._fence:
+            line = _ESCAPE.sub(r"\1", line)
+        self._at_line_start = line.endswith("\n")
+        return line
+
+
+class Waiting:
+    """Shows one changing line on stderr when somebody watches both streams; else nothing."""
+
+    def __init__(self) -> None:
+        self._watched = sys.stderr.isatty() and sys.stdout.isatty()
+        self._shown = False
+
+    def show(self, text: str) -> None:
+        """Replace the line by `text`."""
+        if self._watched:
+            sys.stderr.write(f"\r\x1b[K{visible(text)}")
+            sys.stderr.flush()
+            self._shown = True
+
+    def close(self) -> None:
+        """Take the line away, before anything else is printed."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False
+
+
+class ProgressDisplay:
+    """Shows `Progress` values: a bar on a terminal, a plain line now and then elsewhere.
+
+    Use as a context manager and call it with each value; a new phase starts a new bar.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty()
+        self._bar: Any = None
+        self._phase = ""
+        self._started = self._last_line = 0.0
+        self._last: Progress | None = None
+        self._printed: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.phase != self._phase:
+            self.close()
+            self._phase, self._started = progress.phase, time.monotonic()
+            self._last_line = 0.0
+        self._last = progress
+        if self._terminal:
+            self._draw(progress)
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._print_line(progress)
+
+    def close(self) -> None:
+        """Finish the phase on display; its last state stays visible."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+        elif self._last is not None and self._last != self._printed:
+            self._print_line(self._last)
+        self._phase, self._last = "", None
+
+    def _draw(self, progress: Progress) -> None:
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                desc=progress.phase,
+                total=progress.total or None,
+                file=self._stream,
+                dynamic_ncols=True,
+                mininterval=0.1,
+            )
+        if progress.total:
+            self._bar.total = progress.total
+        self._bar.set_postfix_str(progress.detail[-40:], refresh=False)
+        self._bar.update(progress.done - self._bar.n)
+
+    def _print_line(self, progress: Progress) -> None:
+        seconds = time.monotonic() - self._started
+        print(describe_progress(progress, seconds), file=self._stream, flush=True)
+        self._last_line, self._printed = time.monotonic(), progress
+
+
+def describe_progress(progress: Progress, seconds: float) -> str:
+    """`parsing: 200 of 1,000 (20 %), 100/s, 8 s left` after `seconds` of this phase."""
+    if not progress.done and not progress.total:
+        return progress.phase
+    parts = [f"{progress.done:,}"]
+    if progress.total:
+        share = 100 * progress.done // progress.total
+        parts = [f"{progress.done:,} of {progress.total:,} ({share} %)"]
+    rate = progress.done / seconds if seconds > 0.05 else 0.0
+    if rate:
+        parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+        if progress.total > progress.done:
+            parts.append(f"{human_seconds((progress.total - progress.done) / rate)} left")
+    return f"{progress.phase}: {', '.join(parts)}"
+
+
+def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
+    """Print what one indexing run did and what the index holds, aligned."""
+    rows = [
+        ("files", _files(summary)),
+        ("methods", f"{summary.methods:,}"),
+        ("classes", f"{summary.classes:,}"),
+        ("documents", f"{summary.documents:,}"),
+        ("references", f"{summary.references:,}"),
+    ]
+    vectors = [f"{count:,} of {name}" for name, count in summary.vectors.items()]
+    rows += zip(("vectors", *[""] * len(vectors)), vectors, strict=False)
+    if summary.broken:
+        rows.append(("parsed in part", f"{summary.broken:,} files with broken source"))
+    if summary.replaced:
+        rows.append(("not UTF-8", f"{summary.replaced:,} files, indexed with replacements"))
+    skipped = sorted(summary.skipped.items(), key=lambda item: (-item[1], item[0]))
+    rows.append(("skipped", f"{sum(summary.skipped.values()):,}"))
+    rows += [("", f"{count:,} {reason}") for reason, count in skipped]
+    rows.append(("time", human_seconds(summary.seconds)))
+    rows.append(("on disk", human_bytes(summary.bytes_on_disk)))
+    if summary.peak_memory:
+        rows.append(("peak memory", human_bytes(summary.peak_memory)))
+    print(f"Indexed {summary.repository}", file=stream or sys.stdout)
+    print(format_pairs(rows), file=stream or sys.stdout)
+
+
+def _files(summary: IndexSummary) -> str:
+    detail = f"{summary.changed:,} new or changed, {summary.unchanged:,} unchanged"
+    if summary.removed:
+        detail += f", {summary.removed:,} removed"
+    return f"{summary.files:,} ({detail})"
+
+
+def format_pairs(rows: Sequence[tuple[str, str]], indent: str = "  ") -> str:
+    """Labels and values in two aligned columns."""
+    width = max((len(label) for label, _ in rows), default=0)
+    return "\n".join(f"{indent}{label:<{width}}  {value}".rstrip() for label, value in rows)
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with aligned columns; those whose cells are all numbers stand right."""
+    numeric = [all(row[i][:1].isdigit() for row in rows) and bool(rows) for i in range(len(header))]
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+    lines = []
+    for row in (header, *rows):
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def human_bytes(count: float) -> str:
+    """`1536` → `1.5 kB`; decimal units as disks and file managers count."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def human_seconds(seconds: float) -> str:
+    """`0.42` → `0.4 s`, `75` → `1 min 15 s`, `7500` → `2 h 5 min`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def drafts_line(stages: Iterable[Mapping[str, Any]]) -> str:
+    """What came of the drafts, each with its time, as a line; '' when there were none."""
+    parts = []
+    for stage in stages:
+        if which := DRAFTS.get(str(stage.get("name"))):
+            outcome, took = str(stage.get("outcome")), float(stage.get("milliseconds") or 0)
+            parts.append(f"{which} {outcome}" + (f" in {took / 1000:.1f} s" if took else ""))
+    return f"Drafts: {', '.join(parts)}" if parts else ""
