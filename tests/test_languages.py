@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from codeqa.languages import detect, get, languages
-from codeqa.parsing.extract import extract
 from codeqa.parsing.grammar import grammar
+from codeqa.parsing.parse import extract
 from codeqa.types import CLASS_KINDS, METHOD_KINDS
 from tests.update_goldens import as_text, fixtures, golden_path, observed
 

@@ -13,9 +13,9 @@ import pytest
 from test_preprocessing import alive, children_of
 
 from codeqa.errors import RepositoryError
-from codeqa.parsing import crew, parse_file
+from codeqa.parsing import parse_file, pool
 from codeqa.parsing.pool import FileResult, parse_many
-from codeqa.parsing.worker import pack, unpack
+from codeqa.parsing.worker import pack_parsed, unpack_parsed
 from codeqa.repository.walk import FileEntry, walk
 from tests.repositories import Write
 
@@ -38,11 +38,11 @@ parsing.parse_file = parse_file
 @pytest.fixture
 def bad_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that crash, hang or fail on the files that ask for it."""
-    start = "from codeqa.parsing.worker import main; main()"
-    assert start in crew._BOOT
+    start = "from codeqa.parsing.worker import run_worker; run_worker()"
+    assert start in pool._BOOT
     code = BAD_PARSER.replace("{", "{{").replace("}", "}}")
-    boot = crew._BOOT.replace(start, f"exec({code!r}); {start}")
-    monkeypatch.setattr(crew, "_BOOT", boot)
+    boot = pool._BOOT.replace(start, f"exec({code!r}); {start}")
+    monkeypatch.setattr(pool, "_BOOT", boot)
 
 
 def parse(root: Path, workers: int = 2, **options: Any) -> dict[str, FileResult]:
@@ -150,10 +150,10 @@ def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = write_files(tmp_path / "repo", {"a.py": "x = 1\n"})
-    monkeypatch.setattr(crew, "_BOOT", "raise ImportError({separator!r})")
+    monkeypatch.setattr(pool, "_BOOT", "raise ImportError({separator!r})")
     with pytest.raises(RepositoryError, match="end as soon as they are started"):
         parse(root)
-    monkeypatch.setattr(crew.sys, "executable", str(tmp_path / "no-python"))
+    monkeypatch.setattr(pool.sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(RepositoryError, match="No worker process starts"):
         parse(root)
 
@@ -192,14 +192,16 @@ def test_workers_run_at_a_lower_priority(tmp_path: Path, write_files: Write) -> 
 def test_few_files_start_one_worker_and_none_start_none(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hired: list[int] = []
-    whole = crew.Crew._hire
-    monkeypatch.setattr(crew.Crew, "_hire", lambda self: (hired.append(1), whole(self))[1])
+    started: list[int] = []
+    whole = pool.WorkerPool._start_worker
+    monkeypatch.setattr(
+        pool.WorkerPool, "_start_worker", lambda self: (started.append(1), whole(self))[1]
+    )
     root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(3)})
     assert len(parse(root, workers=8)) == 3
-    assert len(hired) == 1
+    assert len(started) == 1
     assert list(parse_many(root, [], workers=4, max_file_bytes=10)) == []
-    assert len(hired) == 1
+    assert len(started) == 1
 
 
 def test_long_paths_never_block_the_sending(tmp_path: Path, write_files: Write) -> None:
@@ -214,7 +216,7 @@ def test_packing_loses_nothing() -> None:
     parsed = parse_file(
         "a.py", b"import os\n\nclass A:\n    def f(self):\n        os.getcwd()\n\xff"
     )
-    assert unpack(pack(parsed)) == parsed
+    assert unpack_parsed(pack_parsed(parsed)) == parsed
 
 
 def test_an_unreadable_entry_is_reported_by_its_error(tmp_path: Path) -> None:

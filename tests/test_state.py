@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Run
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError, StorageError
@@ -300,6 +300,7 @@ def test_a_title_is_one_short_line_without_the_tag(text: str, title: str) -> Non
 
 
 @given(st.text(st.sampled_from("@codebaseCB _-.x\n"), max_size=40), st.text(max_size=100))
+@example("", "@CODEBASE")
 def test_every_title_can_be_shown_and_holds_no_tag(start: str, rest: str) -> None:
     title = title_of(f"{start}@codebase{rest}")
     assert 0 < len(title) <= 80

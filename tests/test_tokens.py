@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import estimate_tokens, name_key, search_tokens, split_identifier
 
 
@@ -34,3 +37,9 @@ def test_spellings_of_one_name_share_a_key() -> None:
 def test_the_estimate_grows_with_the_text_and_is_never_zero(text: str) -> None:
     assert 0 < estimate_tokens(text) < estimate_tokens(text * 2)
     assert estimate_tokens("") == 0
+
+
+@given(st.lists(st.sampled_from(["@codebase", "@CODEBASE", " ", "x", "_", "\n"])).map("".join))
+@example("@codebase@CODEBASE")
+def test_no_tag_is_left_where_one_was_taken_away(text: str) -> None:
+    assert not has_tag(strip_tag(text))

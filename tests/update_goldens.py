@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.languages import detect
-from codeqa.parsing.extract import extract
+from codeqa.parsing.parse import extract
 
 FIXTURES = Path(__file__).parent / "fixtures" / "languages"
 GOLDENS = Path(__file__).parent / "golden" / "languages"

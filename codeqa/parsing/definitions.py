@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
-from codeqa.parsing.docs import Leading
+from codeqa.parsing.doc_comments import Leading
 from codeqa.parsing.source import Source
 from codeqa.types import METHOD_KINDS
 
@@ -73,7 +73,7 @@ class Definition:
         return self.kind in (SCOPE, NAMESPACE, FILE)
 
 
-class Collector:
+class DefinitionCollector:
     """Takes in the matches that define something, in any order."""
 
     __slots__ = ("_found", "_outer", "_separator", "_source")

@@ -1,35 +1,33 @@
 """Units of files without a grammar: sections, cells, tables, and chunks of lines.
 
 Every non-blank line of a file lies in a unit (of a notebook: of its cells), every unit is
-exactly its lines, and no unit lies inside the one before it. What a part of a file is
+exactly its lines, and no unit lies inside the one before it. What a section of a file is
 called is its path of headings or keys: `Guide > Install`, `tool.ruff`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
 from codeqa.parsing.chunks import CHUNK_SIZE, MAX_CHARACTERS, line_spans, split_lines, trim
-from codeqa.parsing.config_parts import CONFIG_PARTS
-from codeqa.parsing.identity import with_ids
-from codeqa.parsing.notebooks import notebook_parts
-from codeqa.parsing.parts import Part
-from codeqa.parsing.sections import markdown_parts, rst_parts, text_parts
+from codeqa.parsing.config_sections import CONFIG_SECTIONS
+from codeqa.parsing.notebooks import notebook_sections
+from codeqa.parsing.sections import Section, markdown_sections, rst_sections, text_sections
+from codeqa.parsing.units import with_ids
 from codeqa.types import Unit
 
 SEPARATOR = " > "
 """Between the headings of a qualified name."""
 
-_DOCUMENT_PARTS: dict[str, Callable[[list[str]], list[Part]]] = {
-    "markdown": markdown_parts,
-    "rst": rst_parts,
-    "text": text_parts,
-    "notebook": notebook_parts,
+_DOCUMENT_SECTIONS: dict[str, Callable[[list[str]], list[Section]]] = {
+    "markdown": markdown_sections,
+    "rst": rst_sections,
+    "text": text_sections,
+    "notebook": notebook_sections,
 }
-_DOCUMENTS = frozenset({*_DOCUMENT_PARTS, "asciidoc", "org", "tex"})
+_DOCUMENTS = frozenset({*_DOCUMENT_SECTIONS, "asciidoc", "org", "tex"})
 _CONFIGURATION = frozenset(
-    {*CONFIG_PARTS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"}
+    {*CONFIG_SECTIONS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"}
 )
 
 
@@ -43,12 +41,25 @@ def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit
     if trim(lines, 1, len(lines)) is None:
         return ()
     name = path[path.rfind("/") + 1 :]
-    make = partial(_unit, path, name, _kind(language), language, role)
-    return with_ids(
-        make(part, first, last, content)
-        for part in _parts(lines, language)
-        for first, last, content in _pieces(part, lines)
-    )
+    kind = _kind(language)
+    units = []
+    for section in _sections(lines, language):
+        titles = section.titles or (name,)
+        for first, last, content in _pieces(section, lines):
+            unit = Unit(
+                path=path,
+                language=section.language or language,
+                kind=kind,
+                name=titles[-1],
+                qualified_name=SEPARATOR.join(titles),
+                source_code=content,
+                start_line=first,
+                end_line=last,
+                class_name=SEPARATOR.join(titles[:-1]),
+                role=role,
+            )
+            units.append(unit)
+    return with_ids(path, units)
 
 
 def _kind(language: str) -> str:
@@ -57,12 +68,12 @@ def _kind(language: str) -> str:
     return "config" if language in _CONFIGURATION else "chunk"
 
 
-def _parts(lines: list[str], language: str) -> Iterable[Part]:
-    whole = Part(1, len(lines))
-    if language in CONFIG_PARTS:
+def _sections(lines: list[str], language: str) -> Iterable[Section]:
+    whole = Section(1, len(lines))
+    if language in CONFIG_SECTIONS:
         # A file that fits one chunk is best read whole.
-        return CONFIG_PARTS[language](lines) if len(lines) > CHUNK_SIZE else [whole]
-    find = _DOCUMENT_PARTS.get(language)
+        return CONFIG_SECTIONS[language](lines) if len(lines) > CHUNK_SIZE else [whole]
+    find = _DOCUMENT_SECTIONS.get(language)
     if find is None:
         return [whole]
     try:
@@ -71,12 +82,12 @@ def _parts(lines: list[str], language: str) -> Iterable[Part]:
         return [whole]
 
 
-def _pieces(part: Part, lines: list[str]) -> Iterator[tuple[int, int, str]]:
-    """First line, last line and text of each unit of a part."""
-    if part.lines is not None:
-        yield from _cell_pieces(part, part.lines)
+def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]]:
+    """First line, last line and text of each unit of a section."""
+    if section.lines is not None:
+        yield from _cell_pieces(section, section.lines)
         return
-    span = trim(lines, part.first, part.last)
+    span = trim(lines, section.first, section.last)
     if span is None:
         return
     first, last = span
@@ -88,38 +99,12 @@ def _pieces(part: Part, lines: list[str]) -> Iterator[tuple[int, int, str]]:
         yield start, end, "\n".join(lines[start - 1 : end])
 
 
-def _cell_pieces(part: Part, shown: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
+def _cell_pieces(section: Section, shown: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
     """Pieces of a notebook's cell, whose text is not the text of the file's lines."""
-    if len(shown) != part.last - part.first + 1:  # several of its lines on one of the file's
-        yield part.first, part.last, "\n".join(shown).strip("\n")
+    if len(shown) != section.last - section.first + 1:  # several of its lines on one of the file's
+        yield section.first, section.last, "\n".join(shown).strip("\n")
         return
     cell = list(shown)
     for start, end in line_spans(cell):
-        before = part.first - 1
+        before = section.first - 1
         yield before + start, before + end, "\n".join(cell[start - 1 : end])
-
-
-def _unit(
-    path: str,
-    file_name: str,
-    kind: str,
-    language: str,
-    role: str,
-    part: Part,
-    first: int,
-    last: int,
-    content: str,
-) -> Unit:
-    titles = part.titles or (file_name,)
-    return Unit(
-        path=path,
-        language=part.language or language,
-        kind=kind,
-        name=titles[-1],
-        qualified_name=SEPARATOR.join(titles),
-        source_code=content,
-        start_line=first,
-        end_line=last,
-        class_name=SEPARATOR.join(titles[:-1]),
-        role=role,
-    )

@@ -29,7 +29,7 @@ class Import:
     local: str
 
 
-class Collector:
+class ImportCollector:
     """Takes in the matches that import something, in any order."""
 
     __slots__ = ("_found", "_groups", "_language", "_source")

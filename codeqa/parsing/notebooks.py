@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from codeqa.parsing.parts import Part, clean_title
+from codeqa.parsing.sections import Section, clean_title
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 _NEWLINE = re.compile("\n")
@@ -33,12 +33,12 @@ class _Cell:
     """Offset in the file and decoded text of each string of the source."""
 
 
-def notebook_parts(lines: list[str]) -> list[Part]:
-    """One part for each cell that holds anything. Raises ValueError when it is no notebook."""
+def notebook_sections(lines: list[str]) -> list[Section]:
+    """One section for each cell that holds anything. Raises ValueError when it is no notebook."""
     text = "\n".join(lines)
     cells, language = _cells(text)
     starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
-    parts: list[Part] = []
+    sections: list[Section] = []
     heading: tuple[str, ...] = ()
     for number, cell in enumerate(cells, 1):
         source = "".join(piece for _, piece in cell.pieces)
@@ -53,8 +53,8 @@ def notebook_parts(lines: list[str]) -> list[Part]:
         last = bisect_right(starts, cell.pieces[-1][0])
         own = "markdown" if cell.kind in ("markdown", "heading") else cell.language or language
         shown = _cell_lines(cell, starts, first, last)
-        parts.append(Part(first, last, (*heading, f"Cell {number}"), own, shown))
-    return parts
+        sections.append(Section(first, last, (*heading, f"Cell {number}"), own, shown))
+    return sections
 
 
 def _cell_lines(cell: _Cell, starts: list[int], first: int, last: int) -> tuple[str, ...]:

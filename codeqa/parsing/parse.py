@@ -1,18 +1,33 @@
-"""The one entrance of the parser: a path and its bytes in, units and references out."""
+"""From the bytes of one file to its units and references, in one parse.
+
+The tree of a source file is read by one query; its matches are sorted into kinds, nested by
+their byte spans, and turned into units and edges. Nothing here recurses, so that nesting is
+bounded by memory alone, and nothing is kept between files but the compiled grammars.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from codeqa.languages import detect
+from codeqa.languages import Language, detect
+from codeqa.parsing import grammar as grammars
+from codeqa.parsing.definitions import (
+    DefinitionCollector,
+    nest,
+    owned_members,
+    without_prototypes,
+)
+from codeqa.parsing.doc_comments import ATTRIBUTE, COMMENT, Leading, docstring_text
 from codeqa.parsing.documents import parse_document
-from codeqa.parsing.extract import extract
-from codeqa.parsing.grammar import TooSlowError
+from codeqa.parsing.imports import Bindings, ImportCollector
+from codeqa.parsing.references import ReferenceCollector, Resolver, references
+from codeqa.parsing.source import Source
+from codeqa.parsing.units import build_units
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.types import ParsedFile
 
-_MARK = b"\xef\xbb\xbf"
-"""UTF-8's byte order mark, which belongs to no line."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""UTF-8's, which belongs to no line."""
 
 
 def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
@@ -24,13 +39,13 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
     """
     language = detect(path, data)
     data, masked = mask_secret_bytes(data)
-    data, replaced = _utf8(data.removeprefix(_MARK))
+    data, replaced = _utf8(data.removeprefix(_BYTE_ORDER_MARK))
     name = language.name if language is not None else "text"
     parsed = ParsedFile(path, name, (), ())
     if language is not None and language.grammar:
         try:
             parsed = extract(path, data, language.key, role)
-        except TooSlowError:
+        except grammars.TooSlowError:
             parsed = replace(parsed, has_errors=True)
     if not parsed.units:
         units = parse_document(path, data.decode("utf-8"), name, role)
@@ -48,3 +63,96 @@ def _utf8(data: bytes) -> tuple[bytes, int]:
         kept = len(data.decode("utf-8", "ignore").encode("utf-8"))
         return data.decode("utf-8", "replace").encode("utf-8"), len(data) - kept
     return data, 0
+
+
+def extract(path: str, text: bytes, language: str, role: str = "source") -> ParsedFile:
+    """Units and references of one file.
+
+    `text` is UTF-8 with `\\n` line ends, `language` the key of a language with a grammar.
+    Raises `grammar.TooSlowError` when the grammar cannot read the file in bounded time.
+    """
+    grammar = grammars.grammar(language)
+    given, blanked = grammars.readable(grammar, text)
+    tree = grammars.parse(grammar, given)
+    source = Source(text)
+    found = _collect(grammar, grammars.matches(grammar, tree), source)
+    for start, end in blanked:  # `EXPORT_API` on a line of its own belongs to what follows
+        found.leading.add(ATTRIBUTE, start, end)
+    definitions = found.definitions.definitions()
+    if grammar.language.prototypes:
+        definitions = without_prototypes(definitions, source)
+    top = nest(definitions, source, found.leading, grammar.language)
+    units, unit_at = build_units(
+        path, source, grammar.language, role, definitions, found.leading, found.doc
+    )
+    imports = list(found.imports.imports())
+    resolver = Resolver(
+        source,
+        grammar.language,
+        Bindings(imports, grammar.language),
+        top,
+        owned_members(definitions),
+        definitions,
+    )
+    edges = references(path, source, found.references, definitions, imports, resolver, unit_at)
+    return ParsedFile(
+        path, grammar.language.name, units, tuple(edges), has_errors=tree.root_node.has_error
+    )
+
+
+class _Matched:
+    """What the matches of one file yield, by kind."""
+
+    __slots__ = ("definitions", "doc", "imports", "leading", "references")
+
+    def __init__(self, source: Source, language: Language) -> None:
+        self.definitions = DefinitionCollector(source, language.separator)
+        self.references = ReferenceCollector()
+        self.imports = ImportCollector(source, language)
+        self.leading = Leading(source)
+        self.doc = ""
+
+
+def _collect(
+    grammar: grammars.Grammar, matches: list[tuple[int, grammars.Captures]], source: Source
+) -> _Matched:
+    found = _Matched(source, grammar.language)
+    patterns, places, leading = grammar.patterns, found.references.found, found.leading
+    reference, comment = grammars.REFERENCE, grammars.COMMENT
+    for index, captures in matches:
+        role, capture, kind, rank = patterns[index]
+        if role == reference:
+            node = captures[capture][0]
+            start = node.start_byte
+            receiver = None
+            if "receiver" in captures:
+                receiver = captures["receiver"][0]
+            else:
+                rank += 1
+            if start not in places or rank < places[start][0]:
+                places[start] = (rank, node.end_byte, receiver, kind)
+        elif role == comment:
+            node = captures["comment"][0]
+            leading.add(COMMENT, node.start_byte, node.end_byte)
+        elif role == grammars.ATTRIBUTE:
+            node = captures["attribute"][0]
+            leading.add(ATTRIBUTE, node.start_byte, node.end_byte)
+        elif role == grammars.DEFINITION:
+            found.definitions.add(index, kind, capture, captures)
+        elif role == grammars.SCOPE:
+            found.definitions.add(index, kind or "scope", capture, captures)
+        elif role == grammars.OUTER:
+            found.definitions.widen(captures)
+        elif role == grammars.IMPORT:
+            found.imports.add(captures)
+        elif role == grammars.VARIABLE:
+            held, member = captures.get("variable.type"), captures.get("variable.member")
+            variable = member or captures.get("variable")
+            if variable and held:
+                found.references.variables[variable[0].start_byte] = (
+                    variable[0], held[0], member is not None
+                )  # fmt: skip
+        elif role == grammars.DOC and "doc" in captures:
+            nodes = captures["doc"]
+            found.doc = docstring_text(source.slice(nodes[0].start_byte, nodes[-1].end_byte))
+    return found

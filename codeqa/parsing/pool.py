@@ -1,17 +1,27 @@
-"""Parsing many files in worker processes: which worker gets what, and what comes back."""
+"""Parsing many files in worker processes: which worker gets what, and what comes back.
+
+The workers are plain child processes rather than `multiprocessing`'s: those import the
+caller's main module again, and start with the working directory on their import path, so that
+`codeqa index .` inside a hostile repository would run its `multiprocessing.py`.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from queue import Empty, Queue
+from typing import IO, Any
 
-from codeqa.parsing.crew import Crew
-from codeqa.parsing.worker import PARSER_FAILED, READY, FileOutcome, unpack
+from codeqa.errors import RepositoryError
+from codeqa.parsing.worker import PARSER_FAILED, READY, FileOutcome, receive, send, unpack_parsed
 from codeqa.repository.walk import FileEntry
 from codeqa.types import ParsedFile, Skipped
 
@@ -26,6 +36,14 @@ always fit a pipe's buffer, so that sending never waits."""
 
 FILES_PER_WORKER = 16
 """Fewer files do not pay for starting another worker (some 0.2 s)."""
+
+SECONDS_TO_START = 60.0
+"""Imports and grammars take 0.2 s; a loaded machine takes longer."""
+
+_BOOT = (
+    "import sys; sys.path[:] = sys.argv[1].split({separator!r}); "
+    "from codeqa.parsing.worker import run_worker; run_worker()"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +95,30 @@ def parse_many(
     if not waiting:
         return
     count = max(1, min(workers, -(-len(waiting) // FILES_PER_WORKER)))
-    crew = Crew((os.fspath(root), max_file_bytes, seconds_per_file, packer), count)
+    pool = WorkerPool((os.fspath(root), max_file_bytes, seconds_per_file, packer), count)
     try:
-        yield from _serve(crew, waiting, known or {})
+        yield from _serve(pool, waiting, known or {})
     finally:
-        crew.close()
+        pool.close()
 
 
-def _serve(crew: Crew, waiting: deque[FileEntry], known: Mapping[str, str]) -> Iterator[FileResult]:
-    while waiting or crew.busy:
-        for worker in crew.workers:
+def _serve(
+    pool: WorkerPool, waiting: deque[FileEntry], known: Mapping[str, str]
+) -> Iterator[FileResult]:
+    while waiting or pool.busy:
+        for worker in pool.workers:
             while waiting and worker.batches < 2:
                 worker.assign(_next_batch(waiting), known)
-        answer = crew.answer()
+        answer = pool.answer()
         if answer is None:
             continue
         worker, outcome = answer
         if outcome == READY:
-            worker.begin()
+            worker.is_ready()
             continue
         if outcome is None:
             lost = worker.unanswered
-            crew.replace(worker)
+            pool.replace(worker)
             if not lost:
                 continue
             waiting.extendleft(reversed(lost[1:]))
@@ -106,17 +126,17 @@ def _serve(crew: Crew, waiting: deque[FileEntry], known: Mapping[str, str]) -> I
             result = FileResult(entry.path, entry.size, entry.mtime_ns, "", "", PARSER_FAILED)
         else:
             worker.answered()
-            result = _result(outcome, crew.packs)
+            result = _result(outcome, pool.packs)
         paused = time.monotonic()
         yield result
-        crew.forgive(time.monotonic() - paused)
+        pool.extend_time(time.monotonic() - paused)
 
 
 def _result(outcome: FileOutcome, packs: bool) -> FileResult:
     fields, packed = outcome[:8], outcome[8]
     if packs or packed is None:
         return FileResult(*fields, packed=packed)
-    return FileResult(*fields, parsed=unpack(packed))
+    return FileResult(*fields, parsed=unpack_parsed(packed))
 
 
 def _next_batch(waiting: deque[FileEntry]) -> list[FileEntry]:
@@ -129,3 +149,172 @@ def _next_batch(waiting: deque[FileEntry]) -> list[FileEntry]:
             break
         batch.append(waiting.popleft())
     return batch
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """One process and the batches of files that it has not answered yet."""
+
+    process: subprocess.Popen[bytes]
+    since: float
+    """When its current file began."""
+    ready: bool = False
+    """Has said so; before, it has all its imports to do."""
+    assigned: deque[list[FileEntry]] = field(default_factory=deque)
+
+    @property
+    def batches(self) -> int:
+        """How many batches it has; the first is being worked on."""
+        return len(self.assigned)
+
+    @property
+    def unanswered(self) -> list[FileEntry]:
+        """Files it was sent and has not answered, the one in work first."""
+        return [entry for batch in self.assigned for entry in batch]
+
+    def assign(self, batch: list[FileEntry], known: Mapping[str, str]) -> None:
+        """Send one more batch."""
+        if not self.assigned:
+            self.since = time.monotonic()
+        self.assigned.append(batch)
+        # A worker that died meanwhile is noticed by its reader.
+        with suppress(OSError, ValueError):
+            assert self.process.stdin is not None
+            send(
+                self.process.stdin,
+                tuple((entry.path, known.get(entry.path, "")) for entry in batch),
+            )
+
+    def is_ready(self) -> None:
+        """Its imports are done: the clock of its first file starts."""
+        self.since = time.monotonic()
+        self.ready = True
+
+    def answered(self) -> None:
+        """The file in work came back; the next one's clock starts."""
+        self.since = time.monotonic()
+        del self.assigned[0][0]
+        if not self.assigned[0]:
+            self.assigned.popleft()
+
+
+class WorkerPool:
+    """The worker processes, each with a thread that reads its answers into one queue.
+
+    Raises RepositoryError when no process can be started.
+    """
+
+    def __init__(self, start: tuple[str, int, float, str], count: int) -> None:
+        self._start_message = start
+        self._seconds = start[2]
+        self.packs = bool(start[3])
+        # Bounded: a slow consumer stops the workers instead of filling the memory.
+        self._answers: Queue[tuple[Worker, Any]] = Queue(maxsize=4 * count)
+        self._closing = False
+        self.workers: list[Worker] = []
+        try:
+            for _ in range(count):
+                self.workers.append(self._start_worker())
+        except OSError as error:
+            self.close()
+            raise RepositoryError(
+                f"No worker process starts: {error.strerror}.",
+                "Free memory or processes, or set CODEQA_WORKERS=1.",
+            ) from None
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is still to come."""
+        return any(worker.assigned for worker in self.workers)
+
+    def answer(self) -> tuple[Worker, Any] | None:
+        """The next outcome; (worker, None) for a worker that ended; None to look again."""
+        try:
+            return self._answers.get(timeout=0.5)
+        except Empty:
+            now = time.monotonic()
+            for worker in self.workers:
+                limit = self._seconds if worker.ready else SECONDS_TO_START
+                if worker.assigned and now - worker.since > limit:
+                    worker.process.kill()  # its reader then reports the end
+                    worker.since = now
+            return None
+
+    def extend_time(self, seconds: float) -> None:
+        """Time that the consumer took is not the workers' fault."""
+        for worker in self.workers:
+            worker.since += seconds
+
+    def replace(self, worker: Worker) -> None:
+        """Start another process for one that ended.
+
+        Raises RepositoryError when it ended before its imports were done: so would the next.
+        """
+        _end(worker.process)
+        if not worker.ready:
+            raise RepositoryError(
+                "The parsing processes end as soon as they are started.",
+                "`codeqa doctor` says what is missing.",
+            )
+        self.workers[self.workers.index(worker)] = self._start_worker()
+
+    def close(self) -> None:
+        """End all workers, whatever they are doing."""
+        self._closing = True
+        for worker in self.workers:
+            _end(worker.process)
+        with suppress(Empty):
+            while True:  # a reader may wait for room
+                self._answers.get_nowait()
+
+    def _start_worker(self) -> Worker:
+        # The same import path as here, without the entry that means "working directory".
+        path = [entry for entry in sys.path if Path(entry).is_absolute()]
+        package_parent = str(Path(__file__).resolve().parents[2])
+        if package_parent not in path:
+            path.append(package_parent)
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                _BOOT.format(separator=os.pathsep),
+                os.pathsep.join(path),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=Path(sys.executable).parent,
+            # Ctrl-C reaches the parent alone, which then ends its workers.
+            start_new_session=True,
+        )
+        worker = Worker(process, time.monotonic())
+        assert process.stdin is not None and process.stdout is not None
+        with suppress(OSError):
+            send(process.stdin, self._start_message)
+        threading.Thread(
+            target=self._read, args=(worker, process.stdout), name="codeqa-parse", daemon=True
+        ).start()
+        return worker
+
+    def _read(self, worker: Worker, stream: IO[bytes]) -> None:
+        outcome: Any = READY
+        with stream:
+            while outcome is not None:
+                try:
+                    outcome = receive(stream)
+                except (OSError, ValueError, EOFError, TypeError):
+                    outcome = None
+                if self._closing:
+                    return
+                self._answers.put((worker, outcome))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        process.kill()
+    with suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    with suppress(subprocess.SubprocessError):
+        process.wait(timeout=10)

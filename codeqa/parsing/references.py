@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import deque
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
@@ -51,19 +50,11 @@ CLASS_MARK = "#"
 MAX_RECEIVER = 80
 """Bytes of a receiver that are kept; longer ones are expressions, written `…`."""
 
-Found = tuple[int, int, "tree_sitter.Node | None", str]
+FoundName = tuple[int, int, "tree_sitter.Node | None", str]
 """Rank, end offset, receiver node and kind of a reference, by its start offset."""
 
 _TYPE_PARAMETER = re.compile(r"[A-Z]{1,2}[0-9]?")
 """`T`, `K2`, `TT`: unless the file defines or imports it, a parameter of a type."""
-
-_new = object.__new__
-(
-    _set_path, _set_line, _set_column, _set_name, _set_kind, _set_unit_id, _set_receiver,
-    _set_module, _set_target, _set_confidence,
-) = (getattr(Reference, field.name).__set__ for field in fields(Reference))  # fmt: skip
-"""The slots of a Reference. Its own `__init__`, frozen as it is, takes twice the time, and
-references are most of what a file yields."""
 
 _KINDS = {"type": "use", "value": "use"}
 
@@ -74,13 +65,13 @@ _BASES = frozenset({"super", "super()", "base", "parent"})
 """Receivers among `self_names` that mean what the class inherits."""
 
 
-class Collector:
+class ReferenceCollector:
     """Takes in the matches that refer to something, in any order."""
 
     __slots__ = ("found", "variables")
 
     def __init__(self) -> None:
-        self.found: dict[int, Found] = {}
+        self.found: dict[int, FoundName] = {}
         self.variables: dict[int, tuple[tree_sitter.Node, tree_sitter.Node, bool]] = {}
         """The variable, its type, and whether it belongs to the class around it."""
 
@@ -234,7 +225,7 @@ class Resolver:
 def references(
     path: str,
     source: Source,
-    collected: Collector,
+    collected: ReferenceCollector,
     definitions: list[Definition],
     imports: list[Import],
     resolver: Resolver,
@@ -324,17 +315,10 @@ def references(
         column += quoted
         unit = scope.unit if scope is not None else None
         unit_id = unit.id if unit is not None else unit_at.get(line) or resolver.owner_id(scope)
-        edge = _new(Reference)
-        _set_path(edge, path)
-        _set_line(edge, line)
-        _set_column(edge, column)
-        _set_name(edge, name)
-        _set_kind(edge, kind)
-        _set_unit_id(edge, unit_id)
-        _set_receiver(edge, receiver)
-        _set_module(edge, module)
-        _set_target(edge, target.id if target is not None else "")
-        _set_confidence(edge, confidence)
+        target_id = target.id if target is not None else ""
+        edge = Reference(
+            path, line, column, name, kind, unit_id, receiver, module, target_id, confidence
+        )
         result.append(edge)
     return result
 

@@ -1,16 +1,19 @@
-"""Sections of Markdown and reStructuredText, with the lines that they begin on."""
+"""Sections of documents: what is one, and where Markdown and reStructuredText begin theirs."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codeqa.parsing.parts import Heading, Part, clean_title, parts_below
-
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+
+MAX_TITLE = 120
+"""Characters of a heading that are kept in names."""
 
 _LINK = re.compile(r"!?\[([^\]\[]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\]]*\])")
 _MARKUP = re.compile(r"<[^<>]{1,200}>|[*`]+|(?<!\w)_+|_+(?!\w)|\{[#.:][^{}]*\}")
@@ -24,24 +27,82 @@ _DIRECTIVE = re.compile(r"\.\. (?:[\w-]+:{1,2}|_[^:]+:|\[)")
 _ROLE = re.compile(r":[\w:+.-]+:`([^`<]*?)\s*(?:<[^`>]*>)?`|`+([^`]*)`+_*|\*+([^*]+)\*+")
 
 
-def markdown_parts(lines: list[str]) -> list[Part]:
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Lines `first`..`last` (1-based, inclusive) below `titles`, outermost first."""
+
+    first: int
+    last: int
+    titles: tuple[str, ...] = ()
+    language: str = ""
+    """The section's own language, where it differs from the file's."""
+    lines: tuple[str, ...] | None = None
+    """What the section reads as, where that is not the file's own lines (notebooks)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading: the line that its section begins on, its depth from 1, its text."""
+
+    line: int
+    level: int
+    title: str
+
+
+def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Section]:
+    """One section for what stands before the first heading and one from each to the next.
+
+    A heading with nothing below it but a deeper heading joins that heading's section, so that
+    no section is a bare title.
+    """
+    sections: list[Section] = []
+    if not headings or headings[0].line > 1:
+        sections.append(Section(1, headings[0].line - 1 if headings else len(lines)))
+    stack: list[Heading] = []
+    begin = 0
+    for number, heading in enumerate(headings):
+        while stack and stack[-1].level >= heading.level:
+            stack.pop()
+        stack.append(heading)
+        begin = begin or heading.line
+        following = headings[number + 1] if number + 1 < len(headings) else None
+        last = following.line - 1 if following else len(lines)
+        if following and following.level > heading.level and _is_bare(lines, heading.line, last):
+            continue
+        sections.append(Section(begin, last, tuple(entry.title for entry in stack if entry.title)))
+        begin = 0
+    return sections
+
+
+def _is_bare(lines: list[str], first: int, last: int) -> bool:
+    """Whether the lines hold a title, its adornments and blanks only."""
+    written = [line for line in lines[first - 1 : last] if any(map(str.isalnum, line))]
+    return len(written) <= 1
+
+
+def clean_title(text: str) -> str:
+    """`text` on one line, at most `MAX_TITLE` characters."""
+    return " ".join(text.split())[:MAX_TITLE].rstrip()
+
+
+def markdown_sections(lines: list[str]) -> list[Section]:
     """Sections by ATX and setext headings as CommonMark has them.
 
     What looks like a heading inside a fence, an HTML block, a list or the front matter
-    is none. The front matter is the beginning of the first part.
+    is none. The front matter is the beginning of the first section.
     """
     body = _front_matter_end(lines)
     # A lone carriage return ends a line for CommonMark, but not here.
     text = "\n".join(["" if n < body else line.replace("\r", " ") for n, line in enumerate(lines)])
     if "#" not in text and "==" not in text and "--" not in text:
-        return parts_below([], lines)
+        return sections_below([], lines)
     headings = []
     tokens = _markdown().parse(text)
     for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
             title = _plain_markdown(inline.content)
             headings.append(Heading(token.map[0] + 1, int(token.tag[1]), title))
-    return parts_below(headings, lines)
+    return sections_below(headings, lines)
 
 
 @cache
@@ -69,7 +130,7 @@ def _plain_markdown(text: str) -> str:
     return clean_title(_MARKUP.sub("", text).translate(_UNESCAPE))
 
 
-def rst_parts(lines: list[str]) -> list[Part]:
+def rst_sections(lines: list[str]) -> list[Section]:
     """Sections by adorned titles; the styles rank in the order of their first use."""
     headings = []
     styles: list[tuple[str, bool]] = []
@@ -84,15 +145,15 @@ def rst_parts(lines: list[str]) -> list[Part]:
             styles.append(style)
         headings.append(Heading(number + 1, styles.index(style) + 1, _plain_rst(text)))
         number += taken
-    return parts_below(headings, lines)
+    return sections_below(headings, lines)
 
 
-def text_parts(lines: list[str]) -> list[Part]:
-    """Sections of a `.txt` file that is reStructuredText, as whole manuals are; else one part."""
+def text_sections(lines: list[str]) -> list[Section]:
+    """Sections of a `.txt` file that is reStructuredText, as whole manuals are; else one."""
     directives = sum(1 for line in lines if line.startswith(".. ") and _DIRECTIVE.match(line))
-    parts = rst_parts(lines)
-    titled = sum(1 for part in parts if part.titles)
-    return parts if titled > 2 or (titled and directives) else parts_below([], lines)
+    sections = rst_sections(lines)
+    titled = sum(1 for section in sections if section.titles)
+    return sections if titled > 2 or (titled and directives) else sections_below([], lines)
 
 
 def _rst_title(lines: list[str], at: int) -> tuple[tuple[str, bool], str, int] | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import PurePosixPath
 
 from codeqa.languages import Language
 from codeqa.parsing.chunks import CHUNK_SIZE
 from codeqa.parsing.definitions import Definition
-from codeqa.parsing.docs import Leading, comment_text, docstring_text, is_licence
-from codeqa.parsing.identity import unit_id
+from codeqa.parsing.doc_comments import Leading, comment_text, docstring_text, is_licence
 from codeqa.parsing.source import Source
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
 
@@ -29,6 +31,33 @@ _ATTRIBUTE_MARKS = ("@", "#", "[")
 _PAST_SIGNATURE = " \t\n{:=(;\\"
 
 
+def unit_id(path: str, qualified_name: str, ordinal: int) -> str:
+    """16 hexadecimal digits; `ordinal` counts the file's units of that qualified name from 0.
+
+    The same as long as the file's path, the name and the order among namesakes are.
+    """
+    key = f"{path}\0{qualified_name}\0{ordinal}"
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+class _Ids:
+    """The ids of one file's units, asked for in order."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._seen: Counter[str] = Counter()
+
+    def __call__(self, qualified_name: str) -> str:
+        self._seen[qualified_name] += 1
+        return unit_id(self._path, qualified_name, self._seen[qualified_name] - 1)
+
+
+def with_ids(path: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """The units of one file, in order, each with its id."""
+    new_id = _Ids(path)
+    return tuple(replace(unit, id=new_id(unit.qualified_name)) for unit in units)
+
+
 def build_units(
     path: str,
     source: Source,
@@ -42,34 +71,21 @@ def build_units(
 
     Sets the `id` of each definition.
     """
-    number = _Numbering(path)
+    new_id = _Ids(path)
     solid = [definition for definition in definitions if not definition.is_scope]
     members: dict[str, list[Definition]] = {}
     for definition in solid:
-        definition.id = number(definition.qualified_name)
+        definition.id = new_id(definition.qualified_name)
         inside = definition.parent.kind if definition.parent is not None else ""
         if definition.class_name and inside not in METHOD_KINDS:
             members.setdefault(definition.class_name, []).append(definition)
     units = [_unit(path, source, language, role, leading, d, members) for d in solid]
     unit_at: dict[int, str] = {}
-    for unit in _top_level(path, source, language, role, solid, leading, module_doc, number):
+    for unit in _top_level(path, source, language, role, solid, leading, module_doc, new_id):
         units.append(unit)
         unit_at.update(dict.fromkeys(range(unit.start_line, unit.end_line + 1), unit.id))
     units.sort(key=lambda unit: (unit.start_line, -unit.end_line))
     return tuple(units), unit_at
-
-
-class _Numbering:
-    """Ids in order: the ordinal counts the units of one qualified name."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._seen: dict[str, int] = {}
-
-    def __call__(self, qualified_name: str) -> str:
-        ordinal = self._seen.get(qualified_name, 0)
-        self._seen[qualified_name] = ordinal + 1
-        return unit_id(self._path, qualified_name, ordinal)
 
 
 def _unit(
@@ -147,7 +163,7 @@ def _top_level(
     definitions: list[Definition],
     leading: Leading,
     module_doc: str,
-    number: _Numbering,
+    new_id: _Ids,
 ) -> Iterator[Unit]:
     """The file's head as a `module` and further gaps between definitions as `chunk`s."""
     name = PurePosixPath(path).name
@@ -171,7 +187,7 @@ def _top_level(
             qualified = stem if kind == "module" else label
             yield Unit(
                 path, language.name, kind, label, qualified, source.span(begin, end), begin, end,
-                doc_comment=doc, role=role, id=number(qualified),
+                doc_comment=doc, role=role, id=new_id(qualified),
             )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from codeqa.repository.skip import classify
 from codeqa.types import ParsedFile, Reference, Skipped, Unit
 
 NICENESS = 5
-"""Parsing makes way for everything else on the machine (S2.19)."""
+"""Parsing makes way for everything else on the machine."""
 
 READY = ("ready",)
 """The first thing a worker says, when its imports are done."""
@@ -52,7 +52,7 @@ def parse_entry(
 ) -> FileOutcome:
     """Read and parse one file; whatever it holds, an outcome comes back.
 
-    `packer` makes what is sent of the ParsedFile (anything `marshal` takes), else `pack`.
+    `packer` makes what is sent of the ParsedFile (anything `marshal` takes), else `pack_parsed`.
     """
     from codeqa.parsing import parse_file
 
@@ -68,7 +68,7 @@ def parse_entry(
         if isinstance(verdict, Skipped):
             return (path, size, mtime_ns, digest, "", verdict.reason, 0, False, None)
         parsed = parse_file(path, data, verdict)
-        packed = (packer or pack)(parsed)
+        packed = (packer or pack_parsed)(parsed)
     except Exception:  # one file must never end the run
         return (path, size, mtime_ns, digest, "", PARSER_FAILED, 0, False, None)
     return (path, size, mtime_ns, digest, verdict, "", parsed.masked, False, packed)
@@ -84,7 +84,7 @@ _UNIT_FIELDS = tuple(Unit.__dataclass_fields__)
 _REFERENCE_FIELDS = tuple(Reference.__dataclass_fields__)
 
 
-def pack(parsed: ParsedFile) -> tuple[Any, ...]:
+def pack_parsed(parsed: ParsedFile) -> tuple[Any, ...]:
     """A ParsedFile as nested tuples of strings and numbers."""
     return (
         parsed.path,
@@ -97,8 +97,8 @@ def pack(parsed: ParsedFile) -> tuple[Any, ...]:
     )
 
 
-def unpack(packed: tuple[Any, ...]) -> ParsedFile:
-    """Inverse of `pack`."""
+def unpack_parsed(packed: tuple[Any, ...]) -> ParsedFile:
+    """Inverse of `pack_parsed`."""
     path, language, units, references, has_errors, replaced, masked = packed
     return ParsedFile(
         path,
@@ -138,7 +138,7 @@ def named_function(name: str) -> Callable[[ParsedFile], Any]:
     return packer
 
 
-def main() -> None:
+def run_worker() -> None:
     """Serve until the standard input ends, which it also does when the parent dies."""
     with suppress(AttributeError, OSError):
         os.nice(NICENESS)

@@ -131,7 +131,7 @@ def list_plain_files(
     with _empty_repository() as repository:
         with open(repository + b"/info/exclude", "wb") as rules:
             rules.write(b"\n".join(excluded))
-        place = [b"--git-dir=" + repository, b"--work-tree=" + tree, "-C", folder]
+        place = [b"--git-dir=" + repository, b"--work-tree=" + tree, b"-C", folder]
         asked = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--ignored=matching")
         done = _run(git, [*place, *asked, "--", "."], seconds)
     if done.returncode:
@@ -164,7 +164,7 @@ def excluded_by(
             os.makedirs(tree + b"/" + folder, exist_ok=True)
             with open(tree + b"/" + folder + b".rules", "wb") as file:
                 file.write(content)
-        place = [b"--git-dir=" + repository, b"--work-tree=" + tree, "-C", tree]
+        place = [b"--git-dir=" + repository, b"--work-tree=" + tree, b"-C", tree]
         done = _run(git, [*place, "update-index", "-z", "--index-info"], seconds, index)
         if not done.returncode:
             asked = ("ls-files", "-z", "--cached", "--ignored", "--exclude-per-directory=.rules")

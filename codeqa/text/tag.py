@@ -1,10 +1,10 @@
-"""The tag `@codebase`: a question that carries it is searched for (S1.37)."""
+"""The tag `@codebase`: a question that carries it is searched for."""
 
 from __future__ import annotations
 
 import re
 
-_TAG = re.compile(r"(?<!\w)@codebase\b", re.IGNORECASE)
+_TAG = re.compile(r"(?<!\w)(?:@codebase\b)+", re.IGNORECASE)
 
 
 def has_tag(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Parts of configuration files by their outermost keys, tables, stages and targets.
 
-Only what line patterns tell with certainty is a part; a file that is laid out otherwise is
-one part without a name, and is then cut by lines.
+Only what line patterns tell with certainty is a section; a file that is laid out otherwise is
+one section without a name, and is then cut by lines.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codeqa.parsing.chunks import CHUNK_SIZE
-from codeqa.parsing.parts import Heading, Part, clean_title, parts_below
+from codeqa.parsing.sections import Heading, Section, clean_title, sections_below
 
 MIN_LINES = 8
-"""A shorter part is joined with the next one: single keys say little by themselves."""
+"""A shorter section is joined with the next one: single keys say little by themselves."""
 
 _TOML_TABLE = re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
 _INI_SECTION = re.compile(r"\[([^\]]+)\]\s*$")
@@ -37,18 +37,20 @@ def _matched(pattern: re.Pattern[str]) -> Callable[[str], str]:
     return title
 
 
-def _by_line(title: Callable[[str], str], comments: str = "#") -> Callable[[list[str]], list[Part]]:
+def _by_line(
+    title: Callable[[str], str], comments: str = "#"
+) -> Callable[[list[str]], list[Section]]:
     """Parts that begin on the lines for which `title` gives a name, or on their comments."""
 
-    def parts(lines: list[str]) -> list[Part]:
+    def sections(lines: list[str]) -> list[Section]:
         headings = [
             Heading(_with_comments(lines, number, comments), 1, clean_title(name))
             for number, line in enumerate(lines, 1)
             if (name := title(line.rstrip("\r")))
         ]
-        return joined(parts_below(headings, lines))
+        return join_short(sections_below(headings, lines))
 
-    return parts
+    return sections
 
 
 def _with_comments(lines: list[str], line: int, marks: str) -> int:
@@ -58,25 +60,25 @@ def _with_comments(lines: list[str], line: int, marks: str) -> int:
     return line
 
 
-def joined(parts: list[Part]) -> list[Part]:
-    """Short neighbours below one key as one part that carries up to three of their names."""
-    groups: list[list[Part]] = []
-    for part in parts:
+def join_short(sections: list[Section]) -> list[Section]:
+    """Short neighbours below one key as one section that carries up to three of their names."""
+    groups: list[list[Section]] = []
+    for section in sections:
         last = groups[-1] if groups else []
         short = bool(last) and last[-1].last - last[0].first + 1 < MIN_LINES
-        if short and last[-1].titles[:-1] == part.titles[:-1]:
-            last.append(part)
+        if short and last[-1].titles[:-1] == section.titles[:-1]:
+            last.append(section)
         else:
-            groups.append([part])
-    return [_join(group) for group in groups]
+            groups.append([section])
+    return [_one_section(group) for group in groups]
 
 
-def _join(group: list[Part]) -> Part:
-    named = [part.titles for part in group if part.titles]
+def _one_section(group: list[Section]) -> Section:
+    named = [section.titles for section in group if section.titles]
     if not named:
-        return Part(group[0].first, group[-1].last)
+        return Section(group[0].first, group[-1].last)
     shown = ", ".join(titles[-1] for titles in named[:3]) + (", …" if len(named) > 3 else "")
-    return Part(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
+    return Section(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,10 @@ class _Key:
     title: str
 
 
-def _by_keys(lines: list[str], keys: list[_Key]) -> list[Part]:
+def _by_keys(lines: list[str], keys: list[_Key]) -> list[Section]:
     """By the outermost keys, and by the keys below where one of them is long."""
     if not keys:
-        return parts_below([], lines)
+        return sections_below([], lines)
     outermost = [key for key in keys if key.indent == keys[0].indent]
     places = [key.line for key in keys]
     headings: list[Heading] = []
@@ -103,10 +105,10 @@ def _by_keys(lines: list[str], keys: list[_Key]) -> list[Part]:
                 for inner in below
                 if inner.indent == below[0].indent
             ]
-    return joined(parts_below(headings, lines))
+    return join_short(sections_below(headings, lines))
 
 
-def _yaml_parts(lines: list[str]) -> list[Part]:
+def _yaml_sections(lines: list[str]) -> list[Section]:
     keys = []
     scalar = -1
     """Indentation of the key whose value is a block scalar, while inside of it."""
@@ -124,19 +126,19 @@ def _yaml_parts(lines: list[str]) -> list[Part]:
     return _by_keys(lines, keys)
 
 
-def _json_parts(lines: list[str]) -> list[Part]:
+def _json_sections(lines: list[str]) -> list[Section]:
     """For a file that begins with an object and is indented evenly."""
     if not lines or lines[0].strip("\ufeff \r") != "{":
-        return parts_below([], lines)
+        return sections_below([], lines)
     keys = [
         _Key(number, len(match[1]), clean_title(match[2]))
         for number, line in enumerate(lines, 1)
         if (match := _JSON_KEY.match(line))
     ]
-    parts = _by_keys(lines, keys)
-    if len(parts) > 1 and not parts[0].titles:  # the opening brace
-        parts[:2] = [Part(parts[0].first, parts[1].last, parts[1].titles)]
-    return parts
+    sections = _by_keys(lines, keys)
+    if len(sections) > 1 and not sections[0].titles:  # the opening brace
+        sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
+    return sections
 
 
 def _docker_stage(line: str) -> str:
@@ -149,13 +151,13 @@ def _make_rule(line: str) -> str:
     return match[1] if match else ""
 
 
-CONFIG_PARTS: dict[str, Callable[[list[str]], list[Part]]] = {
+CONFIG_SECTIONS: dict[str, Callable[[list[str]], list[Section]]] = {
     "toml": _by_line(_matched(_TOML_TABLE)),
     "ini": _by_line(_matched(_INI_SECTION), "#;"),
-    "yaml": _yaml_parts,
-    "json": _json_parts,
+    "yaml": _yaml_sections,
+    "json": _json_sections,
     "dockerfile": _by_line(_docker_stage),
     "makefile": _by_line(_make_rule),
     "justfile": _by_line(_make_rule),
 }
-"""Language → parts of its lines."""
+"""Language → sections of its lines."""
