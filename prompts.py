@@ -1,4 +1,8 @@
-"""List or print the prompts that CodeQA sends: `python prompts.py [name]`."""
+"""List or print the prompts that CodeQA sends: `python prompts.py [name]`.
+
+To a program they are texts for `str.format`, with the fields `{query}`, `{hyde_query}` and
+`{temp_context}`, and `{question}` where one is put in the middle.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,7 @@ import sys
 import click
 
 from codeqa.cli.command import front_door
-from codeqa.prompts import (
-    CHANGE_PROMPT,
-    CHAT_SYSTEM_PROMPT,
-    EXPLAIN_PROMPT,
-    HYDE_SYSTEM_PROMPT,
-    HYDE_USER_PROMPT,
-    HYDE_V2_SYSTEM_PROMPT,
-    HYDE_V2_USER_PROMPT,
-    LLM_COMMENT_PROMPT,
-    LOCATE_PROMPT,
-    NO_CONTEXT_PROMPT,
-    NOTHING_FOUND_PROMPT,
-    PLAN_PROMPT,
-    PROMPTS,
-    REVIEW_PROMPT,
-    override_path,
-    prompt_text,
-    render_prompt,
-)
+from codeqa.prompts import PROMPTS, format_string, override_path, prompt_text, render_prompt
 from codeqa.settings import load_settings
 
 __all__ = [
@@ -45,6 +31,27 @@ __all__ = [
     "main",
     "render_prompt",
 ]
+
+
+def _formatted(name: str) -> str:
+    return format_string(PROMPTS[name].text)
+
+
+CHAT_SYSTEM_PROMPT = _formatted("chat_system")
+EXPLAIN_PROMPT = _formatted("mode_explain")
+LOCATE_PROMPT = _formatted("mode_locate")
+REVIEW_PROMPT = _formatted("mode_review")
+PLAN_PROMPT = _formatted("mode_plan")
+CHANGE_PROMPT = _formatted("mode_change")
+NO_CONTEXT_PROMPT = _formatted("no_context")
+NOTHING_FOUND_PROMPT = _formatted("nothing_found")
+LLM_COMMENT_PROMPT = _formatted("llm_comment")
+HYDE_SYSTEM_PROMPT = _formatted("hyde_system")
+HYDE_USER_PROMPT = _formatted("hyde_user")
+HYDE_V2_SYSTEM_PROMPT = _formatted("hyde_v2_system") + "\nFragments:\n{temp_context}\n"
+"""With the fragments, as `.format(query=…, temp_context=…)` expects; CodeQA itself sends them in
+the user message, where nothing in them is taken for an instruction."""
+HYDE_V2_USER_PROMPT = "Predict the answer to the query: {hyde_query}"
 
 
 @front_door(

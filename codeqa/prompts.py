@@ -7,6 +7,7 @@ in an indexed repository ever does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from string import Template
 from codeqa.errors import SettingsError, UsageError
 
 FOLDER = "prompts"
+
+_VARIABLE = re.compile(r"\$(?:\$|([_a-z][_a-z0-9]*))", re.IGNORECASE)
 
 CHAT_SYSTEM_PROMPT = """\
 You answer questions about one code base for the people who work on it.
@@ -257,6 +260,12 @@ def prompt_text(name: str, config_dir: Path | None = None) -> tuple[str, Path | 
         known = ", ".join(f"${name}" for name in prompt.variables) or "none"
         raise SettingsError(f"The prompt override {path} {problem}.", f"Variables: {known}.")
     return text, path
+
+
+def format_string(template: str) -> str:
+    """`template` for `str.format`: `{name}` for `$name`, and braces that mean themselves."""
+    literal = template.replace("{", "{{").replace("}", "}}")
+    return _VARIABLE.sub(lambda found: f"{{{found[1]}}}" if found[1] else "$", literal)
 
 
 def _problem(prompt: Prompt, template: Template) -> str:

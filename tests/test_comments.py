@@ -38,6 +38,7 @@ def test_a_model_over_http_describes_each_method() -> None:
     assert texts == {f"f{n}": f"About f{n} in two lines." for n in range(20)}
     system = server.requests[0][1]["messages"][0]
     assert system["role"] == "system" and "python" in system["content"]
+    assert "in two or three lines" in " ".join(system["content"].split())
 
 
 def test_a_description_is_paid_for_once_until_the_source_changes(tmp_path: Path) -> None:

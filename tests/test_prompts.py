@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from codeqa.errors import SettingsError, UsageError
-from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
+from codeqa.prompts import PROMPTS, format_string, override_path, prompt_text, render_prompt
 
 VALUES = {
     "earlier": "It is the first message.",
@@ -81,6 +83,26 @@ def test_the_system_prompt_holds_the_rules_of_the_reasoner_and_the_way_out() -> 
         "suggest asking again with @codebase",
     ):
         assert rule in text
+
+
+def test_a_prompt_for_str_format_says_what_the_rendered_one_does() -> None:
+    for name, prompt in PROMPTS.items():
+        values = {key: VALUES[key] for key in prompt.variables}
+        assert format_string(prompt.text).format(**values) == render_prompt(name, **values)
+    assert format_string("$$5 {x} $query").format(query="q") == "$5 {x} q"
+
+
+def test_the_front_door_gives_the_sources_names_with_the_sources_fields() -> None:
+    door = runpy.run_path(str(ROOT / "prompts.py"))
+    fields = {"query": "why?", "temp_context": "def a(): {}"}
+    second = door["HYDE_V2_SYSTEM_PROMPT"].format(**fields)
+    assert all(value in second for value in fields.values())
+    assert door["HYDE_USER_PROMPT"].format(query="q") == "Help predict the answer to the query: q"
+    assert (
+        door["HYDE_V2_USER_PROMPT"].format(hyde_query="q") == "Predict the answer to the query: q"
+    )
+    for name in ("HYDE_SYSTEM_PROMPT", "CHAT_SYSTEM_PROMPT"):
+        assert door[name].format() == PROMPTS[name.removesuffix("_PROMPT").lower()].text
 
 
 def test_an_unknown_prompt_lists_the_known_ones() -> None:
