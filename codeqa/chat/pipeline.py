@@ -393,7 +393,9 @@ class Pipeline:
             answer = draft.text_of_answer
             draft.citations = verify_all(answer, spans, self._parts.files.line_count)
             if draft.finished and asked.intent in NEED_CODE:
-                draft.suggestions = suggest(draft.text, draft.block.chunks, answer)
+                found = draft.block.chunks
+                units = self._parts.retrieving.open_tables().by_ids([c.unit_id for c in found])
+                draft.suggestions = suggest(draft.text, found, answer, units)
         return [draft.steps.note("after_generation", started)]
 
     def _done(self, draft: Draft, loaded: Loaded, asked: Asked) -> dict[str, Any]:

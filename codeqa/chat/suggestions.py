@@ -7,13 +7,10 @@ search by name does: where it is used, whether it is tested, when an error is ra
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from codeqa.chat.citations import find_citations
-from codeqa.repository.roles import role_of
-from codeqa.types import Chunk
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Unit
 
 MOST = 3
 LONGEST = 60
@@ -21,49 +18,8 @@ LONGEST = 60
 SHORTEST = 4
 """Characters of a name that few other things have."""
 SCANNED = 20_000
-"""Characters of a chunk in which names are looked for."""
+"""Characters of a chunk in which raised errors are looked for."""
 
-_TYPE = re.compile(
-    r"^[ \t]*(?:(?:export|default|public|private|protected|internal|abstract|final|sealed|static"
-    r"|partial|data|open|pub(?:\([a-z]+\))?|unsafe|case)[ \t]+)*"
-    r"(?:class|interface|struct|trait|enum|protocol|object|record|type)[ \t]+([^\W\d]\w*)",
-    re.MULTILINE,
-)
-_FUNCTION = re.compile(
-    r"^[ \t]*(?:(?:export|default|public|private|protected|internal|static|final|override|open"
-    r"|pub(?:\([a-z]+\))?|unsafe|async|const|suspend|inline|local)[ \t]+)*"
-    r"(?:def|fn|func|fun|function)\*?[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?([^\W\d]\w*)",
-    re.MULTILINE,
-)
-_METHOD = re.compile(r"[ \t]*(?:[\w<>\[\],.*&:?~]+[ \t]+){0,8}[*&]?([^\W\d]\w*)[ \t]*\([^;=]*$")
-WITHOUT_KEYWORD = frozenset(
-    ["c", "cpp", "csharp", "java", "dart", "javascript", "typescript", "tsx", "jsx"]
-)
-"""Languages whose functions and methods begin with their type, or with nothing at all."""
-HEAD_LINES = 40
-LINE = 200
-"""Lines of a chunk, and characters of a line, in which such a head is looked for."""
-_NO_NAMES = frozenset(
-    [
-        "if",
-        "for",
-        "while",
-        "switch",
-        "catch",
-        "return",
-        "new",
-        "else",
-        "do",
-        "sizeof",
-        "using",
-        "lock",
-    ]
-)
-_BASES = re.compile(
-    r"^[ \t]*(?:export[ \t]+)?class[ \t]+\w+(?:\[[^\]\n]*\]|<[^>\n]*>)?[ \t]*"
-    r"(?:\(([^)\n]*)\)|extends[ \t]+([\w.]+)|:[ \t]*(?:public[ \t]+)?([\w.:]+)[ \t]*\{)",
-    re.MULTILINE,
-)
 _RAISED = re.compile(r"\b(?:raise|throw)[ \t]+(?:new[ \t]+)?(?:\w+\.)*([A-Z]\w*)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _CODE = re.compile(r"`([^`\n]{1,200})`")
@@ -75,44 +31,41 @@ _TESTS = re.compile(r"\btest(?:s|ed|ing)?\b", re.IGNORECASE)
 _BELOW = re.compile(r"\b(?:inherit|derive|subclass|extend|implement)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A definition that a chunk begins with."""
-
-    name: str
-    is_type: bool
-
-
-def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, ...]:
+def suggest(
+    question: str, chunks: Sequence[Chunk], answer: str, units: Sequence[Unit]
+) -> tuple[str, ...]:
     """Up to MOST questions that follow from `chunks`, the context of `answer` to `question`.
 
-    What the answer cites comes first, then what it names, then the rest of the context. What
-    `question` asks is not asked again.
+    `units` are those that the chunks show. What the answer cites comes first, then what it names,
+    then the rest of the context. What `question` asks is not asked again.
     """
-    shown = [chunk for chunk in _by_use(chunks, answer) if role_of(chunk.path) == "source"]
+    known = {unit.id: unit for unit in units if unit.role == "source"}
+    shown = [chunk for chunk in _cited_first(chunks, answer) if chunk.unit_id in known]
     asked = set(_WORD.findall(question))
-    named = list({one.name: one for chunk in shown if (one := _named(chunk, asked))}.values())
-    named.sort(key=lambda one: one.name not in _mentioned(answer))
+    named: dict[str, Unit] = {}
+    for chunk in shown:
+        unit = known[chunk.unit_id]
+        if _worth_asking(unit, asked) and not chunk.why.startswith("uses "):
+            named.setdefault(unit.name, unit)
+    mentioned = {word for code in _CODE.findall(answer) for word in _WORD.findall(code)}
+    main_first = sorted(named.values(), key=lambda unit: unit.name not in mentioned)
     found: list[str] = []
-    for text in _questions(question, named, shown):
+    for text in _questions(question, main_first, shown):
         if _plain(text) != _plain(question) and text not in found:
             found.append(text)
-        if len(found) == MOST:
-            break
-    return tuple(found)
+    return tuple(found[:MOST])
 
 
-def _questions(question: str, named: Sequence[_Named], shown: Sequence[Chunk]) -> Iterator[str]:
+def _questions(question: str, named: Sequence[Unit], shown: Sequence[Chunk]) -> Iterator[str]:
     """Questions, the most likely first; each is of another kind than the one before it."""
     asked = {word.lower() for word in _WORD.findall(question)}
     main = named[0] if named else None
     if main and not (_USES.search(question) and main.name.lower() in asked):
         yield f"Where is `{_as_asked(main.name, question)}` used?"
-    others = [one for one in named[1:] if one.name.lower() not in asked]
+    others = [unit for unit in named[1:] if unit.name.lower() not in asked]
     if others:
         yield f"What does `{others[0].name}` do?"
-    bases = Counter(base for chunk in shown for base in _bases(chunk))
-    below = next((one for one in named if one.is_type and bases[one.name]), None)
+    below = next((unit for unit in named if _has_heirs(unit, named)), None)
     if below and not _BELOW.search(question):
         yield f"Which classes inherit from `{below.name}`?"
     raised = (name for chunk in shown for name in _RAISED.findall(chunk.content[:SCANNED]))
@@ -126,7 +79,7 @@ def _questions(question: str, named: Sequence[_Named], shown: Sequence[Chunk]) -
         yield f"What does `{other.name}` do?"
 
 
-def _by_use(chunks: Sequence[Chunk], answer: str) -> list[Chunk]:
+def _cited_first(chunks: Sequence[Chunk], answer: str) -> list[Chunk]:
     """`chunks`, those first that `answer` cites, in the order in which it does."""
     cited = find_citations(answer)
 
@@ -145,38 +98,25 @@ def _by_use(chunks: Sequence[Chunk], answer: str) -> list[Chunk]:
 
 def _as_asked(name: str, question: str) -> str:
     """`name` with the owners that `question` gives it: there may be others of that name."""
-    found = re.search(rf"(?<![\w.])(?:[^\W\d]\w{{0,99}}(?:\.|::|#)){{0,5}}{name}(?!\w)", question)
+    owners = r"(?<![\w.])(?:[^\W\d]\w{0,99}(?:\.|::|#)){0,5}"
+    found = re.search(rf"{owners}{re.escape(name)}(?!\w)", question)
     return found[0] if found else name
 
 
-def _named(chunk: Chunk, asked: Collection[str]) -> _Named | None:
-    """What `chunk` defines first; None for text, a call site, and a name that says little unless
-    it is `asked` about."""
-    if chunk.why.startswith("uses "):
-        return None
-    text = chunk.content[:SCANNED]
-    found = [
-        (match.start(), _Named(match[1], is_type))
-        for pattern, is_type in ((_TYPE, True), (_FUNCTION, False))
-        if (match := pattern.search(text))
-    ]
-    named = min(found, key=lambda one: one[0])[1] if found else None
-    if named is None and chunk.language in WITHOUT_KEYWORD:
-        heads = (_METHOD.match(line[:LINE]) for line in text.split("\n")[:HEAD_LINES])
-        names = (head[1] for head in heads if head and head[1] not in _NO_NAMES)
-        named = next((_Named(name, False) for name in names), None)
-    return named if named and (named.name in asked or _fits(named.name)) else None
+def _worth_asking(unit: Unit, asked: Collection[str]) -> bool:
+    """Whether the unit's name says something, or is `asked` about."""
+    named = unit.kind not in TEXT_KINDS and _WORD.fullmatch(unit.name)
+    return bool(named) and (unit.name in asked or _fits(unit.name))
 
 
-def _bases(chunk: Chunk) -> set[str]:
-    """Classes that those of `chunk` inherit from."""
-    found = _BASES.findall(chunk.content[:SCANNED])
-    return {name for groups in found for text in groups for name in _WORD.findall(text)}
-
-
-def _mentioned(answer: str) -> set[str]:
-    """Words that `answer` shows as code."""
-    return {word for code in _CODE.findall(answer) for word in _WORD.findall(code)}
+def _has_heirs(unit: Unit, others: Sequence[Unit]) -> bool:
+    """Whether the signature of another class names this one."""
+    return unit.kind in CLASS_KINDS and any(
+        other.kind in CLASS_KINDS
+        and other.name != unit.name
+        and unit.name in _WORD.findall(other.signature)
+        for other in others
+    )
 
 
 def _fits(name: str) -> bool:
