@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
 from indexed import indexed
+from rapidfuzz.distance import OSA
 
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
 from codeqa.search.spelling import allowed_edits
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
-from codeqa.store.names import Names, edits
+from codeqa.store.names import Names
 from codeqa.text.tokens import name_key
 
 FILES = {
@@ -134,27 +135,6 @@ def test_the_names_follow_the_index(tmp_path: Path, settings: Settings) -> None:
     assert tables.catalogue().paths == {"a.py", "b.py"}
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [
-        ("", "", 0),
-        ("same", "same", 0),
-        ("create", "crate", 1),
-        ("create", "craete", 1),
-        ("create", "creates", 1),
-        ("create", "creqte", 1),
-        ("ab", "ba", 1),
-        ("abc", "ca", 3),
-        ("kitten", "sitting", 3),
-        ("abcdef", "badcfe", 3),
-    ],
-)
-def test_edits_between_two_names(one: str, other: str, distance: int) -> None:
-    assert edits(one, other, 9) == edits(other, one, 9) == distance
-    if distance:
-        assert edits(one, other, distance - 1) == distance
-
-
 @tried(max_examples=200, deadline=None)
 @given(st.lists(st.text("abcz_1é日", min_size=1, max_size=9), min_size=1), st.text("abcz1é日"))
 def test_the_nearest_are_those_that_comparing_with_every_name_gives(
@@ -163,7 +143,7 @@ def test_the_nearest_are_those_that_comparing_with_every_name_gives(
     names = Names({name: name_key(name) for name in known})
     key = name_key(asked)
     for most in (1, 2, 3):
-        distances = {name: edits(key, name_key(name), most) for name in known if name_key(name)}
+        distances = {name: OSA.distance(key, name_key(name)) for name in known if name_key(name)}
         least = min(distances.values(), default=most + 1)
         expected = {name for name, far in distances.items() if far == least <= most}
         assert set(names.nearest(key, most)) == (expected if key else set())

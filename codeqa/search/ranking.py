@@ -1,7 +1,7 @@
 """Code-aware ranking: fused scores into a list of units and a list of files.
 
-All weights are here, round, each with its reason. They stand on the fused score, which
-runs from 0 to 1.
+All weights are here, round, each with its reason. They are added to the
+fused score, which runs from 0 to 1.
 """
 
 from __future__ import annotations
@@ -86,47 +86,53 @@ class QueryFeatures:
     patterns: tuple[tuple[str, tuple[str, ...]], ...]
     """Each word with the forms under which a text may hold it."""
     overlaps: dict[str, float]
-    """Path → its overlap, filled as paths come up."""
+    """Path → its overlap with `forms`, filled as paths come up."""
 
     @classmethod
     def of(cls, query: Query) -> QueryFeatures:
         return cls(query, word_forms(query.words), word_patterns(query.words), {})
 
+    def overlap(self, path: str) -> float:
+        """Part of the file's name that the question's words make up, 0..1."""
+        if path not in self.overlaps:
+            self.overlaps[path] = path_overlap(path, self.forms)
+        return self.overlaps[path]
+
 
 @dataclass(frozen=True, slots=True)
 class RankingSignals:
-    """What a search found, as the signals look at it: worked out once, for each of some hundred
-    candidates is asked."""
+    """What is known about all candidates of a search: worked out once, for each of some hundred
+    candidates is looked up in it."""
 
-    asked: QueryFeatures
+    features: QueryFeatures
     symbol: Mapping[str, float]
     mention: Mapping[str, float]
     overview: Mapping[str, float]
     path: Mapping[str, float]
+    undefined: tuple[str, ...]
+    """Names that the question looks up and that no unit is called by."""
     literal: tuple[str, ...]
-    """Text that counts where it stands literally: quoted, or a name that nothing is called by."""
-    uncalled: tuple[str, ...]
-    """Names that the question looks up and that no unit has."""
+    """Text that counts where it stands literally: quoted text, and the undefined names."""
     by_vectors: bool
 
     @classmethod
-    def of(cls, found: Candidates, asked: QueryFeatures) -> RankingSignals:
+    def of(cls, found: Candidates, features: QueryFeatures) -> RankingSignals:
         channel = found.channels.get
-        symbol, query = channel("symbol", {}), asked.query
-        uncalled = query.names if query.symbol_like and not symbol else ()
+        symbol, query = channel("symbol", {}), features.query
+        undefined = query.names if query.symbol_like and not symbol else ()
         return cls(
-            asked,
-            symbol,
-            channel("mention", {}),
-            channel("overview", {}),
-            channel("path", {}),
-            (*query.phrases, *uncalled),
-            uncalled,
-            found.by_vectors,
+            features=features,
+            symbol=symbol,
+            mention=channel("mention", {}),
+            overview=channel("overview", {}),
+            path=channel("path", {}),
+            undefined=undefined,
+            literal=(*query.phrases, *undefined),
+            by_vectors=found.by_vectors,
         )
 
 
-def rank(found: Candidates, asked: QueryFeatures) -> list[Hit]:
+def rank(found: Candidates, features: QueryFeatures) -> list[Hit]:
     """All candidates as hits, best first; ties keep the order path, line.
 
     `why` is left to `explain_hit`: finding the words costs more than ranking does.
@@ -134,14 +140,14 @@ def rank(found: Candidates, asked: QueryFeatures) -> list[Hit]:
     scored = {name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS}
     fused = fuse(scored)
     positions = {name: ranks(scores) for name, scores in found.channels.items()}
-    evidence = RankingSignals.of(found, asked)
+    signals = RankingSignals.of(found, features)
     hits = []
     for key, unit in found.units.items():
         score = fused.get(key, 0.0)
-        for value, _ in unit_signals(unit, evidence):
+        for value, _ in unit_signals(unit, signals):
             score += value
         score = max(0.0, score)
-        for factor, _ in penalties(unit, evidence):
+        for factor, _ in penalties(unit, signals):
             score *= factor
         channels = {name: rank[key] for name, rank in positions.items() if key in rank}
         hits.append(Hit(unit, score, (), channels))
@@ -149,36 +155,47 @@ def rank(found: Candidates, asked: QueryFeatures) -> list[Hit]:
     return hits
 
 
-def unit_signals(unit: Unit, evidence: RankingSignals) -> list[tuple[float, str]]:
+def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
     """What speaks for a candidate beside its fused score: value, and name of the signal."""
-    signals = []
-    asked, key = evidence.asked, unit.id
-    coverage = word_coverage(unit, asked.patterns)
+    found = []
+    features, key = signals.features, unit.id
+    coverage = word_coverage(unit, features.patterns)
     if coverage:
-        signals.append((COVERAGE_WEIGHT * coverage, "coverage"))
-    symbol = evidence.symbol.get(key, 0.0)
+        found.append((COVERAGE_WEIGHT * coverage, "coverage"))
+    symbol = signals.symbol.get(key, 0.0)
     if symbol:
-        signals.append((SYMBOL_WEIGHT * symbol, "symbol"))
-    if key in evidence.path:
-        signals.append((PATH_WEIGHT, "path"))
-    if key in evidence.mention:
-        signals.append((MENTION_WEIGHT * evidence.mention[key], "mention"))
-    if key in evidence.overview:
-        signals.append((OVERVIEW_WEIGHT * evidence.overview[key], "overview"))
+        found.append((SYMBOL_WEIGHT * symbol, "symbol"))
+    if key in signals.path:
+        found.append((PATH_WEIGHT, "path"))
+    if key in signals.mention:
+        found.append((MENTION_WEIGHT * signals.mention[key], "mention"))
+    if key in signals.overview:
+        found.append((OVERVIEW_WEIGHT * signals.overview[key], "overview"))
     if unit.kind in OWNING_KINDS and symbol < JOINED:
-        signals.append((-TYPE_PENALTY, "type"))
-    if evidence.literal and any(text in unit.source_code for text in evidence.literal):
-        signals.append((PHRASE_WEIGHT, "phrase"))
-    if not evidence.by_vectors:
-        if unit.path not in asked.overlaps:
-            asked.overlaps[unit.path] = path_overlap(unit.path, asked.forms)
-        if asked.overlaps[unit.path]:
-            signals.append((STEM_WEIGHT * asked.overlaps[unit.path], "stem"))
-    return signals
+        found.append((-TYPE_PENALTY, "type"))
+    if signals.literal and any(text in unit.source_code for text in signals.literal):
+        found.append((PHRASE_WEIGHT, "phrase"))
+    if not signals.by_vectors and (overlap := features.overlap(unit.path)):
+        found.append((STEM_WEIGHT * overlap, "stem"))
+    return found
+
+
+def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
+    """What pushes a candidate back: factors on its score, each with the words for it.
+
+    Two kinds of units are never pushed back: what the question points at with `@`, and, where
+    the question looks up a name that nothing defines, whatever contains that name. Such a name
+    may be a setting or part of a message, which only a document mentions.
+    """
+    if unit.id in signals.mention:
+        return []
+    if any(name in unit.source_code for name in signals.undefined):
+        return []
+    return role_penalties(unit, signals.features.query)
 
 
 def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
-    """What pushes a candidate back: a factor on the score, and the words for it."""
+    """Penalties for what a unit's file is: tests and the like, and files that only re-export."""
     found = []
     if unit.role != "source":
         factor = ASKED_ROLE_PENALTY if unit.role in query.roles else ROLE_PENALTY
@@ -188,25 +205,14 @@ def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     return found
 
 
-def penalties(unit: Unit, evidence: RankingSignals) -> list[tuple[float, str]]:
-    """`role_penalties`, but none for what holds a looked-up name that nothing here is called by: a
-    setting or a part of a message may be written in a document alone. Nor for what the question
-    points at."""
-    if unit.id in evidence.mention:
-        return []
-    if evidence.uncalled and any(name in unit.source_code for name in evidence.uncalled):
-        return []
-    return role_penalties(unit, evidence.asked.query)
-
-
-def explain_hit(hit: Hit, found: Candidates, asked: QueryFeatures, changed: str = "") -> Hit:
+def explain_hit(hit: Hit, found: Candidates, features: QueryFeatures, changed: str = "") -> Hit:
     """`hit` with the reasons for its place in words, strongest first.
 
     `changed` says how its file differs from what was indexed, '' for not at all.
     """
-    unit, evidence = hit.unit, RankingSignals.of(found, asked)
-    symbol = evidence.symbol.get(unit.id, 0.0)
-    matched = matching_words(unit, asked.patterns)
+    unit, signals = hit.unit, RankingSignals.of(found, features)
+    symbol = signals.symbol.get(unit.id, 0.0)
+    matched = matching_words(unit, features.patterns)
     matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
     words = {
         "words": matches,
@@ -217,15 +223,15 @@ def explain_hit(hit: Hit, found: Candidates, asked: QueryFeatures, changed: str 
         "mention": "mentioned",
         "overview": "is the repository's account of itself",
         "phrase": "holds the text as it was written",
-        "stem": f"its path says {', '.join(_stem_words(unit.path, asked.forms))}",
+        "stem": f"its path says {', '.join(_stem_words(unit.path, features.forms))}",
     }
-    signals = unit_signals(unit, evidence)
+    spoke = unit_signals(unit, signals)
     if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
-        signals.append((1.0, "words"))
-    signals.sort(key=lambda signal: -signal[0])
-    why = list(dict.fromkeys(words[name] for _, name in signals if name in words))
-    why += [text for _, text in penalties(unit, evidence)]
-    if misspelt := reason(unit, asked.query):
+        spoke.append((1.0, "words"))
+    spoke.sort(key=lambda signal: -signal[0])
+    why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
+    why += [text for _, text in penalties(unit, signals)]
+    if misspelt := reason(unit, features.query):
         why.insert(0, misspelt)
     if changed:
         why.append(f"file {changed} since it was indexed")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from codeqa.search.channels import Candidates
 from codeqa.search.query import Query, with_words
 from codeqa.search.word_forms import variants
-from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, edits
+from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch
 from codeqa.text.tokens import name_key, words
 from codeqa.types import ROLES, Unit
 
@@ -79,9 +79,11 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     nearest = names.nearest(key, allowed_edits(key))
     if len({name_key(one) for one in nearest}) > MOST_NAMES:
         return ()
+    from rapidfuzz.distance import OSA
+
     # `get_user` and `_getUser` have one key: the one that is spelled most alike is meant.
     alike: dict[str, str] = {}
-    for one in sorted(nearest, key=lambda near: edits(name, near, len(name) + len(near))):
+    for one in sorted(nearest, key=lambda near: OSA.distance(name, near)):
         alike.setdefault(name_key(one), one)
     return tuple(alike.values())
 

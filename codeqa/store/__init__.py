@@ -15,7 +15,6 @@ from codeqa.store.location import (
 )
 from codeqa.store.lookups import TextSearch, VectorSearch
 from codeqa.store.meta import EmbeddingRecord, Meta
-from codeqa.store.names import edits
 from codeqa.store.records import INDEXED, Counts, FileRecord
 from codeqa.store.schema import FORMAT_VERSION, UNIT_TABLES
 from codeqa.store.tables import Tables, open_once
@@ -34,7 +33,6 @@ __all__ = [
     "Tables",
     "TextSearch",
     "VectorSearch",
-    "edits",
     "list_locations",
     "local_bytes",
     "locate",

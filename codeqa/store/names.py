@@ -41,14 +41,12 @@ class Names:
         """
         if not key or most < 1:
             return []
-        best: list[str] = []
-        for candidate in self._alike(key, most):
-            distance = edits(key, candidate, most)
-            if distance > most:
-                continue
-            if distance < most:
-                best, most = [], distance
-            best.append(candidate)
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        alike = self._alike(key, most)
+        found = process.extract(key, alike, scorer=OSA.distance, score_cutoff=most, limit=None)
+        best = [one for one, distance, _ in found if distance == found[0][1]]
         best.sort(key=lambda one: (one[0] != key[0], one))
         return [name for one in best for name in sorted(self._names[one])]
 
@@ -89,24 +87,3 @@ def _letters(keys: list[str]) -> np.ndarray:
     place = np.repeat(np.arange(len(keys), dtype=np.int64) * BUCKETS, lengths) + bucket
     counts = np.bincount(place, minlength=len(keys) * BUCKETS)
     return np.minimum(counts, 255).astype(np.uint8).reshape(len(keys), BUCKETS)
-
-
-def edits(one: str, other: str, most: int) -> int:
-    """Edits from `one` to `other` (optimal string alignment), `most` + 1 for more than `most`."""
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        before, last, row = row, before, [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
-            swapped = i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted
-            row.append(min(cost, last[j - 2] + 1) if swapped else cost)
-        if min(row) > most and min(before) > most:
-            return most + 1
-    return min(row[-1], most + 1)
