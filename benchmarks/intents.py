@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
-from codeqa.chat.topic import cosine, thresholds_of
+from codeqa.chat.vectors import cosine, thresholds_of
 from codeqa.intents import INTENTS, MODEL_BELOW, Intent, by_heuristics
 from codeqa.text.tag import strip_tag
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
-from codeqa.chat import Asked, Piece
+from codeqa.chat import AskOptions, GenerationInput, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings
 
@@ -40,7 +40,7 @@ class AtOnce:
     name = "at-once"
     needs_evidence = False
 
-    def generate(self, asked: Asked) -> Iterator[Piece]:
+    def generate(self, asked: GenerationInput) -> Iterator[Piece]:
         yield "It is kept in memory. "
         yield "[src/app.py:1-3]\n"
 
@@ -49,10 +49,10 @@ def conversation(engine: Engine, messages: int) -> str:
     """The id of a conversation of so many messages: one is asked with a search, and kept again
     under other ids."""
     name = uuid.uuid4().hex
-    state = engine.chat._state
-    for _ in engine.chat.ask("@codebase how does `save` work?", conversation=name):
+    state = engine.conversations._state
+    for _ in engine.chat.ask(AskOptions("@codebase how does `save` work?", conversation=name)):
         pass
-    engine.chat.flush()
+    engine.conversations.flush()
     (real,) = state.turns.active(name)
     for number in range(messages // 2 - 1):
         question = f"how does the {SUBJECTS[number % len(SUBJECTS)]} handle case {number}?"
@@ -80,7 +80,8 @@ def measure(messages: int, rounds: int) -> dict[str, Any]:
         name = conversation(engine, messages)
         for number in range(WARM_UP + rounds):
             started = time.perf_counter()
-            events = list(engine.chat.ask(ASKED[number % len(ASKED)], conversation=name))
+            options = AskOptions(ASKED[number % len(ASKED)], conversation=name)
+            events = list(engine.chat.ask(options))
             took = 1000 * (time.perf_counter() - started)
             if events[-1].kind != "done":
                 raise SystemExit(f"a turn failed: {dict(events[-1].data)}")

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.account import DataInventory, Privacy
-from codeqa.chat import Chat, Generator
+from codeqa.chat import AnswerGenerator, Chat, Conversations, Retrieval
+from codeqa.chat.history import PastQuestions
 from codeqa.chat.hooks import load_hooks
-from codeqa.chat.replies import Replies
-from codeqa.chat.replying import Replying
+from codeqa.chat.vectors import QuestionVectors
 from codeqa.embeddings import fast_embedding
 from codeqa.files import Files
 from codeqa.indexing import Indexer
+from codeqa.intents import Classifier
 from codeqa.llm import Models
 from codeqa.repositories import take_up
 from codeqa.search import Search, open_search
@@ -33,6 +34,7 @@ class Engine:
     index: Indexer
     search: Search
     chat: Chat
+    conversations: Conversations
     files: Files
     models: Models
     """The language models that may be asked, and which one is."""
@@ -44,13 +46,13 @@ class Engine:
     def close(self) -> None:
         """Stop what runs in the background once all answers are kept, and let go of
         connections to models."""
-        self.chat.flush()
+        self.conversations.flush()
         self.index.stop()
         self.models.close()
 
 
 def open_engine(
-    settings: Settings, repository: Path, *, generator: Generator | None = None
+    settings: Settings, repository: Path, *, generator: AnswerGenerator | None = None
 ) -> Engine:
     """Join the parts for `repository`; nothing is read or indexed yet.
 
@@ -64,23 +66,46 @@ def open_engine(
     files = Files(tables, settings.max_file_bytes)
     search = open_search(settings, tables, models=models)
     privacy = Privacy(DataInventory(settings, state, cache, models))
-    chat = Chat(
-        search,
-        tables,
-        state,
-        cache,
-        settings,
-        repository=location.id,
+    vectors = QuestionVectors(fast_embedding)
+    conversations = Conversations(state, cache, settings, location.id, vectors)
+    hooks = load_hooks(settings, location.root)
+    retrieval = Retrieval(
+        search=search,
+        open_tables=tables,
         files=files,
+        settings=settings,
+        hooks=hooks,
+        conversations=conversations,
+        past_questions=PastQuestions(state),
+        vectors=vectors,
+        connect=models.connect_small,
+        hypotheses=generator is None,
+    )
+    chat = Chat(
+        settings=settings,
+        repository_name=location.name,
+        files=files,
+        vectors=vectors,
+        classifier=Classifier(cache, models.connect_small, settings.config_dir),
+        hooks=hooks,
+        retrieval=retrieval,
+        conversations=conversations,
+        privacy=privacy,
         connect=models.connect,
-        connect_small=models.connect_small,
-        encoder=fast_embedding,
-        hooks=load_hooks(settings, location.root),
-        replying=Replying(privacy, Replies(location.name), location.id),
         generator=generator,
     )
-    indexer, completion = Indexer(settings, location), MentionCompleter(tables)
-    return Engine(settings, location, indexer, search, chat, files, models, tables, completion)
+    return Engine(
+        settings=settings,
+        location=location,
+        index=Indexer(settings, location),
+        search=search,
+        chat=chat,
+        conversations=conversations,
+        files=files,
+        models=models,
+        tables=tables,
+        completion=MentionCompleter(tables),
+    )
 
 
 def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy:

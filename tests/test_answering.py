@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from codeqa.chat import Asked, Piece, find_citations
+from codeqa.chat import AskOptions, GenerationInput, Piece, find_citations
 from codeqa.chat.context_selection import build_context
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
@@ -88,7 +88,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def ask(engine: Engine, question: str, **options: object) -> tuple[list[Event], str]:
-    told = engine.chat.ask(question, **options)  # type: ignore[arg-type]
+    told = engine.chat.ask(AskOptions(question, **options))  # type: ignore[arg-type]
     events = [event for event in told if event.kind != "step"]  # those have their own tests
     return events, "".join(e.data["text"] for e in events if e.kind == "token")
 
@@ -204,11 +204,11 @@ def test_stopping_ends_the_answer_between_two_pieces(engine: Engine, after: int)
     assert sum(e.kind == "token" for e in events) <= max(0, after - 2)
     if "turn" in events[-1].data:
         turn = events[-1].data["turn"]
-        assert engine.chat.context(turn).text.startswith("[CONTEXT]")
+        assert engine.conversations.turn(turn).block.text.startswith("[CONTEXT]")
 
 
 def test_an_answer_whose_reader_goes_away_is_kept(engine: Engine) -> None:
-    stream = engine.chat.ask("@codebase session cookie", conversation="gone")
+    stream = engine.chat.ask(AskOptions("@codebase session cookie", conversation="gone"))
     for event in stream:
         if event.kind == "token":
             break
@@ -220,7 +220,7 @@ def test_an_answer_whose_reader_goes_away_is_kept(engine: Engine) -> None:
 def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
     question = "@codebase when does the session cookie expire?"
     events, _ = ask(engine, question)
-    block = engine.chat.context(events[-1].data["turn"])
+    block = engine.conversations.turn(events[-1].data["turn"]).block
     assert block.text == engine.chat.build_context("when does the session cookie expire?").text
     assert [c.id for c in parse_block(block.text)] == [c.id for c in block.chunks]
     assert len(block.text) <= engine.settings.context_characters
@@ -262,7 +262,7 @@ def test_call_sites_of_the_best_units_are_chunks_of_their_own(engine: Engine) ->
 
 def test_an_unknown_turn_has_no_context(engine: Engine) -> None:
     with pytest.raises(NotFoundError):
-        engine.chat.context("nope")
+        engine.conversations.turn("nope")
 
 
 def test_without_a_tag_and_without_context_the_tag_is_suggested(engine: Engine) -> None:
@@ -301,7 +301,7 @@ def test_a_follow_up_about_something_else_gets_no_earlier_code_and_says_so(
     events, text = ask(engine, "and what about the zyzzyva in it?", conversation="c4")
     assert "something else" in text and "`@codebase`" in text
     assert events[-1].data["suggest_codebase"]
-    assert not engine.chat.context(events[-1].data["turn"]).chunks
+    assert not engine.conversations.turn(events[-1].data["turn"]).chunks
 
 
 def test_a_context_of_another_repository_is_not_used(
@@ -331,13 +331,13 @@ def test_without_an_index_the_stream_says_what_to_do(
 
 
 def test_another_generator_takes_the_place_of_the_extractive_one(engine: Engine) -> None:
-    seen: list[Asked] = []
+    seen: list[GenerationInput] = []
 
     class Model:
         name = "model"
         needs_evidence = False
 
-        def generate(self, asked: Asked) -> Iterator[Piece]:
+        def generate(self, asked: GenerationInput) -> Iterator[Piece]:
             seen.append(asked)
             chunk = asked.block.chunks[0]
             yield f"See [{chunk.path}:{chunk.start_line}-{chunk.end_line}] "

@@ -505,7 +505,7 @@ def test_the_page_is_told_how_much_of_a_mention_an_answer_had(client: Any) -> No
     question = "@codebase what does @Shop.add_url_rule do?"
     body = {"question": question, "conversation": "c1", "render": True}
     assert client.post("/chat/stream", json=body).get_data()
-    client.application.extensions["codeqa"].engine().chat.flush()
+    client.application.extensions["codeqa"].engine().conversations.flush()
     turns = client.get("/api/conversations/c1").json["turns"]
     body = {"text": question, "turn": turns[0]["id"]}
     (mention,) = client.post("/api/mentions", json=body).json["mentions"]

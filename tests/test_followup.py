@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from codeqa.chat.explain import explain_message
 from codeqa.chat.followup import (
     ANSWER_CHARACTERS,
     CARRIED,
@@ -23,8 +22,10 @@ from codeqa.chat.followup import (
     standalone_messages,
     usable,
 )
-from codeqa.extractive.generator import Exchange
+from codeqa.chat.generation import Exchange
+from codeqa.chat.policy import explain_message
 from codeqa.llm import Model, ModelChoice, Models
+from codeqa.search import parse_query
 from codeqa.settings import load_settings
 from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent
 from tests.openai_server import stream as streamed
@@ -83,11 +84,11 @@ def connected(data_dir: Path) -> Iterator[Connect]:
 )
 def test_only_a_follow_up_that_says_too_little_is_rewritten(text: str, needed: bool) -> None:
     seen = explain_message(f"@codebase {text}", history=True).features
-    assert needs_rewriting(text, seen) is needed
+    assert needs_rewriting(parse_query(text), seen) is needed
 
 
 def test_a_first_message_is_never_rewritten() -> None:
-    assert not needs_rewriting(FOLLOW_UP, explain_message(FOLLOW_UP).features)
+    assert not needs_rewriting(parse_query(FOLLOW_UP), explain_message(FOLLOW_UP).features)
 
 
 # without a model

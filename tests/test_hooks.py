@@ -14,19 +14,18 @@ from typing import Any
 import pluggy
 import pytest
 
-from codeqa.chat.explain import explain_message
 from codeqa.chat.features import Features
+from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput
 from codeqa.chat.hooks import HOOK_NAMES, HookError, Hooks, Retrieved, load_hooks
-from codeqa.chat.policy import PolicyDecision
+from codeqa.chat.policy import PolicyDecision, explain_message
 from codeqa.errors import SettingsError
-from codeqa.extractive.generator import NO_CONTEXT, Asked, Exchange
 from codeqa.intents import Intent
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Chunk
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-ASKED = Asked("how is it paid?", "explain", NO_CONTEXT, searched=False)
+ASKED = GenerationInput("how is it paid?", "explain", NO_CONTEXT, searched=False)
 DECISION = PolicyDecision("knowledge_base", suggest_codebase=True)
 INTENT = Intent("knowledge_base", 0.9, "heuristics")
 
@@ -80,7 +79,7 @@ def test_a_decorator_of_an_instance_registers_with_that_instance_alone() -> None
     one, other = Hooks(), Hooks()
 
     @one.before_generation
-    def shout(asked: Asked) -> Asked:
+    def shout(asked: GenerationInput) -> GenerationInput:
         return replace(asked, question=asked.question.upper())
 
     assert one.run_before_generation(ASKED)[0].question == "HOW IS IT PAID?"
@@ -100,11 +99,11 @@ def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
         return replace(retrieved, chunks=retrieved.chunks[:1])
 
     @hooks.before_generation
-    def before(asked: Asked) -> Asked:
+    def before(asked: GenerationInput) -> GenerationInput:
         return replace(asked, strict=True)
 
     @hooks.after_generation
-    def after(asked: Asked, text: str) -> str:
+    def after(asked: GenerationInput, text: str) -> str:
         return f"{text} ({asked.question})"
 
     features = Features(tagged=True)
@@ -234,11 +233,31 @@ def test_a_hook_that_fails_is_named_and_left_out(
 @pytest.mark.parametrize(
     ("name", "argument", "body", "why"),
     [
-        ("before_generation", "asked", "return replace(asked, history=None)", "Asked.history"),
-        ("before_generation", "asked", "return replace(asked, history=['q'])", "Asked.history"),
-        ("before_generation", "asked", "return replace(asked, question=None)", "Asked.question"),
-        ("before_generation", "asked", "return replace(asked, block='')", "Asked.block"),
-        ("before_generation", "asked", "return replace(asked, cancelled=1)", "Asked.cancelled"),
+        (
+            "before_generation",
+            "asked",
+            "return replace(asked, history=None)",
+            ".history",
+        ),
+        (
+            "before_generation",
+            "asked",
+            "return replace(asked, history=['q'])",
+            ".history",
+        ),
+        (
+            "before_generation",
+            "asked",
+            "return replace(asked, question=None)",
+            ".question",
+        ),
+        ("before_generation", "asked", "return replace(asked, block='')", ".block"),
+        (
+            "before_generation",
+            "asked",
+            "return replace(asked, cancelled=1)",
+            ".cancelled",
+        ),
         ("after_retrieval", "retrieved", "return replace(retrieved, chunks=())", ""),
         ("after_retrieval", "retrieved", "return replace(retrieved, chunks=(1,))", "chunks"),
         ("after_retrieval", "retrieved", "return retrieved.chunks", "tuple instead of Retrieved"),
@@ -321,7 +340,7 @@ def test_turns_at_the_same_time_each_get_their_own_value() -> None:
 
 
 def test_an_error_in_masking_is_not_passed_over() -> None:
-    def breaks(asked: Asked) -> None:
+    def breaks(asked: GenerationInput) -> None:
         raise ValueError
 
     hooks = Hooks()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from codeqa.chat import AskOptions
 from codeqa.embeddings import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError, UsageError
@@ -562,7 +563,9 @@ def test_a_draft_is_shown_without_fences_and_line_ends_of_windows() -> None:
 
 
 def ask(engine: Engine, question: str = f"@codebase {QUESTION}", **more: Any) -> list[Any]:
-    return [event for event in engine.chat.ask(question, **more) if event.kind != "step"]
+    return [
+        event for event in engine.chat.ask(AskOptions(question, **more)) if event.kind != "step"
+    ]
 
 
 def test_the_stages_are_events_of_the_turn_and_stay_in_its_details(opened: Opened) -> None:
@@ -583,7 +586,7 @@ def test_the_stages_are_events_of_the_turn_and_stay_in_its_details(opened: Opene
     assert done["hyde"] == "two"
     assert [stage["name"] for stage in done["stages"]] == ["hyde-1", "hyde-2", "search"]
     assert "text" not in done["stages"][0]
-    trace = engine.chat.trace(done["turn"])
+    trace = engine.conversations.turn(done["turn"])
     assert trace.stages[1]["text"] == SHARPER
     assert trace.hits[0]["channels"]
     assert any(hit["path"] == "net/bucket.py" for hit in trace.hits)
@@ -627,7 +630,8 @@ def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Opened, 
     with openai_server(given) as server:
         engine = opened(server, hyde_seconds=30.0)
         events: list[Any] = []
-        asking = engine.chat.ask(f"@codebase {QUESTION}", cancelled=stop.is_set, rerank=True)
+        options = AskOptions(f"@codebase {QUESTION}", cancelled=stop.is_set, rerank=True)
+        asking = engine.chat.ask(options)
         reader = threading.Thread(target=lambda: events.extend(asking), daemon=True)
         reader.start()
         assert server.wait_for(lambda: stage in asked_for(server))
@@ -638,7 +642,7 @@ def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Opened, 
         assert not reader.is_alive() and time.monotonic() - stopped < 2
         assert "answer" not in asked_for(server)
     assert events[-1].kind == "stopped"
-    kept = engine.chat.trace(events[-1].data["turn"])
+    kept = engine.conversations.turn(events[-1].data["turn"])
     ended = {one["name"]: one["outcome"] for one in kept.stages}
     assert ended[stage] == "stopped"
     assert "rerank" not in ended

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from codeqa.chat import AskOptions
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.prompts import render_prompt
@@ -63,7 +64,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def ask(engine: Engine, question: str, **options: Any) -> tuple[list[Event], str]:
-    events = [event for event in engine.chat.ask(question, **options) if event.kind != "step"]
+    events = [
+        event for event in engine.chat.ask(AskOptions(question, **options)) if event.kind != "step"
+    ]
     assert events[-1].kind == "done", events[-1].data
     return events, "".join(e.data["text"] for e in events if e.kind == "token")
 

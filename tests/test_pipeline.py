@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from codeqa.chat import Asked, Exchange, Piece
+from codeqa.chat import AskOptions, Exchange, GenerationInput, Piece
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.history import RECENCY_WINDOW, SEMANTIC_K, prune
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.messages import ELSEWHERE
-from codeqa.chat.persistence import Persistence
-from codeqa.chat.retrieving import RETRIEVAL_K
-from codeqa.chat.steps import STEPS
+from codeqa.chat.persistence import Persistence, problem_of
+from codeqa.chat.pipeline import STEPS
+from codeqa.chat.retrieval import RETRIEVAL_K
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
 from codeqa.settings import load_settings
@@ -54,18 +54,18 @@ class Listener:
 
     name: str = "listener"
     needs_evidence: bool = False
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[GenerationInput] = field(default_factory=list)
     says: Sequence[str] = ("After a month. ", "[shop/session.py:6-10]")
     during: Callable[[], None] = lambda: None
 
-    def generate(self, asked: Asked) -> Iterator[Piece]:
+    def generate(self, asked: GenerationInput) -> Iterator[Piece]:
         self.asked.append(asked)
         for piece in self.says:
             self.during()
             yield piece
 
     @property
-    def last(self) -> Asked:
+    def last(self) -> GenerationInput:
         return self.asked[-1]
 
 
@@ -116,7 +116,7 @@ def user() -> str:
 
 
 def ask(engine: Engine, question: str, **options: Any) -> list[Event]:
-    return list(engine.chat.ask(question, **options))
+    return list(engine.chat.ask(AskOptions(question, **options)))
 
 
 def told(events: list[Event], kind: str) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def test_a_turn_is_twelve_steps_in_their_order_each_with_its_time(
     assert took["retrieve"] > took["features"]
     done = told(events, "done")
     assert [step["name"] for step in done["steps"]] == list(STEPS)
-    (turn,) = engine.chat.turns(talk)
+    (turn,) = engine.conversations.turns(talk)
     assert turn.steps == done["steps"][:-1], "all that was over when it was kept"
 
 
@@ -160,7 +160,7 @@ def test_a_turn_is_as_timed_when_it_fails_and_its_later_steps_are_taken(
     events = ask(engine, ASK, conversation=talk)
     assert events[-1].kind == "error"
     assert [e.data["name"] for e in events if e.kind == "step"] == list(STEPS)
-    assert engine.chat.turns(talk)[0].error["message"] == "The disk is full."  # type: ignore[index]
+    assert engine.conversations.turns(talk)[0].error["message"] == "The disk is full."  # type: ignore[index]
 
 
 # What is done for which message.
@@ -242,7 +242,7 @@ def test_a_tag_that_nobody_typed_does_not_search_for_small_talk(
     events = ask(engine, f"@codebase {message}", conversation=talk, user=user, tag_is_default=True)
     assert told(events, "classified")["searches"] is False
     assert told(events, "done")["query_tags"] == []
-    assert not engine.chat.turns(talk, user)[0].tagged
+    assert not engine.conversations.turns(talk, user)[0].tagged
     events = ask(engine, f"@codebase {message}", conversation=talk, user=user)
     assert told(events, "classified")["searches"] is True, "one that was typed is meant"
 
@@ -307,7 +307,7 @@ def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine, t
     from codeqa.chat.messages import build_messages
     from codeqa.types import ContextBlock
 
-    asked = Asked(
+    asked = GenerationInput(
         "why?", "explain", ContextBlock("", ()), searched=False,
         history=(Exchange("latest", "yes"),),
         similar=(
@@ -322,15 +322,17 @@ def test_a_client_that_keeps_its_conversation_is_answered_from_that_alone(
     engine: Engine, listener: Listener, user: str
 ) -> None:
     history = (Exchange("what is expire_session?", "A function."),)
-    before = engine.chat.conversations(user)
+    before = engine.conversations.all(user)
     events = ask(engine, "and why is that?", history=history, keep=False, user=user)
     assert listener.last.history == history
     assert told(events, "done")["turn"] == ""
-    assert engine.chat.conversations(user) == before
-    assert not engine.chat.has_context("", user)
+    assert engine.conversations.all(user) == before
+    assert not engine.conversations.has_context("", user)
     events = ask(engine, ASK, history=(), keep=False, user=user)
     assert listener.last.block.chunks
-    assert not engine.chat.has_context("", user), "nothing of it is kept, the context neither"
+    assert not engine.conversations.has_context("", user), (
+        "nothing of it is kept, the context neither"
+    )
 
 
 # Follow-ups that are searched for.
@@ -346,7 +348,7 @@ def test_a_follow_up_is_searched_for_with_what_it_is_about(
     assert listener.last.question == "and who calls it?", "the question itself stays as typed"
     paths = {chunk.path for chunk in listener.last.block.chunks}
     assert "shop/visit.py" in paths
-    assert engine.chat.turns(talk)[1].rewritten == rewritten["question"]
+    assert engine.conversations.turns(talk)[1].rewritten == rewritten["question"]
 
 
 def test_what_was_found_before_stays_in_the_running_for_a_follow_up(
@@ -413,7 +415,7 @@ def test_another_program_cannot_delete_what_is_stored(engine: Engine, talk: str,
     ask(engine, ASK, conversation=talk, user=user)
     events = ask(engine, "delete everything for good", user=user, keep=False)
     assert "Nothing was deleted" in "".join(e.data["text"] for e in events if e.kind == "token")
-    assert len(engine.chat.turns(talk, user)) == 1
+    assert len(engine.conversations.turns(talk, user)) == 1
 
 
 def test_neither_can_one_whose_conversation_is_kept_here(
@@ -421,7 +423,7 @@ def test_neither_can_one_whose_conversation_is_kept_here(
 ) -> None:
     ask(engine, ASK, conversation=talk, user=user)
     ask(engine, "delete everything for good", conversation="api", user=user, history=())
-    assert len(engine.chat.turns(talk, user)) == 1
+    assert len(engine.conversations.turns(talk, user)) == 1
 
 
 def test_what_is_not_kept_is_not_said_to_be_remembered(quoting: Engine, user: str) -> None:
@@ -433,29 +435,29 @@ def test_what_is_not_kept_is_not_said_to_be_remembered(quoting: Engine, user: st
 def test_a_deletion_holds_for_answers_that_are_being_written(
     engine: Engine, listener: Listener, user: str
 ) -> None:
-    events = engine.chat.ask("My name is Ada.", conversation="one", user=user)
+    events = engine.chat.ask(AskOptions("My name is Ada.", conversation="one", user=user))
     while next(events).kind != "token":
         pass
-    engine.chat._state.profile.clear(user)
+    engine.conversations._state.profile.clear(user)
     list(events)
-    engine.chat.flush()
-    assert engine.chat.profile(user) == {}
-    events = engine.chat.ask(ASK, conversation="two", user=user)
+    engine.conversations.flush()
+    assert engine.conversations.profile(user) == {}
+    events = engine.chat.ask(AskOptions(ASK, conversation="two", user=user))
     while next(events).kind != "token":
         pass
-    engine.chat._state.user_data.delete(user)  # as from another process
+    engine.conversations._state.user_data.delete(user)  # as from another process
     list(events)
-    assert engine.chat.conversations(user) == []
+    assert engine.conversations.all(user) == []
 
 
 def test_a_question_whose_reader_leaves_during_the_search_is_kept(
     engine: Engine, talk: str
 ) -> None:
-    events = engine.chat.ask(ASK, conversation=talk)
+    events = engine.chat.ask(AskOptions(ASK, conversation=talk))
     while next(events).kind != "classified":
         pass
     events.close()  # type: ignore[attr-defined]
-    (turn,) = engine.chat.turns(talk)
+    (turn,) = engine.conversations.turns(talk)
     assert turn.question == ASK.removeprefix("@codebase ") and not turn.finished
 
 
@@ -463,13 +465,13 @@ def test_a_repetition_that_is_stopped_leaves_nothing_behind(
     engine: Engine, talk: str, user: str
 ) -> None:
     first = told(ask(engine, ASK, conversation=talk, user=user), "done")["turn"]
-    events = engine.chat.ask(ASK, conversation=talk, user=user, replaces=first)
+    events = engine.chat.ask(AskOptions(ASK, conversation=talk, user=user, replaces=first))
     while next(events).kind != "generating":
         pass
     events.close()  # type: ignore[attr-defined]
-    engine.chat.flush()
-    assert [turn.id for turn in engine.chat.turns(talk, user)] == [first]
-    assert engine.chat._state.user_data.counts(user).turns == 1
+    engine.conversations.flush()
+    assert [turn.id for turn in engine.conversations.turns(talk, user)] == [first]
+    assert engine.conversations._state.user_data.counts(user).turns == 1
 
 
 def test_another_repositorys_answer_is_not_packed_anew(
@@ -496,12 +498,12 @@ def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(
 ) -> None:
     first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
     second = told(ask(engine, ASK, conversation=talk, replaces=first), "done")["turn"]
-    events = engine.chat.ask("and why is that?", conversation=talk)
+    events = engine.chat.ask(AskOptions("and why is that?", conversation=talk))
     while next(events).kind != "token":
         pass
-    engine.chat.choose_branch(talk, first)
+    engine.conversations.choose_branch(talk, first)
     (done,) = (event.data for event in events if event.kind == "done")
-    assert [turn.id for turn in engine.chat.turns(talk)] == [second, done["turn"]]
+    assert [turn.id for turn in engine.conversations.turns(talk)] == [second, done["turn"]]
 
 
 def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(
@@ -511,7 +513,7 @@ def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(
     events = ask(engine, "delete this conversation for good", conversation=talk, user=user)
     assert "is deleted" in "".join(e.data["text"] for e in events if e.kind == "token")
     assert events[-1].data["turn"] == ""
-    assert engine.chat.conversations(user) == []
+    assert engine.conversations.all(user) == []
 
 
 # Strictness, pins.
@@ -542,7 +544,10 @@ def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(
     again = [f"{c.path}:{c.start_line}-{c.end_line}" for c in listener.last.block.chunks]
     assert again[0] == "shop/stock.py:1-3" and places[0] not in again
     assert told(events, "done")["stages"] == [], "no search"
-    assert engine.chat.context(told(events, "done")["turn"]).text == listener.last.block.text
+    assert (
+        engine.conversations.turn(told(events, "done")["turn"]).block.text
+        == listener.last.block.text
+    )
     ask(engine, "and why is that?", conversation=talk)
     assert listener.last.block.chunks[0].path == "shop/stock.py", "follow-ups go on from it"
 
@@ -585,10 +590,10 @@ def test_an_answer_that_is_asked_for_again_stays_beside_the_new_one(
     first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
     listener.says = ("Another answer.",)
     second = told(ask(engine, ASK, conversation=talk, replaces=first), "done")["turn"]
-    assert [turn.id for turn in engine.chat.turns(talk)] == [second]
-    assert engine.chat.branches(talk) == {second: (first, second)}
-    engine.chat.choose_branch(talk, first)
-    assert [turn.id for turn in engine.chat.turns(talk)] == [first]
+    assert [turn.id for turn in engine.conversations.turns(talk)] == [second]
+    assert engine.conversations.branches(talk) == {second: (first, second)}
+    engine.conversations.choose_branch(talk, first)
+    assert [turn.id for turn in engine.conversations.turns(talk)] == [first]
 
 
 def test_a_branch_goes_on_with_its_own_history_and_context(
@@ -601,8 +606,8 @@ def test_a_branch_goes_on_with_its_own_history_and_context(
     assert listener.last.history == (), "what it replaces is no history"
     ask(engine, "and why is that?", conversation=talk)
     assert [one.question for one in listener.last.history] == [other.removeprefix("@codebase ")]
-    engine.chat.choose_branch(talk, first)
-    assert [turn.id for turn in engine.chat.turns(talk)] == [first, follow_up]
+    engine.conversations.choose_branch(talk, first)
+    assert [turn.id for turn in engine.conversations.turns(talk)] == [first, follow_up]
     ask(engine, "and why is that so?", conversation=talk)
     assert listener.last.block.chunks[0].path == "shop/session.py"
     assert len(listener.last.history) == 2
@@ -615,7 +620,7 @@ def test_a_question_may_follow_an_earlier_turn(
     ask(engine, "and why is that?", conversation=talk)
     ask(engine, "and what does it return?", conversation=talk, after=first)
     assert len(listener.last.history) == 1
-    assert [turn.parent for turn in engine.chat.turns(talk)] == ["", first]
+    assert [turn.parent for turn in engine.conversations.turns(talk)] == ["", first]
 
 
 def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(
@@ -637,7 +642,7 @@ def test_what_a_follow_up_carries_is_told_as_it_is_counted_later(
     asked = engine if model else open_engine(load_settings(data=places[0]), places[1])
     for question in (ASK, "and why is that?", "thank you!", "What do you store about me?"):
         done = told(ask(asked, question, conversation=talk), "done")
-        assert done["carries"] == asked.chat.carries(talk), question
+        assert done["carries"] == asked.conversations.carries(talk), question
     if not model:
         asked.close()
 
@@ -651,7 +656,7 @@ def test_a_hook_that_raises_is_named_and_costs_nothing(
     hooks = Hooks()
 
     @hooks.before_generation
-    def broken(asked: Asked) -> Asked:
+    def broken(asked: GenerationInput) -> GenerationInput:
         raise ZeroDivisionError("secret words")
 
     @hooks.after_generation
@@ -667,7 +672,7 @@ def test_a_hook_that_raises_is_named_and_costs_nothing(
     said = "".join(listener.says)
     assert "".join(e.data["text"] for e in events if e.kind == "token") == said
     assert done["revised"] == said.upper()
-    (turn,) = engine.chat.turns(talk)
+    (turn,) = engine.conversations.turns(talk)
     assert turn.answer == said.upper() and turn.hook_problems == [problem]
     engine.close()
 
@@ -715,7 +720,7 @@ def test_what_cannot_be_saved_is_tried_twice_and_then_said() -> None:
         raise StorageError("The disk is full.", "Make room.")
 
     saving = Persistence().submit(save)
-    assert "disk is full" in saving.heard(5)
+    assert "disk is full" in problem_of(saving, 5)
     assert len(tries) == 2
 
 
@@ -723,18 +728,18 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
     engine: Engine, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = threading.Event()
-    real = engine.chat._state.turns.save
+    real = engine.conversations._state.turns.save
 
     def save(*arguments: Any, **named: Any) -> bool:
         slow.wait(5)
         return real(*arguments, **named)
 
-    monkeypatch.setattr(engine.chat._state.turns, "save", save)
+    monkeypatch.setattr(engine.conversations._state.turns, "save", save)
     started = time.monotonic()
     events = ask(engine, ASK, conversation=talk)
     assert events[-1].kind == "done" and time.monotonic() - started < 3
     slow.set()
-    assert len(engine.chat.turns(talk)) == 1, "whoever reads it waits for it"
+    assert len(engine.conversations.turns(talk)) == 1, "whoever reads it waits for it"
 
 
 def test_a_process_that_ends_at_once_has_kept_its_answers(
@@ -743,29 +748,30 @@ def test_a_process_that_ends_at_once_has_kept_its_answers(
     program = f"""
         import sys
         from pathlib import Path
+        from codeqa.chat import AskOptions
         from codeqa.engine import open_engine
         from codeqa.settings import load_settings
         engine = open_engine(load_settings(data=Path({str(places[0])!r})), Path({str(places[1])!r}))
         for question in ("@codebase expire_session", "and why is that?"):
-            for event in engine.chat.ask(question, conversation={talk!r}):
+            for event in engine.chat.ask(AskOptions(question, conversation={talk!r})):
                 pass
         sys.exit(0)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
-    assert len(engine.chat.turns(talk)) == 2
+    assert len(engine.conversations.turns(talk)) == 2
 
 
 def test_a_turn_that_is_saved_twice_is_there_once(engine: Engine, talk: str, user: str) -> None:
     ask(engine, ASK, conversation=talk, user=user)
-    (turn,) = engine.chat._state.turns.active(talk, user)
-    assert engine.chat._state.turns.save(turn)
-    assert len(engine.chat._state.turns.active(talk, user)) == 1
-    assert len(engine.chat.conversations(user)) == 1
+    (turn,) = engine.conversations._state.turns.active(talk, user)
+    assert engine.conversations._state.turns.save(turn)
+    assert len(engine.conversations._state.turns.active(talk, user)) == 1
+    assert len(engine.conversations.all(user)) == 1
 
 
 def test_conversations_are_found_by_what_was_said(engine: Engine, user: str) -> None:
     ask(engine, ASK, conversation="about sessions", user=user)
     ask(engine, "@codebase count_teapots", conversation="about teapots", user=user)
-    (found,) = engine.chat.find("TEAPOTS", user)
+    (found,) = engine.conversations.find("TEAPOTS", user)
     assert found.conversation.id == "about teapots" and "teapots" in found.snippet
-    assert isinstance(engine.chat, Conversations)
+    assert isinstance(engine.conversations, Conversations)

@@ -11,19 +11,22 @@ from typing import Any
 
 import pytest
 
-from codeqa.chat.explain import explain_message, policy_rules
-from codeqa.chat.features import Features, extract_features, has_code_signal
+from codeqa.account import read_personal
+from codeqa.chat.features import Features, extract_features
 from codeqa.chat.policy import (
     GROUPS,
     REPLIES,
     RULES,
     BehaviorPolicy,
     PolicyDecision,
+    explain_message,
     markdown_table,
     parse_retrieval,
+    policy_rules,
 )
 from codeqa.errors import UsageError
-from codeqa.intents import INTENTS, Intent
+from codeqa.intents import INTENTS, Intent, by_heuristics
+from codeqa.search import parse_query
 
 ROOT = Path(__file__).resolve().parent.parent
 POLICY = BehaviorPolicy()
@@ -130,7 +133,6 @@ def test_every_rule_has_a_case_of_its_own() -> None:
 def test_rules_stand_in_the_order_of_their_groups() -> None:
     order = [list(GROUPS).index(rule.group) for rule in RULES]
     assert order == sorted(order) and {rule.group for rule in RULES} == set(GROUPS)
-    assert POLICY.table() == list(RULES)
 
 
 @pytest.mark.parametrize("retrieval", ["explicit", "auto"])
@@ -239,7 +241,15 @@ def features_of(
     values: dict[str, Any] = {
         "tagged": False, "off_topic": False, "profile": {}, "has_context": False, **given
     }  # fmt: skip
-    return extract_features(text, intent=Intent(intent, 0.9, "model"), messages=messages, **values)
+    return extract_features(
+        text,
+        parse_query(text),
+        read_personal(text),
+        intent=Intent(intent, 0.9, "model"),
+        by_rules=by_heuristics(text, has_history=messages > 0),
+        messages=messages,
+        **values,
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,7 +293,7 @@ def test_a_greeting_is_nothing_but_a_greeting(text: str, greets: bool) -> None:
 def test_code_signals_are_names_of_code_and_questions_for_a_place(
     text: str, about_code: bool
 ) -> None:
-    assert has_code_signal(text) is about_code
+    assert features_of(text).code_signal is about_code
 
 
 def test_features_of_the_conversation_and_the_profile_are_passed_on() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from codeqa.chat import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
@@ -92,7 +93,7 @@ def opened(indexed: Path, server: ScriptedServer) -> Iterator[Opened]:
 
 def ask(engine: Engine, question: str, **given: Any) -> dict[str, Any]:
     """The data of the events that there is one of, and the names of the steps in `order`."""
-    events: list[Event] = list(engine.chat.ask(question, **given))
+    events: list[Event] = list(engine.chat.ask(AskOptions(question, **given)))
     told: dict[str, Any] = {event.kind: event.data for event in events}
     assert "done" in told, told.get("error")
     told["order"] = [event.data["name"] for event in events if event.kind == "step"]
@@ -157,7 +158,7 @@ def test_a_tagged_follow_up_is_made_complete_by_the_model_and_then_searched(
     told = ask(engine, "@codebase and who calls it?", conversation="rewritten")
     assert told["rewritten"] == {"question": COMPLETE, "by": "model"}
     assert "and who calls it?" in sent(server)[0]
-    context = engine.chat.context(told["done"]["turn"])
+    context = engine.conversations.turn(told["done"]["turn"])
     assert "shop/checkout.py" in {chunk.path for chunk in context.chunks}
 
 
@@ -210,12 +211,12 @@ def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(
     told = ask(engine, "how is the price of articles summed up?", conversation="hooks")
     done = told["done"]
     assert done["rules"][-1] == "hook house.py:search"
-    paths = {chunk.path for chunk in engine.chat.context(done["turn"]).chunks}
+    paths = {chunk.path for chunk in engine.conversations.turn(done["turn"]).chunks}
     assert paths and not any(path.startswith("legacy/") for path in paths)
     assert "legacy/" not in sent(server)[1]
     assert "Please: how is the price" in sent(server)[0]
     assert done["revised"] == f"{ANSWER} (House rules)"
-    (kept,) = engine.chat.turns("hooks")
+    (kept,) = engine.conversations.turns("hooks")
     assert kept.answer == done["revised"]
     (problem,) = done["hook_problems"]
     assert problem.startswith("The hook house.py:broken (before_generation) was left out: Val")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.chat import prior as prior_module
-from codeqa.chat.prior import QA_K, Prior
-from codeqa.extractive.generator import Exchange
+from codeqa.chat import history
+from codeqa.chat.generation import Exchange
+from codeqa.chat.history import QA_K, PastQuestions
 from codeqa.state import State, Turn, TurnExtras
 
 WIDTH = 8
@@ -54,11 +54,11 @@ def keep(
     state.turns.save(turn, replaces, extras=TurnExtras(embedding, vector))
 
 
-def similar(prior: Prior, same: bool = True, **changed: Any) -> list[str]:
+def similar(prior: PastQuestions, same: bool = True, **changed: Any) -> list[str]:
     return [one.turn for one in exchanges(prior, same, **changed)]
 
 
-def exchanges(prior: Prior, same: bool = True, **changed: Any) -> list[Exchange]:
+def exchanges(prior: PastQuestions, same: bool = True, **changed: Any) -> list[Exchange]:
     wished = {"user": "u", "repository": "shop", "conversation": "c", "embedding": "e",
               "threshold": 0.65, **changed}  # fmt: skip
     return prior.similar(wished.pop("vector", QUESTION), same=same, **wished)
@@ -67,14 +67,14 @@ def exchanges(prior: Prior, same: bool = True, **changed: Any) -> list[Exchange]
 def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
     for number, cosine in enumerate((0.7, 0.99, 0.2, 0.8, 0.9, 0.75)):
         keep(state, f"t{number}", cosine)
-    assert similar(Prior(state)) == ["t1", "t4", "t3", "t5"] and QA_K == 4
-    assert similar(Prior(state), k=2) == ["t1", "t4"]
+    assert similar(PastQuestions(state)) == ["t1", "t4", "t3", "t5"] and QA_K == 4
+    assert similar(PastQuestions(state), k=2) == ["t1", "t4"]
 
 
 def test_only_what_is_above_the_threshold_is_similar(state: State) -> None:
     keep(state, "t1", 0.5)
     exact = float(np.float32(0.5))
-    prior = Prior(state)
+    prior = PastQuestions(state)
     assert similar(prior, threshold=0.51) == []
     assert similar(prior, threshold=0.49) == ["t1"]
     state.turns.save(
@@ -90,7 +90,7 @@ def test_the_same_conversation_and_all_others_are_told_apart(state: State) -> No
     keep(state, "t1", 0.9)
     keep(state, "t2", 0.9, "d", question="@codebase /explain how so?", answer="so")
     keep(state, "t3", 0.8, "")
-    prior = Prior(state)
+    prior = PastQuestions(state)
     assert exchanges(prior) == [Exchange("t1?", "an answer", turn="t1")]
     assert exchanges(prior, same=False) == [
         Exchange("how so?", "so", turn="t2", elsewhere=True),
@@ -101,8 +101,8 @@ def test_the_same_conversation_and_all_others_are_told_apart(state: State) -> No
 def test_without_a_conversation_every_other_turn_is_elsewhere(state: State) -> None:
     keep(state, "t1", 0.9)
     keep(state, "t2", 0.8, "")
-    assert similar(Prior(state), conversation="") == []
-    assert similar(Prior(state), same=False, conversation="") == ["t1", "t2"]
+    assert similar(PastQuestions(state), conversation="") == []
+    assert similar(PastQuestions(state), same=False, conversation="") == ["t1", "t2"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_nothing_crosses_users_repositories_and_embeddings(
     state: State, elsewhere: dict[str, str]
 ) -> None:
     keep(state, "t1", 0.9, **elsewhere)
-    prior = Prior(state)
+    prior = PastQuestions(state)
     assert similar(prior) == similar(prior, same=False) == []
     assert similar(prior, **elsewhere) == ["t1"]
 
@@ -132,34 +132,34 @@ def test_only_whole_answers_of_a_model_count(state: State, unfit: dict[str, Any]
     for number in range(12):
         keep(state, f"x{number}", 0.95, **unfit)
     keep(state, "t1", 0.9)
-    assert similar(Prior(state)) == ["t1"], "behind all that do not count"
+    assert similar(PastQuestions(state)) == ["t1"], "behind all that do not count"
 
 
 def test_turns_can_be_left_out(state: State) -> None:
     keep(state, "t1", 0.9)
     keep(state, "t2", 0.8)
-    assert similar(Prior(state), skip={"t1", ""}) == ["t2"]
+    assert similar(PastQuestions(state), skip={"t1", ""}) == ["t2"]
 
 
 def test_of_a_question_asked_twice_the_latest_answer_counts(state: State) -> None:
     for turn in ("t1", "t2", "t3"):
         keep(state, turn, 0.9, question="@codebase Who pays?" if turn == "t2" else "who pays?")
     keep(state, "t4", 0.7)
-    assert similar(Prior(state)) == ["t3", "t4"]
+    assert similar(PastQuestions(state)) == ["t3", "t4"]
 
 
 def test_an_answer_that_another_took_the_place_of_does_not_come_back(state: State) -> None:
     for conversation in ("c", "d"):
         keep(state, f"{conversation}1", 0.9, conversation)
         keep(state, f"{conversation}2", 0.8, conversation, replaces=f"{conversation}1")
-    prior = Prior(state)
+    prior = PastQuestions(state)
     assert similar(prior) == ["c2"] and similar(prior, same=False) == ["d2"]
     state.turns.choose_branch("c", "c1", "u", "shop")
     assert similar(prior) == ["c1"]
 
 
 def test_what_is_kept_and_deleted_meanwhile_is_noticed(state: State) -> None:
-    prior = Prior(state)
+    prior = PastQuestions(state)
     assert similar(prior) == []
     keep(state, "t1", 0.9)
     assert similar(prior) == ["t1"]
@@ -176,7 +176,7 @@ def test_what_is_kept_and_deleted_meanwhile_is_noticed(state: State) -> None:
 
 def test_only_what_is_new_is_read(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(state, "t1", 0.9)
-    prior, read = Prior(state), []
+    prior, read = PastQuestions(state), []
     past = state.questions.past
 
     def note(*arguments: Any, **options: Any) -> Any:
@@ -197,7 +197,7 @@ def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
         turn = Turn(f"x{number}", "c", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
         state.turns.save(turn, extras=TurnExtras("e", vector.astype("<f2").tobytes()))
     keep(state, "t1", 0.9)
-    prior = Prior(state)
+    prior = PastQuestions(state)
     assert similar(prior) == similar(prior) == ["t1"]
     assert similar(prior, vector=np.zeros(WIDTH, np.float32)) == []
     assert similar(prior, vector=np.full(WIDTH, np.nan, np.float32)) == []
@@ -211,7 +211,7 @@ def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
     for number, vector in enumerate(vectors):
         turn = Turn(f"t{number}", f"c{number}", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
         state.turns.save(turn, extras=TurnExtras("e", vector.tobytes()))
-    prior = Prior(state)
+    prior = PastQuestions(state)
     for question in random.standard_normal((5, WIDTH)).astype(np.float32):
         rows = vectors.astype(np.float64)
         cosines = rows @ question / np.linalg.norm(rows, axis=1) / np.linalg.norm(question)
@@ -222,8 +222,8 @@ def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
 def test_as_many_users_as_fit_are_kept_in_memory(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prior_module, "MATRICES", 2)
-    prior = Prior(state)
+    monkeypatch.setattr(history, "MATRICES", 2)
+    prior = PastQuestions(state)
     for user in "xyz":
         keep(state, f"t{user}", 0.9, user=user)
         assert similar(prior, user=user) == [f"t{user}"]
@@ -232,7 +232,7 @@ def test_as_many_users_as_fit_are_kept_in_memory(
 
 
 def test_many_threads_look_and_keep_at_once(state: State) -> None:
-    prior = Prior(state)
+    prior = PastQuestions(state)
 
     def work(number: int) -> list[str]:
         keep(state, f"t{number}", 0.9, f"c{number}")
@@ -246,7 +246,7 @@ def test_a_state_that_cannot_be_read_costs_no_answer(
     state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     keep(state, "t1", 0.9, question="secret words")
-    prior = Prior(state)
+    prior = PastQuestions(state)
     with state._database.writing() as connection:
         connection.execute("ALTER TABLE question RENAME TO lost")
     assert similar(prior) == []

@@ -15,10 +15,10 @@ from codeqa.account import (
     StoredData,
     confirmed_scope,
     deletion_report,
-    detect_facts,
+    read_personal,
     wished_scope,
 )
-from codeqa.chat.replies import Replies
+from codeqa.chat.replies import forgotten_reply, general_reply, privacy_reply, profile_reply
 
 STORED = StoredData(
     user="local",
@@ -42,20 +42,13 @@ STORED = StoredData(
 MODEL = Receiver("model", "openai/gpt-4o", "api.openai.com", False)
 
 
-@pytest.fixture
-def replies() -> Replies:
-    return Replies("shop")
-
-
-def general(replies: Replies, text: str, **more: str) -> str:
-    return replies.reply("greeting", text, profile=more)
+def general(text: str, name: str = "") -> str:
+    return general_reply(text, "shop", name=name)
 
 
 @pytest.mark.parametrize("text", ["hi", "Good morning!", "Hallo", "こんにちは", "bonjour"])
-def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try(
-    replies: Replies, text: str
-) -> None:
-    told = general(replies, text, name="Ada")
+def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try(text: str) -> None:
+    told = general(text, name="Ada")
     assert told.startswith("Hello, Ada. ") and "`shop`" in told
     assert told.count("- `@codebase ") == 2
 
@@ -71,65 +64,67 @@ def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try(
         ("Bonjour, que peux-tu faire ?", "I answer questions about the code of `shop`"),
     ],
 )
-def test_small_talk_is_answered_briefly(replies: Replies, text: str, beginning: str) -> None:
-    told = general(replies, text)
+def test_small_talk_is_answered_briefly(text: str, beginning: str) -> None:
+    told = general(text)
     assert told.startswith(beginning) and len(told) < 600
 
 
-def test_general_knowledge_is_said_to_take_a_model_and_how_to_choose_one(replies: Replies) -> None:
-    told = general(replies, "who invented the linked list?")
+def test_general_knowledge_is_said_to_take_a_model_and_how_to_choose_one() -> None:
+    told = general("who invented the linked list?")
     for piece in ("takes a language model", "codeqa models use", "`@codebase`"):
         assert piece in told
 
 
-def profile(replies: Replies, text: str, **known: str) -> str:
-    return replies.reply("profile", text, profile=known, learnt=detect_facts(text)).strip()
+def profile(text: str, **known: str) -> str:
+    personal = read_personal(text)
+    return profile_reply(text, personal, known=known, learnt=personal.facts).strip()
 
 
-def test_a_fact_is_confirmed_with_the_way_to_remove_it(replies: Replies) -> None:
-    assert profile(replies, "My name is Ada.") == (
+def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
+    assert profile("My name is Ada.") == (
         "I will remember that your name is Ada. "
         "`forget my name` removes it, `delete my profile` all of it."
     )
     assert "That replaces what you said before." in profile(
-        replies, "actually my name isn't Sam, it's Samira", name="Sam"
+        "actually my name isn't Sam, it's Samira", name="Sam"
     )
-    assert "It takes a language model" in profile(replies, "always answer in German please")
+    assert "It takes a language model" in profile("always answer in German please")
 
 
-def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up(replies: Replies) -> None:
-    assert profile(replies, "What's my name?", name="Ada") == "Your name is Ada."
-    assert profile(replies, "What's my name?") == "You have not told me your name."
-    assert profile(replies, "who am i") == "You have not told me anything about yourself."
+def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up() -> None:
+    assert profile("What's my name?", name="Ada") == "Your name is Ada."
+    assert profile("What's my name?") == "You have not told me your name."
+    assert profile("who am i") == "You have not told me anything about yourself."
     known = {"experience-rust": "new to Rust", "code language": "Go"}
     for text, told in (
-        ("do you remember which languages I know?", "You gave your experience as “new to Rust”."),
+        ("do you remember which languages I know?", "You said: “new to Rust”."),
         ("Which language do I prefer?", "Your preferred programming language is Go."),
         ("which team am I on?", "You have not told me your team."),
     ):
-        assert replies.reply("profile", text, profile=known).strip() == told
+        personal = read_personal(text)
+        assert profile_reply(text, personal, known=known, learnt={}).strip() == told
 
 
-def test_a_name_cannot_write_markup(replies: Replies) -> None:
-    told = replies.reply("greeting", "hi", profile={"name": "*<b>x</b>* [a](b)"})
+def test_a_name_cannot_write_markup() -> None:
+    told = general("hi", "*<b>x</b>* [a](b)")
     assert "\\*\\<b>" in told and "\\[a\\]" in told
 
 
-def test_a_removed_fact_is_named_but_not_repeated(replies: Replies) -> None:
-    assert replies.forgotten(("name",), 1).startswith("I have forgotten your name. ")
-    assert replies.forgotten(("name",), 0).startswith("There was nothing to forget")
+def test_a_removed_fact_is_named_but_not_repeated() -> None:
+    assert forgotten_reply(("name",), 1).startswith("I have forgotten your name. ")
+    assert forgotten_reply(("name",), 0).startswith("There was nothing to forget")
 
 
 # What is stored
 
 
-def privacy(replies: Replies, text: str, **changes: object) -> str:
+def privacy(text: str, **changes: object) -> str:
     stored = replace(STORED, **changes)  # type: ignore[arg-type]
-    return replies.reply("privacy", text, profile=stored.profile, stored=stored)
+    return privacy_reply(text, read_personal(text), stored)
 
 
-def test_the_account_holds_every_figure_place_and_way_out(replies: Replies) -> None:
-    told = privacy(replies, "what do you know about me?")
+def test_the_account_holds_every_figure_place_and_way_out() -> None:
+    told = privacy("what do you know about me?")
     for piece in (
         "3 conversations about 1 repository", "1,200 questions", "2 thumbs", "name: Ada",
         "format: code first", "24 hours", "`/home/ada/data`", "123 kB", "2 repositories",
@@ -165,23 +160,23 @@ def test_the_account_holds_every_figure_place_and_way_out(replies: Replies) -> N
     ],
 )
 def test_what_was_asked_is_answered_first(
-    replies: Replies, text: str, changes: dict[str, object], first: str
+    text: str, changes: dict[str, object], first: str
 ) -> None:
-    assert privacy(replies, text, **changes).startswith(first)
+    assert privacy(text, **changes).startswith(first)
 
 
-def test_every_receiver_is_named_with_what_it_gets(replies: Replies) -> None:
+def test_every_receiver_is_named_with_what_it_gets() -> None:
     rerank = Receiver("reranker", "cohere/x", "api.cohere.ai", False)
     embedding = Receiver("embedding", "jina/x", "api.jina.ai", False)
-    told = privacy(replies, "privacy?", receivers=(MODEL, embedding, rerank), redis="box:6379/0")
+    told = privacy("privacy?", receivers=(MODEL, embedding, rerank), redis="box:6379/0")
     for piece in ("api.openai.com", "api.jina.ai", "api.cohere.ai", "`box:6379/0`", "your profile"):
         assert piece in told
     assert "nothing leaves this machine" not in told
-    assert "a Redis server that is silent" in privacy(replies, "privacy?", cached=None)
+    assert "a Redis server that is silent" in privacy("privacy?", cached=None)
 
 
-def test_an_account_that_cannot_be_read_is_said(replies: Replies) -> None:
-    told = replies.reply("privacy", "what is stored?", profile={})
+def test_an_account_that_cannot_be_read_is_said() -> None:
+    told = privacy_reply("what is stored?", read_personal("what is stored?"), None)
     assert "cannot be read" in told and "codeqa privacy show" in told
 
 
@@ -211,18 +206,18 @@ def test_a_wish_to_delete_is_understood(text: str, scope: str) -> None:
 
 
 @pytest.mark.parametrize("scope", CONFIRMATIONS)
-def test_a_deletion_is_asked_back_with_what_would_go(replies: Replies, scope: str) -> None:
-    told = privacy(replies, CONFIRMATIONS[scope].removesuffix(" for good"))
+def test_a_deletion_is_asked_back_with_what_would_go(scope: str) -> None:
+    told = privacy(CONFIRMATIONS[scope].removesuffix(" for good"))
     assert "Nothing has been deleted yet" in told
     assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
     piece = {"conversation": "4 questions", "profile": "2 lines", "everything": "1,200 questions"}
     assert piece[scope] in told
     empty = {"turns": 0, "profile": {}, "cached": 0, "here": 0}
-    assert "nothing to delete" in privacy(replies, f"delete my {scope} everything"[:60], **empty)
+    assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
 
 
-def test_keys_of_models_are_said_to_stay(replies: Replies) -> None:
-    told = privacy(replies, "delete everything", keys_file="/home/ada/data/models.json")
+def test_keys_of_models_are_said_to_stay() -> None:
+    told = privacy("delete everything", keys_file="/home/ada/data/models.json")
     assert "keys of models (in `/home/ada/data/models.json`)" in told
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.chat import AskOptions
 from codeqa.engine import open_engine
 from codeqa.settings import Settings
 from tests.repositories import Write
@@ -44,7 +45,10 @@ def test_searching_while_files_change_never_fails_and_memory_stays(
             while not done.is_set():
                 hits = engine.search.search("find_39").units
                 assert hits[0].unit.name == "find_39"
-                kinds = [event.kind for event in engine.chat.ask("@codebase where is find_39?")]
+                kinds = [
+                    event.kind
+                    for event in engine.chat.ask(AskOptions("@codebase where is find_39?"))
+                ]
                 assert kinds[-1] == "done"
         except BaseException as error:
             failures.append(error)

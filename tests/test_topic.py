@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import intents as benchmark
-from codeqa.chat.topic import (
+from codeqa.chat.vectors import (
     TOPIC_DECAY_ALPHA,
     Thresholds,
     Vector,

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from codeqa.chat.memory import CONTEXT_SECONDS, Memory
+from codeqa.chat import AskOptions
+from codeqa.chat.context_cache import CONTEXT_SECONDS, ContextCache
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
@@ -129,7 +130,7 @@ def talk() -> str:
 
 
 def ask(engine: Engine, question: str, **options: Any) -> tuple[list[Event], str]:
-    told = engine.chat.ask(question, **options)
+    told = engine.chat.ask(AskOptions(question, **options))
     events = [event for event in told if event.kind != "step"]  # those have their own tests
     return events, "".join(e.data["text"] for e in events if e.kind == "token")
 
@@ -149,7 +150,7 @@ def parts(message: dict[str, Any]) -> list[str]:
 def test_a_tagged_question_is_searched_packed_asked_and_streamed(
     engine: Engine, script: Script, talk: str
 ) -> None:
-    events, text = ask(engine, ASK, conversation=talk)
+    events, text = ask(engine, ASK, conversation=talk, user=talk)
     assert kinds(events) == ["classified", "retrieved", "generating", "token", "done"]
     assert text == "".join(SAYS)
     assert [e.data["text"] for e in events if e.kind == "token"] == SAYS
@@ -215,14 +216,14 @@ def test_a_search_in_vain_says_so_to_the_model_and_empties_the_context(
 def test_what_was_really_sent_can_be_shown(engine: Engine, script: Script, talk: str) -> None:
     ask(engine, ASK, conversation=talk)
     events, _ = ask(engine, "/locate MONTH", conversation=talk)
-    sent = engine.chat.sent(events[-1].data["turn"])
-    assert [(m["role"], m["parts"]) for m in sent.messages] == [
+    sent = engine.conversations.turn(events[-1].data["turn"])
+    assert [(m["role"], m["parts"]) for m in sent.sent] == [
         (message["role"], parts(message)) for message in script.sent
     ]
     assert (sent.model, sent.host) == ("openai/gpt-4o", "127.0.0.1")
     assert sent.tokens == {"prompt": 120, "completion": 9, "estimated": False}
-    block = engine.chat.context(events[-1].data["turn"])
-    assert block.text == parts(script.sent[-1])[1]
+    block = engine.conversations.turn(events[-1].data["turn"])
+    assert block.block.text == parts(script.sent[-1])[1]
     assert any(chunk.why for chunk in block.chunks), "a follow-up still knows why"
 
 
@@ -242,7 +243,7 @@ def test_the_mode_is_sent_kept_and_told(
     assert events[-1].data["mode"] == expected
     assert parts(script.sent[-1])[0].startswith(f"[MODE: {expected}]\n")
     assert "/" + expected not in parts(script.sent[-1])[0]
-    assert engine.chat.turns(talk)[0].mode == expected
+    assert engine.conversations.turns(talk)[0].mode == expected
 
 
 def test_an_unknown_mode_and_a_mode_without_a_question_are_explained(engine: Engine) -> None:
@@ -255,7 +256,7 @@ def test_an_unknown_mode_and_a_mode_without_a_question_are_explained(engine: Eng
 def test_a_reranked_answer_says_by_which_reranker(engine: Engine, talk: str) -> None:
     events, _ = ask(engine, ASK, rerank=True, conversation=talk)
     assert events[-1].data["reranker"] == "built-in"
-    assert engine.chat.turns(talk)[0].reranker == "built-in"
+    assert engine.conversations.turns(talk)[0].reranker == "built-in"
 
 
 def test_secrets_that_are_typed_are_neither_sent_nor_kept(
@@ -264,8 +265,8 @@ def test_secrets_that_are_typed_are_neither_sent_nor_kept(
     ask(engine, f"@codebase expire_session {TOKEN}", conversation=talk)
     ask(engine, "and?", conversation=talk)
     assert TOKEN not in str(script.bodies)
-    assert TOKEN not in str(engine.chat.turns(talk))
-    assert TOKEN not in str(engine.chat.conversations())
+    assert TOKEN not in str(engine.conversations.turns(talk))
+    assert TOKEN not in str(engine.conversations.all())
 
 
 def test_tokens_are_estimated_when_the_provider_does_not_count(
@@ -285,8 +286,8 @@ def test_a_follow_up_carries_what_its_estimate_says(
     script.replies = [stream(SAYS, usage=None)]
     events, _ = ask(engine, ASK, conversation=talk)
     carries = events[-1].data["carries"]
-    assert carries == engine.chat.carries(talk)
-    assert 0 < engine.chat.carries("never-asked") < carries
+    assert carries == engine.conversations.carries(talk)
+    assert 0 < engine.conversations.carries("never-asked") < carries
     events, _ = ask(engine, "why?", conversation=talk)
     assert abs(events[-1].data["tokens"]["prompt"] - carries) <= 3
 
@@ -313,7 +314,7 @@ def test_a_chunk_named_by_number_is_cited_by_the_lines_that_were_sent(
 ) -> None:
     script.replies = [stream(["It ends [Chu", "nk 1]", " and not (Chunk 99). See [Chunk 1]"])]
     events, text = ask(engine, ASK, conversation=talk)
-    chunk = engine.chat.context(events[-1].data["turn"]).chunks[0]
+    chunk = engine.conversations.turn(events[-1].data["turn"]).chunks[0]
     place = f"[{chunk.path}:{chunk.start_line}-{chunk.end_line}]"
     assert text == f"It ends {place} and not (Chunk 99). See {place}"
     (citation,) = events[-1].data["citations"]
@@ -329,7 +330,7 @@ def test_a_chunk_is_one_of_the_smaller_block_when_that_was_sent(
     script.replies = [context_length(), dropped(["See [Chunk 2] ", "and [Chunk 1]"])]
     question = "@codebase how does warehouse_part_1 move stock between warehouse parts?"
     events, text = ask(engine, question)
-    chunks = engine.chat.context(events[-1].data["turn"]).chunks
+    chunks = engine.conversations.turn(events[-1].data["turn"]).chunks
     places = [f"[{c.path}:{c.start_line}-{c.end_line}]" for c in chunks]
     second = places[1] if len(places) > 1 else "[Chunk 2]"
     assert text == f"See {second} and {places[0]}", "also what waited when it broke off"
@@ -347,7 +348,7 @@ def test_without_the_model_the_same_question_is_answered_by_the_code_itself(
     done = events[-1].data
     assert (done["generator"], done["model"], done["host"]) == ("extractive", "", "")
     assert done["tokens"] == {"prompt": 0, "completion": 0, "estimated": False}
-    assert engine.chat.sent(done["turn"]).messages == ()
+    assert engine.conversations.turn(done["turn"]).sent == []
 
 
 def test_an_extractive_answer_enters_the_history_without_the_text_of_files(
@@ -443,16 +444,14 @@ def test_a_turn_is_shown_only_to_its_user_and_in_its_repository(
 ) -> None:
     events, _ = ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
     turn = events[-1].data["turn"]
-    assert engine.chat.context(turn, "token-aaaaaaaa").text
-    for look in (engine.chat.context, engine.chat.sent):
+    assert engine.conversations.turn(turn, "token-aaaaaaaa").block.text
+    for user in ("local", "token-bbbbbbbb"):
         with pytest.raises(NotFoundError):
-            look(turn)
-        with pytest.raises(NotFoundError):
-            look(turn, "token-bbbbbbbb")
+            engine.conversations.turn(turn, user)
     (tmp_path / "other").mkdir()
     elsewhere = open_engine(engine.settings, tmp_path / "other")
     with pytest.raises(NotFoundError):
-        elsewhere.chat.sent(turn, "token-aaaaaaaa")
+        elsewhere.conversations.turn(turn, "token-aaaaaaaa")
 
 
 def test_a_client_that_names_no_conversation_has_its_users_context_and_no_history(
@@ -462,8 +461,8 @@ def test_a_client_that_names_no_conversation_has_its_users_context_and_no_histor
     ask(engine, "and?", user="token-cccccccc")
     assert len(script.sent) == 2
     assert len(parts(script.sent[-1])) == 2
-    assert engine.chat.turns("", "token-cccccccc") == []
-    assert engine.chat.conversations("token-cccccccc") == []
+    assert engine.conversations.turns("", "token-cccccccc") == []
+    assert engine.conversations.all("token-cccccccc") == []
 
 
 def test_the_keys_of_cached_contexts_are_the_sources_and_cannot_collide() -> None:
@@ -483,7 +482,7 @@ def test_the_keys_of_cached_contexts_are_the_sources_and_cannot_collide() -> Non
 )  # fmt: skip
 def test_a_damaged_cached_context_counts_as_none(tmp_path: Path, value: str) -> None:
     state = State(tmp_path)
-    memory = Memory(state.values, "r")
+    memory = ContextCache(state.values, "r")
     state.values.set(context_key("u", "c"), value, CONTEXT_SECONDS)
     assert memory.recall("u", "c") == ContextBlock("", ())
 
@@ -500,7 +499,7 @@ def test_two_questions_of_one_conversation_at_once_both_end(engine: Engine, talk
     for thread in threads:
         thread.join()
     assert ended == ["done"] * 4
-    assert len(engine.chat.turns(talk)) == 4
+    assert len(engine.conversations.turns(talk)) == 4
 
 
 def test_a_redis_server_that_goes_down_costs_the_context_and_never_the_turn(
@@ -519,7 +518,7 @@ def test_a_redis_server_that_goes_down_costs_the_context_and_never_the_turn(
         assert len(parts(script.sent[-1])) == 1
         events, text = ask(engine, ASK, conversation=talk)
         assert events[-1].kind == "done" and len(parts(script.sent[-1])) == 2
-        assert len(engine.chat.turns(talk)) == 4
+        assert len(engine.conversations.turns(talk)) == 4
         engine.close()
 
 
@@ -547,7 +546,9 @@ def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(
     assert "$loudly" in events[-1].data["message"]
     events, _ = ask(engine, ASK, conversation=talk, use_model=False)
     assert events[-1].kind == "done"
-    assert engine.chat.turns(talk) and engine.chat.carries(talk) == 0, "it can still be opened"
+    assert engine.conversations.turns(talk) and engine.conversations.carries(talk) == 0, (
+        "it can still be opened"
+    )
 
 
 # Kept turns.
@@ -558,11 +559,11 @@ def test_conversations_are_listed_shown_renamed_and_deleted(
 ) -> None:
     ask(engine, ASK, conversation=talk)
     ask(engine, "and what is MONTH?", conversation=talk)
-    found = engine.chat.conversation(talk)
-    assert found in engine.chat.conversations()
+    found = engine.conversations.get(talk)
+    assert found in engine.conversations.all()
     assert found.title == "when does expire_session forget the visitor?"
     assert found.turns == 2
-    first, second = engine.chat.turns(talk)
+    first, second = engine.conversations.turns(talk)
     assert (first.question, first.tagged) == (ASK.removeprefix("@codebase "), True)
     assert (second.question, second.tagged) == ("and what is MONTH?", False)
     assert first.answer == "".join(SAYS)
@@ -570,10 +571,10 @@ def test_conversations_are_listed_shown_renamed_and_deleted(
     assert (first.generator, first.model) == ("openai/gpt-4o", "openai/gpt-4o")
     assert first.citations[0]["path"] == "src/session.py"
     assert first.created <= second.created
-    engine.chat.rename(talk, "Ends of sessions")
-    assert engine.chat.conversation(talk).title == "Ends of sessions"
-    engine.chat.delete(talk)
-    assert engine.chat.turns(talk) == []
+    engine.conversations.rename(talk, "Ends of sessions")
+    assert engine.conversations.get(talk).title == "Ends of sessions"
+    engine.conversations.delete(talk)
+    assert engine.conversations.turns(talk) == []
     ask(engine, "and what is MONTH?", conversation=talk)
     assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1, "what is cached goes too"
 
@@ -587,30 +588,30 @@ def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
         ask(engine, ASK, conversation=talk)
     script.replies = [stream(["one ", "two ", "three."], delay=0.1)]
     stopped = threading.Event()
-    events = engine.chat.ask(ASK, conversation=talk, cancelled=stopped.is_set)
+    events = engine.chat.ask(AskOptions(ASK, conversation=talk, cancelled=stopped.is_set))
     while next(events).kind != "token":
         pass
     deleting = engine_at(places, script) if by == "another server" else engine
-    deleting.chat.delete(talk)
+    deleting.conversations.delete(talk)
     if how == "left":
         events.close()  # type: ignore[attr-defined]
     elif how == "stopped":
         stopped.set()
     rest = list(events)
-    assert talk not in [one.id for one in engine.chat.conversations()]
-    assert engine.chat.turns(talk) == []
-    assert engine.chat.carries(talk) == engine.chat.carries("never-used")
+    assert talk not in [one.id for one in engine.conversations.all()]
+    assert engine.conversations.turns(talk) == []
+    assert engine.conversations.carries(talk) == engine.conversations.carries("never-used")
     assert [one.kind for one in rest][-1:] == {
         "answered": ["done"], "stopped": ["stopped"], "left": []
     }[how]  # fmt: skip
     for last in rest[-1:]:
         with pytest.raises(NotFoundError):
-            engine.chat.context(last.data["turn"])
+            engine.conversations.turn(last.data["turn"])
     with pytest.raises(NotFoundError):
-        deleting.chat.delete(talk)
+        deleting.conversations.delete(talk)
     deleting.close()
     again, _ = ask(engine, ASK, conversation=talk)  # the name itself is free again
-    assert [turn.id for turn in engine.chat.turns(talk)] == [again[-1].data["turn"]]
+    assert [turn.id for turn in engine.conversations.turns(talk)] == [again[-1].data["turn"]]
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["read", "left"])
@@ -623,7 +624,7 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(
             "BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
         )
         try:
-            events = engine.chat.ask(ASK, conversation=talk)
+            events = engine.chat.ask(AskOptions(ASK, conversation=talk))
             if leaves:
                 assert any(event.kind == "token" for event in events)
                 events.close()  # type: ignore[attr-defined]
@@ -634,7 +635,7 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(
     assert "".join(e.data["text"] for e in rest if e.kind == "token") == "".join(SAYS)
     assert last.kind == "done" and "could not be kept" in last.data["notice"]
     assert "disk is full" in last.data["notice"]
-    assert engine.chat.turns(talk) == []
+    assert engine.conversations.turns(talk) == []
 
 
 def test_what_is_no_conversation_can_be_neither_shown_renamed_nor_deleted(
@@ -642,13 +643,13 @@ def test_what_is_no_conversation_can_be_neither_shown_renamed_nor_deleted(
 ) -> None:
     ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
     for act in (
-        lambda: engine.chat.conversation(talk),
-        lambda: engine.chat.rename(talk, "mine"),
-        lambda: engine.chat.delete(talk),
+        lambda: engine.conversations.get(talk),
+        lambda: engine.conversations.rename(talk, "mine"),
+        lambda: engine.conversations.delete(talk),
     ):
         with pytest.raises(NotFoundError):
             act()
-    assert engine.chat.turns(talk, "token-aaaaaaaa")
+    assert engine.conversations.turns(talk, "token-aaaaaaaa")
 
 
 def test_a_conversation_goes_on_after_a_restart(
@@ -673,7 +674,7 @@ def test_a_repeated_answer_takes_the_place_of_the_first_and_does_not_see_it(
         engine, "and what is MONTH?", conversation=talk, replaces=events[-1].data["turn"]
     )
     assert len(script.sent) == 4, "the first exchange only"
-    _, second = engine.chat.turns(talk)
+    _, second = engine.conversations.turns(talk)
     assert second.answer == "Thirty days."
     assert second.id == events[-1].data["turn"]
 
@@ -686,12 +687,12 @@ def test_a_repetition_that_fails_leaves_the_answer_that_there_was(
     script.replies = [failure(401)]
     events, _ = ask(engine, ASK, conversation=talk, replaces=turn)
     assert events[-1].kind == "error"
-    (kept,) = engine.chat.turns(talk)
+    (kept,) = engine.conversations.turns(talk)
     assert kept.id == turn and kept.answer
     assert events[-1].data["turn"] == "", "nothing is kept that no conversation holds"
     script.replies = [stream(["Better."])]
     ask(engine, ASK, conversation=talk, replaces=turn)
-    assert [t.answer for t in engine.chat.turns(talk)] == ["Better."]
+    assert [t.answer for t in engine.conversations.turns(talk)] == ["Better."]
 
 
 def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine, talk: str) -> None:
@@ -702,11 +703,11 @@ def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine, talk: str)
     old = replace(old, repository=engine.location.id)
     state = State(engine.settings.data_dir)
     state.turns.save(old)
-    (shown,) = engine.chat.turns(talk)
+    (shown,) = engine.conversations.turns(talk)
     assert (shown.question, shown.answer, shown.tagged) == ("x?", "Text.", True)
     assert (shown.model, shown.mode, shown.tokens["prompt"]) == ("", "", 0)
-    assert engine.chat.context(old.id).text == ""
-    assert engine.chat.sent(old.id).messages == ()
+    assert engine.conversations.turn(old.id).block.text == ""
+    assert engine.conversations.turn(old.id).sent == []
 
 
 # Misbehaviour.
@@ -720,7 +721,7 @@ def test_an_answer_that_is_no_text_is_kept_and_shown_all_the_same(
     events, text = ask(engine, ASK, conversation=talk)
     assert events[-1].kind == "done"
     assert text.startswith("a") and text.endswith("bc")
-    assert engine.chat.turns(talk)[0].answer == text
+    assert engine.conversations.turns(talk)[0].answer == text
     text.encode()
 
 
@@ -743,11 +744,11 @@ def test_a_refusal_is_a_sentence_with_a_next_step_and_the_turn_is_kept(
     error = events[-1].data
     assert word.lower() in f"{error['message']} {error['hint']}".lower()
     assert "a-key" not in str(error)
-    (kept,) = engine.chat.turns(talk)
+    (kept,) = engine.conversations.turns(talk)
     assert kept.id == error["turn"]
     assert not kept.finished
     assert kept.error == {name: error[name] for name in ("message", "hint", "code")}
-    assert engine.chat.sent(kept.id).messages
+    assert engine.conversations.turn(kept.id).sent
     script.replies = [stream(SAYS)]
     ask(engine, "and?", conversation=talk)
     assert len(script.sent) == 2, "a question without an answer is no history"
@@ -761,7 +762,7 @@ def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
     events, text = ask(engine, ASK, conversation=talk)
     assert events[-1].kind == "error"
     assert text == "".join(SAYS)
-    (kept,) = engine.chat.turns(talk)
+    (kept,) = engine.conversations.turns(talk)
     assert kept.answer == "".join(SAYS)
     assert kept.error and not kept.finished
     assert [c["verified"] for c in kept.citations] == [True]
@@ -783,10 +784,10 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert parse_block(half)
     done = events[-1].data
     assert "half" in done["notice"]
-    assert engine.chat.context(done["turn"]).text == half
-    assert engine.chat.context(done["turn"]).dropped
-    assert engine.chat.sent(done["turn"]).messages[-1]["parts"][1] == half
-    assert engine.chat.turns(talk)[-1].notice == done["notice"]
+    assert engine.conversations.turn(done["turn"]).block.text == half
+    assert engine.conversations.turn(done["turn"]).dropped
+    assert engine.conversations.turn(done["turn"]).sent[-1]["parts"][1] == half
+    assert engine.conversations.turns(talk)[-1].notice == done["notice"]
     ask(engine, "and?", conversation=talk)
     assert parts(script.sent[-1])[1] == half, "a follow-up does not run into it again"
 
@@ -798,8 +799,8 @@ def test_a_context_that_is_still_too_long_is_an_error_after_the_second_try(
     events, _ = ask(engine, ASK, conversation=talk)
     assert events[-1].kind == "error"
     assert len(script.bodies) == 2
-    sent = engine.chat.sent(events[-1].data["turn"])
-    assert sent.messages[-1]["parts"] == parts(script.sent[-1]), "the last of what was sent"
+    sent = engine.conversations.turn(events[-1].data["turn"])
+    assert sent.sent[-1]["parts"] == parts(script.sent[-1]), "the last of what was sent"
 
 
 def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
@@ -811,7 +812,7 @@ def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
     assert events[-1].kind == "error"
     assert text == "a"
     assert len(script.bodies) == 1
-    assert engine.chat.turns(talk)[0].answer == "a"
+    assert engine.conversations.turns(talk)[0].answer == "a"
 
 
 def test_stopping_reaches_a_silent_model_and_keeps_the_turn(
@@ -822,7 +823,7 @@ def test_stopping_reaches_a_silent_model_and_keeps_the_turn(
     events: list[Event] = []
 
     def read() -> None:
-        events.extend(engine.chat.ask(ASK, conversation=talk, cancelled=stopped.is_set))
+        events.extend(engine.chat.ask(AskOptions(ASK, conversation=talk, cancelled=stopped.is_set)))
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -833,9 +834,9 @@ def test_stopping_reaches_a_silent_model_and_keeps_the_turn(
     assert time.monotonic() - began < 2
     assert script.server.wait_for_disconnects()
     assert events[-1].kind == "stopped"
-    (kept,) = engine.chat.turns(talk)
+    (kept,) = engine.conversations.turns(talk)
     assert not kept.finished and kept.error is None and kept.answer == ""
-    assert engine.chat.sent(kept.id).messages
+    assert engine.conversations.turn(kept.id).sent
 
 
 def test_stopping_in_mid_answer_keeps_the_text_and_ends_the_request(
@@ -847,10 +848,10 @@ def test_stopping_in_mid_answer_keeps_the_text_and_ends_the_request(
     def enough() -> bool:
         return sum(event.kind == "token" for event in events) >= 3
 
-    events.extend(engine.chat.ask(ASK, conversation=talk, cancelled=enough))
+    events.extend(engine.chat.ask(AskOptions(ASK, conversation=talk, cancelled=enough)))
     assert events[-1].kind == "stopped"
     assert script.server.wait_for_disconnects()
-    (kept,) = engine.chat.turns(talk)
+    (kept,) = engine.conversations.turns(talk)
     assert kept.answer == "word word word "
     assert kept.tokens["estimated"] is True
 
@@ -859,16 +860,16 @@ def test_a_reader_that_goes_away_ends_the_request_and_the_turn_is_kept(
     engine: Engine, script: Script, talk: str
 ) -> None:
     script.replies = [stream(["word "] * 200, delay=0.05)]
-    events = engine.chat.ask(ASK, conversation=talk)
+    events = engine.chat.ask(AskOptions(ASK, conversation=talk))
     assert next(e for e in events if e.kind == "token").data["text"] == "word "
     events.close()  # type: ignore[attr-defined]
     assert script.server.wait_for_disconnects()
-    (kept,) = engine.chat.turns(talk)
+    (kept,) = engine.conversations.turns(talk)
     assert kept.answer == "word " and not kept.finished
 
 
 def test_the_first_piece_is_handed_on_at_once(engine: Engine, script: Script) -> None:
     script.replies = [stream(SAYS, delay=0.5, first=0.0)]
-    next(step for step in engine.chat.ask(ASK) if step.kind == "token")
+    next(step for step in engine.chat.ask(AskOptions(ASK)) if step.kind == "token")
     came = time.monotonic()
     assert came - script.server.exchanges[-1].first_piece < 0.1

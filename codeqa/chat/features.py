@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.account import NOT_TO_BE_KEPT, asked_fact, detect_facts, preferences
-from codeqa.intents import Intent, by_heuristics
-from codeqa.search import parse_query
+from codeqa.account import PersonalReading, preferences
+from codeqa.intents import Intent
+from codeqa.search import Query
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The nine features of S3.14, and ours after them."""
+    """The nine features of the requirements, and ours after them."""
 
     is_greeting: bool = False
     """It greets, thanks or takes its leave, and nothing else."""
@@ -37,11 +37,11 @@ class Features:
     has_context: bool = False
     """The conversation has code from an earlier search."""
     code_signal: bool = False
-    """It names code, or asks where or how (C-03)."""
+    """It names code, or asks where or how."""
     off_topic: bool = False
-    """The topic gate's word on a continuation (S3.13)."""
+    """The topic gate's word on a continuation."""
     has_preferences: bool = False
-    """There are lasting wishes as to the answers (C-29), or it states one."""
+    """There are lasting wishes as to the answers, or it states one."""
     asks: bool = False
     """It asks something, or asks for something."""
 
@@ -91,9 +91,12 @@ _ASKS = re.compile(
 
 def extract_features(
     text: str,
+    query: Query,
+    personal: PersonalReading,
     *,
     tagged: bool,
     intent: Intent,
+    by_rules: Intent,
     off_topic: bool,
     profile: Mapping[str, str],
     messages: int,
@@ -101,27 +104,26 @@ def extract_features(
 ) -> Features:
     """Features of `text`, which is without tag and mode; pure.
 
-    `messages` is the length of the conversation before it, `profile` what is known of its writer.
+    `query` and `personal` are the same, taken apart. `intent` is what it was classified as,
+    `by_rules` what the words alone say: a tag hides that, and so may a model. `profile` are the
+    facts known before, `messages` is the length of the conversation so far.
     """
-    # A tag hides what the words alone would be, and so may a model.
-    words_say = by_heuristics(text, has_history=messages > 0).name
-    privacy = "privacy" in (intent.name, words_say) or bool(NOT_TO_BE_KEPT.search(text))
-    stated = detect_facts(text)
+    says = (intent.name, by_rules.name)
     return Features(
         is_greeting=is_greeting(text),
         references_profile=_REFERS.search(text) is not None,
-        privacy_signal=privacy,
-        is_followup=messages > 0 and "continuation" in (intent.name, words_say),
-        is_profile_statement=bool(stated),
-        is_profile_question=bool(asked_fact(text)),
+        privacy_signal="privacy" in says or personal.keep_nothing,
+        is_followup=messages > 0 and "continuation" in says,
+        is_profile_statement=bool(personal.facts),
+        is_profile_question=bool(personal.asked),
         has_profile_data=bool(profile),
         profile_name=profile.get("name", ""),
         conversation_length=messages,
-        tagged=tagged,
+        tagged=tagged or bool(query.pointed),
         has_context=has_context,
-        code_signal=has_code_signal(text),
+        code_signal=has_code_signal(text, query),
         off_topic=off_topic,
-        has_preferences=bool(preferences({**profile, **stated})),
+        has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=_ASKS.search(text) is not None,
     )
 
@@ -131,8 +133,7 @@ def is_greeting(text: str) -> bool:
     return _GREETING.fullmatch(text) is not None
 
 
-def has_code_signal(text: str) -> bool:
+def has_code_signal(text: str, query: Query) -> bool:
     """Whether `text` names code (an identifier, a file, an `@name`), or asks where or how."""
-    query = parse_query(text)
     named = query.names or query.qualified or query.files or query.pointed or query.filtered
     return bool(named) or _WHERE_OR_HOW.search(text) is not None

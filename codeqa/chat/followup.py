@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from codeqa.chat.features import Features
-from codeqa.extractive.generator import Exchange
+from codeqa.chat.generation import Exchange
 from codeqa.intents import by_heuristics, read_mode
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
@@ -62,9 +62,9 @@ _LABEL = re.compile(
 _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n")
 
 
-def needs_rewriting(text: str, features: Features) -> bool:
-    """Whether `text`, if it is searched for, says too little without the conversation."""
-    return features.is_followup and not _complete(parse_query(text))
+def needs_rewriting(query: Query, features: Features) -> bool:
+    """Whether a question, if it is searched for, says too little without the conversation."""
+    return features.is_followup and not _complete(query)
 
 
 def carried(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str:

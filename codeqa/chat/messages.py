@@ -1,4 +1,4 @@
-"""The messages of a turn as they go to a model (S5), and what they weigh.
+"""The messages of a turn as they go to a model, and what they weigh.
 
 ::
 
@@ -20,14 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codeqa.extractive.generator import Asked, Exchange
+from codeqa.chat.generation import Exchange, GenerationInput
 from codeqa.llm import estimate_messages
 from codeqa.prompts import render_prompt
-from codeqa.repository.secrets import mask_secrets
 
 HISTORY_TURNS = 10
 """Earlier turns that are sent along at most: S3's window of three, three older ones of the
-conversation that resemble the question, and four of any (S3.17, S3.18)."""
+conversation that resemble the question, and four of any."""
 HISTORY_CHARACTERS = 8_000
 """And their length in all: less than the context, which they must not drown."""
 SHORTENED = "\n[…]"
@@ -43,8 +42,8 @@ NEED_CODE = ("knowledge_base", "continuation")
 ApiMessage = dict[str, Any]
 
 
-def build_messages(asked: Asked, config_dir: Path | None = None) -> list[ApiMessage]:
-    """The messages for `asked`, secret-looking strings in what was typed masked.
+def build_messages(asked: GenerationInput, config_dir: Path | None = None) -> list[ApiMessage]:
+    """The messages for `asked`, whose texts are masked already.
 
     Raises SettingsError for a prompt override that cannot be used.
     """
@@ -53,8 +52,8 @@ def build_messages(asked: Asked, config_dir: Path | None = None) -> list[ApiMess
     ]
     for exchange in trim_history((*reversed(asked.similar), *asked.history)):
         question = f"{ELSEWHERE}{exchange.question}" if exchange.elsewhere else exchange.question
-        messages.append({"role": "user", "content": mask_secrets(question)})
-        messages.append({"role": "assistant", "content": mask_secrets(exchange.answer)})
+        messages.append({"role": "user", "content": question})
+        messages.append({"role": "assistant", "content": exchange.answer})
     parts = [_instruction(asked, config_dir)]
     if asked.block.text:
         parts.append(asked.block.text)
@@ -88,10 +87,10 @@ def trim_history(history: Sequence[Exchange]) -> list[Exchange]:
     return kept[::-1]
 
 
-def _instruction(asked: Asked, config_dir: Path | None) -> str:
+def _instruction(asked: GenerationInput, config_dir: Path | None) -> str:
     needs_code = asked.intent in NEED_CODE
     prompt = f"mode_{asked.mode}" if needs_code else "general"
-    texts = [render_prompt(prompt, config_dir, question=mask_secrets(asked.question))]
+    texts = [render_prompt(prompt, config_dir, question=asked.question)]
     if not asked.block.text and asked.searched:
         texts.append(render_prompt("nothing_found", config_dir))
     elif not asked.block.text and (needs_code or asked.suggest):
@@ -99,10 +98,10 @@ def _instruction(asked: Asked, config_dir: Path | None) -> str:
     if asked.strict and needs_code:
         texts.append(render_prompt("strict", config_dir))
     if asked.profile:
-        texts.append(f"[PROFILE]\n{mask_secrets(asked.profile)}")
+        texts.append(f"[PROFILE]\n{asked.profile}")
     if asked.instructions:
         wished = _cut(asked.instructions, CLIENT_CHARACTERS)
-        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{mask_secrets(wished)}")
+        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{wished}")
     text = "\n\n".join(text.rstrip() for text in texts)
     return f"[MODE: {asked.mode}]\n[INSTRUCTION]\n{text}\n"
 

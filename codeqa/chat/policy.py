@@ -1,4 +1,4 @@
-"""What is done for a message: a pure function of its features, by a table of rules (S3.15).
+"""What is done for a message: a pure function of its features, by a table of rules.
 
 The groups of rules are gone through in order, and in each the first that fits decides; a group
 of which none fits decides nothing. Rules see the decision so far, so later groups go by the
@@ -7,16 +7,18 @@ intent that the first one settled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from codeqa.chat.policy_rules import GROUPS, RULES, Case, Rule
+from codeqa.account import read_personal
+from codeqa.chat.features import Features, extract_features
+from codeqa.chat.policy_rules import GROUPS, REPLIES, RULES, PolicyDecision, Rule
 from codeqa.errors import UsageError
-
-if TYPE_CHECKING:
-    from codeqa.chat.features import Features
-    from codeqa.intents import Intent
+from codeqa.intents import Intent, by_heuristics, read_mode
+from codeqa.search import parse_query
+from codeqa.text.tag import has_tag, strip_tag
+from codeqa.text.tokens import well_formed
 
 __all__ = [
     "GROUPS",
@@ -24,47 +26,17 @@ __all__ = [
     "RETRIEVAL_MODES",
     "RULES",
     "BehaviorPolicy",
+    "Explained",
     "PolicyDecision",
     "Rule",
+    "explain_message",
     "markdown_table",
     "parse_retrieval",
+    "policy_rules",
 ]
 
 RETRIEVAL_MODES = ("explicit", "auto")
-"""Whether only the tag searches, or every question about the code (C-02)."""
-
-REPLIES = ("", "greeting", "profile", "privacy")
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyDecision:
-    """What is done for a message; everything that no rule decides stays undone."""
-
-    intent: str
-    """What the message is treated as, which may differ from how it was classified."""
-    use_curated_history: bool = False
-    """Tell the last turns and those that resemble the question (S3.17)."""
-    inject_rag: bool = False
-    """Search the code for this question, and past answers of other conversations (S3.18)."""
-    inject_qa_history: bool = False
-    """Past answers of the same conversation (S3.19)."""
-    inject_profile: bool = False
-    """What is known of the user, as `key: value` lines (S3.20)."""
-    privacy_mode: bool = False
-    """The message is about what is stored (S3.21); goes with `inject_profile`."""
-    use_cached_context: bool = False
-    """Go on from the code that the conversation already has (S1.37)."""
-    suggest_codebase: bool = False
-    """Suggest asking again with `@codebase`."""
-    searched_automatically: bool = False
-    """`inject_rag` though nobody asked for a search: the reader is told."""
-    save_profile: bool = False
-    """The message states a fact about its writer, which is kept."""
-    reply: str = ""
-    """One of `REPLIES`: what the app itself answers; `privacy` always, the others only where
-    no language model is used."""
-    rules: tuple[str, ...] = ()
-    """Names of the rules that decided, in order."""
+"""Whether only the tag searches, or every question about the code."""
 
 
 class BehaviorPolicy:
@@ -73,28 +45,19 @@ class BehaviorPolicy:
     def resolve(
         self, features: Features, intent: Intent, *, retrieval: str = "explicit"
     ) -> PolicyDecision:
-        """The decision. Raises UsageError for an unknown `retrieval`."""
-        decision = PolicyDecision(intent.name)
-        for rule in self.deciding(features, intent, retrieval=retrieval):
-            decision = _applied(rule, decision)
-        return decision
+        """The decision, with the names of the rules that made it.
 
-    def deciding(
-        self, features: Features, intent: Intent, *, retrieval: str = "explicit"
-    ) -> Iterator[Rule]:
-        """The rules that decide, in order. Raises as `resolve`."""
+        Raises UsageError for an unknown `retrieval`.
+        """
         auto = parse_retrieval(retrieval) == "auto"
         decision = PolicyDecision(intent.name)
         for group in GROUPS:
-            case = Case(features, auto, decision)
-            rule = next((one for one in RULES if one.group == group and one.fits(case)), None)
-            if rule is not None:
-                decision = _applied(rule, decision)
-                yield rule
-
-    def table(self) -> list[Rule]:
-        """All rules, in the order in which they are tried."""
-        return list(RULES)
+            for rule in RULES:
+                if rule.group == group and rule.fits(features, decision.intent, auto):
+                    rules = (*decision.rules, rule.name)
+                    decision = replace(decision, rules=rules, **rule.change)
+                    break
+        return decision
 
 
 def parse_retrieval(given: str, default: str = "explicit") -> str:
@@ -107,11 +70,77 @@ def parse_retrieval(given: str, default: str = "explicit") -> str:
     return wished
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A message, what is seen in it, and what follows from that."""
+
+    text: str
+    """Without tag and mode."""
+    intent: Intent
+    features: Features
+    decision: PolicyDecision
+    rules: tuple[Rule, ...]
+    """Those that decided, in order."""
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "text": self.text,
+            "intent": asdict(self.intent),
+            "features": asdict(self.features),
+            "rules": [_in_words(rule) for rule in self.rules],
+            "decision": asdict(self.decision),
+        }
+
+
+def explain_message(
+    message: str,
+    *,
+    history: bool = False,
+    context: bool = False,
+    off_topic: bool = False,
+    retrieval: str = "explicit",
+    profile: Mapping[str, str] | None = None,
+) -> Explained:
+    """What would be decided for `message`, without a model, a cache or an index.
+
+    `history` is whether there are earlier turns, `context` whether they have code, `off_topic`
+    what the topic gate would say. Raises UsageError for an empty message or a retrieval mode
+    that there is not.
+    """
+    _, text = read_mode(strip_tag(well_formed(message)))
+    if not text:
+        raise UsageError("The message is empty.", "Write one, in quotes.")
+    intent = by_rules = by_heuristics(text, has_history=history)
+    if has_tag(message):
+        intent = Intent("knowledge_base", 1.0, "tag", "it carries @codebase")
+    features = extract_features(
+        text,
+        parse_query(text),
+        read_personal(text),
+        tagged=has_tag(message),
+        intent=intent,
+        by_rules=by_rules,
+        off_topic=off_topic and intent.name == "continuation",
+        profile=profile or {},
+        messages=2 if history else 0,
+        has_context=context,
+    )
+    decision = BehaviorPolicy().resolve(features, intent, retrieval=retrieval)
+    deciding = tuple(rule for rule in RULES if rule.name in decision.rules)
+    return Explained(text, intent, features, decision, deciding)
+
+
+def policy_rules() -> list[dict[str, str]]:
+    """Every rule in words, in the order in which they are tried."""
+    return [_in_words(rule) for rule in RULES]
+
+
 def markdown_table() -> str:
     """The rules as a table of Markdown, as docs/policy.md holds it."""
     rows = [f"| {r.group} | `{r.name}` | {r.when} | {r.then} |" for r in RULES]
     return "\n".join(("| group | rule | when | then |", "|---|---|---|---|", *rows))
 
 
-def _applied(rule: Rule, decision: PolicyDecision) -> PolicyDecision:
-    return replace(decision, rules=(*decision.rules, rule.name), **rule.change)
+def _in_words(rule: Rule) -> dict[str, str]:
+    return {"group": rule.group, "name": rule.name, "when": rule.when, "then": rule.then}

@@ -9,22 +9,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 from codeqa.account import (
-    NOT_TO_BE_KEPT,
+    PersonalReading,
     StoredData,
-    asked_fact,
-    confirmed_scope,
     deletion_question,
-    deletion_report,
     is_preference,
     kind_of,
     matching,
     privacy_report,
-    wished_scope,
 )
 from codeqa.text.markdown import code_span, escape
 from codeqa.text.tokens import words
-
-__all__ = ["Replies", "confirmed_scope", "deletion_report", "wished_scope"]
 
 TRY = (
     "@codebase what is this repository, and how is it organised?",
@@ -39,212 +33,160 @@ READ_CHARACTERS = 2_000
 """Only so much of a message is looked at: what is answered here is said in a sentence."""
 
 
-class Replies:
-    """Writes replies about the repository called `name`; `tries` are questions to begin with."""
+def general_reply(text: str, repository: str, *, name: str = "", model: str = "") -> str:
+    """The reply to small talk and general questions, as Markdown.
 
-    def __init__(self, name: str, tries: Sequence[str] = TRY) -> None:
-        self._name = name
-        self._tries = tuple(tries)[:2]
-
-    def reply(
-        self,
-        kind: str,
-        text: str,
-        *,
-        profile: Mapping[str, str],
-        learnt: Mapping[str, str] = {},
-        stored: StoredData | None = None,
-        model: str = "",
-    ) -> str:
-        """The reply to `text` as Markdown; `kind` is `greeting` (any general message),
-        `profile` or `privacy`.
-
-        `profile` is what was known before, `learnt` what this message adds and is kept. A
-        deletion is never done here, only asked back. Without `stored` the account cannot be
-        read, which is said.
-        """
-        text = text[:READ_CHARACTERS]
-        if kind == "privacy":
-            return self._privacy(text, stored) + "\n"
-        if kind == "profile":
-            return self._profile(text, profile, learnt, model) + "\n"
-        return self._general(text, {**profile, **learnt}, model) + "\n"
-
-    # General messages.
-
-    def _general(self, text: str, profile: Mapping[str, str], model: str) -> str:
-        said = " ".join(text.lower().split())
-        name = f", {escape(profile['name'])}" if profile.get("name") else ""
-        for pattern, answer in (
-            (_ABLE, self._able),
-            (_THANKS, lambda: f"You are welcome{name}."),
-            (_GOODBYE, lambda: f"Goodbye{name}. This conversation is kept, to be gone on with."),
-            (_HELLO, lambda: f"Hello{name}. {self._offer()}"),
-            (_FINE, lambda: "Good. Ask on whenever you like."),
-        ):
-            if pattern.search(said):
-                return answer()
-        if model:
-            return self._offer()
+    `repository` and `name` are what the repository and the user are called, `model` the model
+    that is chosen, '' for none.
+    """
+    said = " ".join(text[:READ_CHARACTERS].lower().split())
+    code_of = f"the code of {code_span(repository)}"
+    examples = "\n".join(f"- {code_span(question)}" for question in TRY)
+    offer = f"Ask me about {code_of}, for example:\n\n{examples}"
+    you = f", {escape(name)}" if name else ""
+    if _ABLE.search(said):
         return (
-            "That takes a language model, and none is used: without one I answer from the code of "
-            f"{code_span(self._name)} alone. {CHOOSE_A_MODEL}\n\n"
-            "If it is about the code, begin with `@codebase`, for example "
-            f"{code_span(self._tries[0])}."
+            f"I answer questions about {code_of}, and cite the lines that an answer stands on. A "
+            "question that begins with `@codebase` is searched for; one without goes on from what "
+            "was found before. `@` and the name of a file, folder or definition looks at just "
+            "that. Without a language model I quote the code; with one I explain it.\n\n"
+            f"Try:\n\n{examples}\n"
         )
+    if _THANKS.search(said):
+        return f"You are welcome{you}.\n"
+    if _GOODBYE.search(said):
+        return f"Goodbye{you}. This conversation is kept: you can go on with it any time.\n"
+    if _HELLO.search(said):
+        return f"Hello{you}. {offer}\n"
+    if _FINE.search(said):
+        return "Good. Ask on whenever you like.\n"
+    if model:
+        return f"{offer}\n"
+    return (
+        f"That takes a language model, and none is used: without one I answer from {code_of} "
+        f"alone. {CHOOSE_A_MODEL}\n\nIf it is about the code, begin with `@codebase`, for "
+        f"example {code_span(TRY[0])}.\n"
+    )
 
-    def _offer(self) -> str:
+
+def profile_reply(
+    text: str,
+    personal: PersonalReading,
+    *,
+    known: Mapping[str, str],
+    learnt: Mapping[str, str],
+    model: str = "",
+) -> str:
+    """The reply to what users say of themselves, or ask of what they said.
+
+    `known` are the facts from before, `learnt` those that this message adds and that are kept.
+    """
+    if learnt:
+        return _remembered(known, learnt, model)
+    kind = personal.asked
+    if not kind:
         return (
-            f"Ask me about the code of {code_span(self._name)}, for example:\n\n{self._examples()}"
+            "I did not find anything in this to remember. Say it plainly, as in "
+            "`My name is Ada.` or `Remember that I prefer short answers.`\n"
         )
+    if found := matching(known, kind) or _near(known, kind, text[:READ_CHARACTERS]):
+        shown = list(found.items())[:FACTS_SHOWN]
+        return " ".join(f"{_capital(_clause(key, value))}." for key, value in shown) + "\n"
+    told = "anything about yourself" if kind == "*" else _noun(kind)
+    return f"You have not told me {told}.\n"
 
-    def _able(self) -> str:
+
+def privacy_reply(text: str, personal: PersonalReading, stored: StoredData | None) -> str:
+    """The reply to a question about what is stored, and to a wish to delete.
+
+    A deletion is never done here, only asked back. Without `stored` the account cannot be read,
+    which is said.
+    """
+    text = text[:READ_CHARACTERS]
+    if stored is None:
         return (
-            f"I answer questions about the code of {code_span(self._name)}, and cite the lines "
-            "that an answer stands on. A question that begins with `@codebase` is searched for; "
-            "one without goes on from what was found before. `@` and the name of a file, folder or "
-            "definition looks at just that. Without a language model I quote the code; with one "
-            f"I explain it.\n\nTry:\n\n{self._examples()}"
+            "What is stored cannot be read at the moment. `codeqa privacy show` in a terminal "
+            "says what stands in the way.\n"
         )
-
-    def _examples(self) -> str:
-        return "\n".join(f"- {code_span(question)}" for question in self._tries)
-
-    # Facts about the writer.
-
-    def _profile(
-        self, text: str, profile: Mapping[str, str], learnt: Mapping[str, str], model: str
-    ) -> str:
-        if learnt:
-            return self._remembered(profile, learnt, model)
-        kind = asked_fact(text)
-        if not kind:
-            return (
-                "I did not find anything in this to remember. Say it plainly, as in "
-                "`My name is Ada.` or `Remember that I prefer short answers.`"
-            )
-        found = matching(profile, kind) or _near(profile, kind, text)
-        if found:
-            return " ".join(f"{_sentence(key, value)}." for key, value in _shown(found).items())
-        if kind == "*":
-            return "You have not told me anything about yourself."
-        return f"You have not told me {_NOT_TOLD.get(kind, 'that')}."
-
-    def _remembered(self, profile: Mapping[str, str], learnt: Mapping[str, str], model: str) -> str:
-        told = _listed([_clause(key, value) for key, value in _shown(learnt).items()])
-        changed = any(profile.get(key) not in (None, value) for key, value in learnt.items())
-        lines = [f"I will remember that {told}."]
-        if changed:
-            lines.append("That replaces what you said before.")
-        if any(map(is_preference, learnt)) and not model:
-            lines.append(
-                "It takes a language model to answer like that; what I quote stays as it is."
-            )
-        if len(learnt) == 1 and (noun := _NOUN.get(kind_of(next(iter(learnt))))):
-            lines.append(f"`forget my {noun}` removes it, `delete my profile` all of it.")
-        else:
-            lines.append("`delete my profile` removes it.")
-        return " ".join(lines)
-
-    # What is stored.
-
-    def _privacy(self, text: str, stored: StoredData | None) -> str:
-        if stored is None:
-            return (
-                "What is stored cannot be read at the moment. `codeqa privacy show` in a terminal "
-                "says what stands in the way."
-            )
-        if NOT_TO_BE_KEPT.search(text) and not wished_scope(text):
-            return (
-                "I have not added anything to your profile. This message is kept with its "
-                "conversation, like every other, until you delete that: send `delete this "
-                "conversation`.\n\n" + privacy_report(text, stored)
-            )
-        if scope := wished_scope(text):
-            return deletion_question(scope, stored)
-        return privacy_report(text, stored)
-
-    def forgotten(self, kinds: Sequence[str], number: int) -> str:
-        """The reply after single facts were removed; their values are not repeated."""
-        named = _listed([_NOT_TOLD.get(kind_of(kind), "that") for kind in kinds])
-        if not number:
-            return f"There was nothing to forget: you had not told me {named}.\n"
-        return (
-            f"I have forgotten {named}. The messages in which you told me stay in their "
-            "conversations until you delete those.\n"
-        )
+    if personal.wished:
+        return f"{deletion_question(personal.wished, stored)}\n"
+    added = (
+        "I have not added anything to your profile. This message is kept with its conversation, "
+        "like every other, until you delete that: send `delete this conversation`.\n\n"
+    )
+    return f"{added if personal.keep_nothing else ''}{privacy_report(text, stored)}\n"
 
 
-def _shown(facts: Mapping[str, str]) -> dict[str, str]:
-    return dict(list(facts.items())[:FACTS_SHOWN])
+def forgotten_reply(kinds: Sequence[str], number: int) -> str:
+    """The reply after `number` single facts were removed; their values are not repeated."""
+    named = _listed([_noun(kind_of(kind)) for kind in kinds])
+    if not number:
+        return f"There was nothing to forget: you had not told me {named}.\n"
+    return (
+        f"I have forgotten {named}. The messages in which you told me stay in their "
+        "conversations until you delete those.\n"
+    )
+
+
+def _remembered(known: Mapping[str, str], learnt: Mapping[str, str], model: str) -> str:
+    shown = list(learnt.items())[:FACTS_SHOWN]
+    lines = [f"I will remember that {_listed([_clause(key, value) for key, value in shown])}."]
+    if any(known.get(key) not in (None, value) for key, value in learnt.items()):
+        lines.append("That replaces what you said before.")
+    if any(map(is_preference, learnt)) and not model:
+        lines.append("It takes a language model to answer like that; what I quote stays as it is.")
+    kind = kind_of(next(iter(learnt)))
+    if len(learnt) == 1 and kind not in _SAID:
+        lines.append(f"`forget {_noun(kind).replace('your', 'my')}` removes it,")
+        lines.append("`delete my profile` all of it.")
+    else:
+        lines.append("`delete my profile` removes it.")
+    return " ".join(lines) + "\n"
 
 
 def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
     """Facts of a neighbouring kind, or those that share a word with the question."""
     if kind == "language":
         return matching(profile, "code language")
-    if kind in ("fact", "experience"):
-        asked = {word.lower() for word in words(text)} - _COMMON
-        return {
-            key: value
-            for key, value in profile.items()
-            if asked & {word.lower() for word in words(value)}
-        }
-    return {}
+    if kind not in _SAID:
+        return {}
+    asked = {word.lower() for word in words(text)} - _COMMON
+    return {
+        key: value
+        for key, value in profile.items()
+        if asked & {word.lower() for word in words(value)}
+    }
 
 
 _COMMON = frozenset(words("what is my favourite favorite preferred do you know i me the a which"))
-
-
-def _sentence(key: str, value: str) -> str:
-    """A fact as a sentence to its owner, without its full stop."""
-    clause = _clause(key, value)
-    return clause[0].upper() + clause[1:]
+_SAID = ("fact", "experience", "format", "address")
+"""Kinds that no noun of ours stands for."""
+_CLAUSES = {
+    "language": "you want answers in {}",
+    "code language": "your preferred programming language is {}",
+    "verbosity": "you want {} answers",
+}
 
 
 def _clause(key: str, value: str) -> str:
     """A fact as a clause: `your name is Ada`."""
-    shown = escape(value.removeprefix("not ") if kind_of(key) == "address" else value)
-    form = _FORMS.get(kind_of(key), "you said: “{}”")
-    if kind_of(key) == "experience" and value.split()[0].lower() in ("i", "i've", "i'm"):
-        form = "you said: “{}”"
-    return form.format(shown)
+    kind = kind_of(key)
+    if kind in _CLAUSES:
+        return _CLAUSES[kind].format(escape(value))
+    return f"you said: “{escape(value)}”" if kind in _SAID else f"your {kind} is {escape(value)}"
+
+
+def _noun(kind: str) -> str:
+    """What a user tells with a fact of that kind: `your name`."""
+    return "that" if kind in _SAID else f"your {kind}"
+
+
+def _capital(clause: str) -> str:
+    return clause[0].upper() + clause[1:]
 
 
 def _listed(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-
-
-_FORMS = {
-    "name": "your name is {}",
-    "pronouns": "your pronouns are {}",
-    "role": "you gave your role as “{}”",
-    "team": "your team is the {}",
-    "employer": "you work at {}",
-    "experience": "you gave your experience as “{}”",
-    "editor": "your editor is {}",
-    "system": "your operating system is {}",
-    "timezone": "your time zone is {}",
-    "language": "you want answers in {}",
-    "code language": "your preferred programming language is {}",
-    "verbosity": "you want {} answers",
-    "address": "you do not want to be called {}",
-}
-_NOUN = {
-    "name": "name", "pronouns": "pronouns", "role": "role", "team": "team", "employer": "employer",
-    "editor": "editor", "system": "operating system", "timezone": "time zone",
-    "language": "language", "experience": "experience",
-}  # fmt: skip
-_NOT_TOLD = {
-    **{kind: f"your {noun}" for kind, noun in _NOUN.items()},
-    "role": "what you do",
-    "language": "which language you prefer",
-    "code language": "which language you prefer",
-    "experience": "what you have experience with",
-    "verbosity": "how long answers are to be",
-    "format": "how you want answers",
-    "address": "how you want to be addressed",
-}
 
 
 _HELLO = re.compile(

@@ -1,18 +1,54 @@
-"""Vectors of questions, by which topics and earlier questions are told apart."""
+"""Vectors of questions: what a conversation is about, and which earlier questions are alike."""
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
-from codeqa.chat.topic import Vector
+import numpy as np
+from numpy.typing import NDArray
+
 from codeqa.errors import EmbeddingError
 from codeqa.search import says_something
 from codeqa.text.tokens import well_formed
 
 log = logging.getLogger(__name__)
+
+Vector: TypeAlias = NDArray[np.float32]
+"""A question's or a topic's, of shape (d,)."""
+
+TOPIC_DECAY_ALPHA = 0.2
+"""How much of the topic each message takes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Cosines of one embedding: below `continuation` a follow-up has left the topic,
+    above `similar` an earlier question is like this one."""
+
+    continuation: float
+    similar: float
+
+
+DEFAULT_THRESHOLDS = Thresholds(0.35, 0.65)
+"""Those of the requirements, which belong to `BAAI/bge-base-en-v1.5`."""
+CALIBRATED: Mapping[str, Thresholds] = {"codeqa/code-table-1": Thresholds(0.0, 0.5)}
+"""Of the shipped table, by `python -m benchmarks.intents` on the `tune` half of the pairs in
+evals/intents: `continuation` is the highest step of .05 that keeps 95 of 100 follow-ups, since a
+follow-up that loses its code is worse than one that is shown old code; `similar` is the lowest
+that no pair of different topics exceeds. The table adds up words, so a follow-up in other words
+lies near 0 and the gate catches few changes of topic: a new question that is complete in itself
+is told by its words instead, before the gate (benchmarks/results/intents.md).
+"""
+
+
+def thresholds_of(embedding: str) -> Thresholds:
+    """The pair that was calibrated for `embedding`; the default for one that was not."""
+    return CALIBRATED.get(embedding, DEFAULT_THRESHOLDS)
 
 
 class Encoder(Protocol):
@@ -41,6 +77,11 @@ class QuestionVectors:
         """Name of the embedding; '' without one."""
         encoder = self._encoder()
         return encoder.name if encoder else ""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Those of this embedding."""
+        return thresholds_of(self.name)
 
     def __call__(self, text: str) -> Vector | None:
         """Vector (d,) of `text`; None where the embedding knows no word of it, or where none of
@@ -74,6 +115,38 @@ def write_vector(vector: Vector) -> bytes:
 
 def read_vector(stored: bytes) -> Vector:
     """Inverse of `write_vector`, as float32."""
-    import numpy as np
-
     return np.frombuffer(stored, dtype="<f2").astype(np.float32)
+
+
+def cosine(first: Vector, second: Vector) -> float:
+    """Cosine of two vectors (d,); 0 when one is zero or they are of different lengths."""
+    if first.shape != second.shape:
+        return 0.0
+    lengths = math.sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / lengths if lengths else 0.0
+
+
+def next_topic(topic: Vector | None, question: Vector | None) -> Vector | None:
+    """The topic after `question`: (1 - α) · topic + α · question; the question itself when
+    nothing came before it, the topic as it was when the question has no vector."""
+    if question is None or not question.any():
+        return topic
+    if topic is None or topic.shape != question.shape:
+        return question
+    moved: Vector = (1 - TOPIC_DECAY_ALPHA) * topic + TOPIC_DECAY_ALPHA * question
+    return moved.astype(question.dtype, copy=False)
+
+
+def off_topic(
+    intent: str, question: Vector | None, topic: Vector | None, thresholds: Thresholds
+) -> bool:
+    """Whether a `continuation` lies strictly below the threshold.
+
+    Nothing is off topic without both vectors: of a message that the embedding knows no word
+    of, such as "and?", the vector is zero and says nothing.
+    """
+    if intent != "continuation" or question is None or topic is None:
+        return False
+    if not question.any() or not topic.any() or question.shape != topic.shape:
+        return False
+    return cosine(question, topic) < thresholds.continuation

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from codeqa.chat import AskOptions
 from codeqa.cli.command import (
     DONE,
     FAILED,
@@ -90,16 +91,17 @@ def ask_command(
         conversation = f"{USER}-{engine.location.id}"
         if not go_on:  # a new question owes nothing to those before it
             with contextlib.suppress(NotFoundError):
-                engine.chat.delete(conversation, USER)
-        events = engine.chat.ask(
+                engine.conversations.delete(conversation, USER)
+        options = AskOptions(
             question if go_on else f"@codebase {question}",
+            user=USER,
+            conversation=conversation,
+            mode=mode,
             rerank=rerank,
             hyde=hyde or "",
-            conversation=conversation,
-            user=USER,
-            mode=mode,
             use_model=not no_model,
         )
+        events = engine.chat.ask(options)
         current = None if no_model else engine.models.current()
         events = _watched(events, waiting, str(current or ""))
         try:

@@ -14,7 +14,7 @@ from codeqa.cli.console import format_table, visible
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
-    from codeqa.chat.explain import Explained
+    from codeqa.chat.policy import Explained
 
 NOT_SHOWN = ("intent", "rules")
 """Fields of a decision that have a line of their own."""
@@ -54,8 +54,8 @@ def policy_command(
     In each group the first rule that fits decides. Nothing is sent, looked up or kept; the
     intent is read from the words alone, where an answer may ask a model as well.
     """
-    from codeqa.chat.explain import explain_message, policy_rules
     from codeqa.chat.hooks import HOOK_NAMES, load_hooks
+    from codeqa.chat.policy import explain_message, policy_rules
 
     settings = load_settings()
     if message is not None:

@@ -8,7 +8,6 @@ from codeqa.context.blocks import chunk_id
 from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.extractive.excerpt import excerpt, first_sentence, whole
 from codeqa.extractive.finding import finding_section, one_line
-from codeqa.extractive.generator import Asked, Piece
 from codeqa.extractive.overview import Overview
 from codeqa.text.markdown import (
     cite,
@@ -32,43 +31,36 @@ CHOSEN = "*Without a language model, this is what the code that you chose says.*
 CACHED_SHOWN = 3
 
 
-class Extractive:
-    """The generator that needs no model."""
+def quoted_answer(evidence: QuotedEvidence | None, *, about_code: bool = True) -> Iterator[str]:
+    """Yield the answer line by line; each section is made when it is reached.
 
-    name = "extractive"
-    needs_evidence = True
+    Without `evidence` nothing was looked up; `about_code` is whether it should have been.
+    """
+    if evidence is None:
+        yield from pieces(NOTHING_LOOKED_UP if about_code else OTHER_TOPIC)
+        return
+    for section in _sections(evidence):
+        yield from pieces(section)
 
-    def generate(self, asked: Asked) -> Iterator[Piece]:
-        """Yield the answer line by line; each section is made when it is reached."""
-        if asked.evidence is None or not (asked.searched or asked.block.chunks):
-            yield from pieces(OTHER_TOPIC if asked.intent == "general" else NOTHING_LOOKED_UP)
-            return
-        for section in self._sections(asked.evidence):
-            yield from pieces(section)
 
-    def _sections(self, evidence: QuotedEvidence) -> Iterator[str]:
-        if evidence.cached:
-            yield from _from_cache(evidence)
-            return
-        if evidence.overview and (evidence.overview.readme or evidence.overview.folders):
-            yield joined([INTRODUCTION])
-            yield from _overview(evidence.overview)
-            return
-        if not evidence.findings:
-            yield _nothing(evidence)
-            return
-        if evidence.weak:
-            yield _weak(evidence)
-        else:
-            yield joined([INTRODUCTION])
-            for finding in evidence.findings:
-                yield finding_section(finding, evidence)
+def _sections(evidence: QuotedEvidence) -> Iterator[str]:
+    if evidence.cached:
+        yield from _from_cache(evidence)
+    elif evidence.overview and (evidence.overview.readme or evidence.overview.folders):
+        yield joined([INTRODUCTION])
+        yield from _overview(evidence.overview)
+    elif not evidence.findings:
+        yield _nothing(evidence)
+    elif evidence.weak:
+        yield _weak(evidence)
+    else:
+        yield joined([INTRODUCTION])
+        for finding in evidence.findings:
+            yield finding_section(finding, evidence)
         yield _also(evidence)
 
 
 def _also(evidence: QuotedEvidence) -> str:
-    if evidence.weak:
-        return ""
     items = [one_line(hit) for hit in evidence.others]
     items += [one_line(hit) for hit in evidence.more_files]
     return joined(["### Also relevant", "\n".join(items)]) if items else ""

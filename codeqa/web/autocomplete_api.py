@@ -123,6 +123,6 @@ def tree(query: TreeQuery) -> Values:
 def mentions(query: RepoQuery, body: MentionsBody) -> Values:
     """What a question points at with `@`, and how much of that its answer was made from."""
     engine, user = engine_of(query), member_of_request().user
-    chunks = engine.chat.context(body.turn, user).chunks if body.turn else None
+    chunks = engine.conversations.turn(body.turn, user).chunks if body.turn else None
     found = engine.completion.coverage(body.text, chunks)
     return {"mentions": [asdict(mention) for mention in found]}

@@ -18,11 +18,12 @@ from codeqa.types import Event
 from codeqa.web import protocol
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.requests import Question, json_body, read_question, workspace
+from codeqa.web.requests import ask_options, workspace
 from codeqa.web.schemas import BatchAnswer, OldAnswer, QuestionBody
 from codeqa.web.users import member_of_request
 
 if TYPE_CHECKING:
+    from codeqa.chat import AskOptions
     from codeqa.engine import Engine
 
 log = logging.getLogger(__name__)
@@ -37,87 +38,71 @@ def _never() -> bool:
 @endpoints.post(
     "/chat/stream",
     "text/plain",
-    body=QuestionBody,
     headers={"x-vercel-ai-data-stream": "`v1`: the form of the lines."},
 )
-def stream() -> Response:
+def stream(body: QuestionBody) -> Response:
     """The answer as a data stream; it ends early when its reader goes away.
 
     Lines of the Vercel AI SDK: `8:` annotations, `0:` text, `3:` a failure, `e:` and `d:` the
     end. With `render` also stages with times, finished blocks as safe HTML, and what else the
     page shows.
     """
-    asked = read_question(json_body())
-    engine = workspace().engine(asked.repo)
+    options = ask_options(body)
+    engine = workspace().engine(body.repo or "")
     left = threading.Event()
-    events = ask_engine(engine, asked, left.is_set)
-    cite = citer(engine) if asked.render else None
+    events = ask_engine(engine, options, left.is_set)
+    cite = citer(engine) if body.render else None
 
-    def body() -> Iterator[bytes]:
+    def lines() -> Iterator[bytes]:
         try:
             yield from protocol.encode(events, cite=cite)
         finally:
             left.set()
 
-    return Response(body(), headers=protocol.HEADERS)
+    return Response(lines(), headers=protocol.HEADERS)
 
 
-@endpoints.post("/chat", BatchAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
-def batch() -> Response:
+@endpoints.post("/chat", BatchAnswer, errors=(*ENGINE, 502, 503))
+def batch(body: QuestionBody) -> Response:
     """The answer in one piece, with what it came from."""
-    asked = read_question(json_body())
-    text, done = whole(ask_engine(workspace().engine(asked.repo), asked))
+    options = ask_options(body)
+    text, done = whole(ask_engine(workspace().engine(body.repo or ""), options))
     names = ("turn", "intent", "confidence", "retrieval_info", "citations")
     values = {name: done.get(name) for name in names}
     return jsonify({"response": text, **values, "notice": done.get("notice", "")})
 
 
-@endpoints.post("/", OldAnswer, body=QuestionBody, errors=(*ENGINE, 502, 503))
-def ask() -> Response:
+@endpoints.post("/", OldAnswer, errors=(*ENGINE, 502, 503))
+def ask(body: QuestionBody) -> Response:
     """The answer in one piece: `{query, rerank}` gives `{response}`.
 
     Without `conversation` the questions of one session are one conversation.
     """
-    asked = read_question(json_body())
+    options = ask_options(body)
     session.setdefault("conversation", uuid.uuid4().hex)
-    engine = workspace().engine(asked.repo)
-    if not asked.conversation:
-        asked = replace(asked, conversation=str(session["conversation"]))
-    text, _ = whole(ask_engine(engine, asked))
+    engine = workspace().engine(body.repo or "")
+    if not options.conversation:
+        options = replace(options, conversation=str(session["conversation"]))
+    text, _ = whole(ask_engine(engine, options))
     return jsonify({"response": text})
 
 
 def ask_engine(
-    engine: Engine,
-    asked: Question,
-    left: Callable[[], bool] = _never,
-    **more: Any,
+    engine: Engine, options: AskOptions, left: Callable[[], bool] = _never
 ) -> Iterator[Event]:
     """The events of an answer for the user of this request.
 
-    They stop when the reader left, or when the server ends. `more` are further arguments of
-    the chat's `ask`.
+    They stop when the reader left, or when the server ends.
     """
     closing = workspace().closing
     # waitress knows that a client left before anything is written to it.
     gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", _never)
     return engine.chat.ask(
-        asked.text,
-        rerank=asked.rerank,
-        hyde=asked.hyde,
-        conversation=asked.conversation,
-        user=member_of_request().user,
-        mode=asked.mode,
-        replaces=asked.replaces,
-        use_model=asked.use_model,
-        cancelled=lambda: left() or closing.is_set() or bool(gone()),
-        retrieval=asked.retrieval,
-        tag_is_default=asked.tag_is_default,
-        strict=asked.strict,
-        after=asked.after,
-        pin=asked.pin,
-        exclude=asked.exclude,
-        **more,
+        replace(
+            options,
+            user=member_of_request().user,
+            cancelled=lambda: left() or closing.is_set() or bool(gone()),
+        )
     )
 
 

@@ -116,14 +116,14 @@ def conversations(query: ConversationsQuery) -> Values:
 
     With `q` those whose title, questions or answers hold it, and where.
     """
-    chat, user = engine_of(query).chat, member_of_request().user
+    kept, user = engine_of(query).conversations, member_of_request().user
     if wanted := query.q.strip():
         found = [
             values_of(Summary, one.conversation, turn=one.turn_id, snippet=one.snippet)
-            for one in chat.find(wanted, user)
+            for one in kept.find(wanted, user)
         ]
     else:
-        found = [values_of(Summary, one) for one in chat.conversations(user)]
+        found = [values_of(Summary, one) for one in kept.all(user)]
     return {"conversations": found}
 
 
@@ -145,9 +145,9 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
     """A conversation as a file: Markdown to read, or JSON with everything that is kept of it."""
     engine, user = engine_of(query), member_of_request().user
     as_json = query.format == "json"
-    summary = engine.chat.conversation(conversation, user)
-    used = engine.chat.turns(conversation, user)
-    others = engine.chat.other_turns(conversation, user) if as_json else []
+    summary = engine.conversations.get(conversation, user)
+    used = engine.conversations.turns(conversation, user)
+    others = engine.conversations.other_turns(conversation, user) if as_json else []
     shown = turns_values(engine, conversation, user, [*used, *others])
     turns = [{**one, "context": context_values(engine, one["id"], user)} for one in shown]
     values = values_of(
@@ -172,7 +172,7 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
 def choose_branch(conversation: str, query: RepoQuery, body: BranchBody) -> Values:
     """Go on from another version of a question, and give the conversation as it is then."""
     engine, user = engine_of(query), member_of_request().user
-    engine.chat.choose_branch(conversation, body.turn, user)
+    engine.conversations.choose_branch(conversation, body.turn, user)
     return _opened(engine, conversation, user)
 
 
@@ -182,24 +182,24 @@ def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
     title = " ".join(body.title.split())
     if not title.isprintable():
         raise UsageError("The title holds characters that cannot be shown.", "Use plain text.")
-    chat, user = engine_of(query).chat, member_of_request().user
-    chat.rename(conversation, title, user)
-    return {"id": conversation, "title": chat.conversation(conversation, user).title}
+    kept, user = engine_of(query).conversations, member_of_request().user
+    kept.rename(conversation, title, user)
+    return {"id": conversation, "title": kept.get(conversation, user).title}
 
 
 @endpoints.delete("/<path:conversation>", Deleted)
 def delete(conversation: str, query: RepoQuery) -> Values:
     """Delete a conversation, its answers and what is cached for it."""
-    engine_of(query).chat.delete(conversation, member_of_request().user)
+    engine_of(query).conversations.delete(conversation, member_of_request().user)
     return {"deleted": conversation}
 
 
 def _opened(engine: Engine, conversation: str, user: str) -> Values:
-    chat = engine.chat
+    kept = engine.conversations
     return values_of(
         OpenedConversation,
-        chat.conversation(conversation, user),
-        carries=chat.carries(conversation, user),
-        context=chat.has_context(conversation, user),
-        turns=turns_values(engine, conversation, user, chat.turns(conversation, user)),
+        kept.get(conversation, user),
+        carries=kept.carries(conversation, user),
+        context=kept.has_context(conversation, user),
+        turns=turns_values(engine, conversation, user, kept.turns(conversation, user)),
     )

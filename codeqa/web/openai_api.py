@@ -19,7 +19,7 @@ from typing import Any
 
 from flask import Response
 
-from codeqa.chat import Exchange
+from codeqa.chat import AskOptions, Exchange
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, ContextLengthError, NotFoundError, error_from, places_of
 from codeqa.store import Location, list_locations
@@ -35,7 +35,7 @@ from codeqa.web.openai_format import (
     ModelValues,
     read_messages,
 )
-from codeqa.web.requests import Question, workspace
+from codeqa.web.requests import workspace
 from codeqa.web.schemas import Values
 
 MODEL = "codeqa"
@@ -182,14 +182,15 @@ def usage(done: Mapping[str, Any]) -> dict[str, int]:
 def _ask(
     engine: Engine, conversation: Conversation, stored: bool, left: Callable[[], bool]
 ) -> Iterator[Event]:
-    asked = Question(
-        text=conversation.question,
+    options = AskOptions(
+        conversation.question,
         conversation=uuid.uuid4().hex if stored else "",
         retrieval="auto",
+        history=tuple(Exchange(question, answer) for question, answer in conversation.history),
+        instructions=conversation.wishes,
+        keep=stored,
     )
-    history = [Exchange(question, answer) for question, answer in conversation.history]
-    wishes = conversation.wishes
-    return ask_engine(engine, asked, left, history=history, instructions=wishes, keep=stored)
+    return ask_engine(engine, options, left)
 
 
 def _explained(events: Iterator[Event]) -> Iterator[Event]:

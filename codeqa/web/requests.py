@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from flask import current_app, request
@@ -19,39 +19,13 @@ from codeqa.web.schemas import (
 from codeqa.web.workspace import Workspace
 
 if TYPE_CHECKING:
+    from codeqa.chat import AskOptions
     from codeqa.engine import Engine
 
 RESERVED = ("/export", "/branch")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
 
 Body = TypeVar("Body", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question as it was asked over HTTP."""
-
-    text: str
-    rerank: bool = False
-    conversation: str = ""
-    render: bool = False
-    repo: str = ""
-    mode: str = ""
-    """How to answer; '' leaves it to the question."""
-    replaces: str = ""
-    """Id of the turn of this conversation that the answer takes the place of; '' for none."""
-    use_model: bool = True
-    hyde: str = ""
-    """How many drafts are searched by; '' leaves it to the setting."""
-    retrieval: str = ""
-    """Whether it may be searched for without `@codebase`; '' leaves it to the setting."""
-    tag_is_default: bool = False
-    strict: bool = False
-    after: str = ""
-    """Id of the turn that it follows; '' for the last one of the branch in use."""
-    pin: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    """Chunks, as `path:12-34`, that the context must and must not hold."""
 
 
 def workspace() -> Workspace:
@@ -88,34 +62,22 @@ def read_query(kind: type[Body]) -> Body:
     return _checked(kind, request.args.to_dict())
 
 
-def read_question(body: Mapping[str, Any]) -> Question:
-    """The question of a body: `question`, `query` or the last user's entry of `messages`."""
-    checked = _checked(QuestionBody, body)
-    given = checked.question if checked.question is not None else checked.query
-    if given is None and checked.messages is not None:
-        given = _last_message(checked.messages)
-    conversation = checked.conversation or ""
-    if conversation.endswith(RESERVED):
+def ask_options(body: QuestionBody) -> AskOptions:
+    """What `body` asks: `question`, `query` or the last user's entry of `messages`, and every
+    option that it names as `AskOptions` does. Raises UsageError."""
+    from codeqa.chat import AskOptions
+
+    given = body.question if body.question is not None else body.query
+    if given is None and body.messages is not None:
+        given = _last_message(body.messages)
+    if (body.conversation or "").endswith(RESERVED):
         raise UsageError(
             f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
         )
-    return Question(
-        text=checked_question(given),
-        rerank=checked.rerank,
-        conversation=conversation,
-        render=checked.render,
-        repo=checked.repo or "",
-        mode=checked.mode or "",
-        replaces=checked.replaces or "",
-        use_model=not checked.without_model,
-        hyde=checked.hyde or "",
-        retrieval=checked.retrieval or "",
-        tag_is_default=checked.tag_is_default,
-        strict=checked.strict,
-        after=checked.after or "",
-        pin=tuple(checked.pin or ()),
-        exclude=tuple(checked.exclude or ()),
-    )
+    names = {field.name for field in fields(AskOptions)} & set(QuestionBody.model_fields)
+    chosen = {name: getattr(body, name) for name in names - {"question"}}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    return AskOptions(checked_question(given), use_model=not body.without_model, **chosen)
 
 
 def checked_question(given: str | None) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from codeqa.chat import Trace, TurnView
+from codeqa.chat import TurnRecord
 from codeqa.engine import Engine
 from codeqa.render import Cite
 from codeqa.types import Chunk
@@ -132,36 +132,33 @@ def context(turn: str, query: RepoQuery) -> Values:
 def feedback(turn: str, query: RepoQuery, body: ThumbBody) -> Values:
     """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
     user = member_of_request().user
-    kept = engine_of(query).chat.rate(turn, body.value, body.reason or "", user)
+    kept = engine_of(query).conversations.rate(turn, body.value, body.reason or "", user)
     return {"turn": turn, "value": body.value, "reason": kept}
 
 
 def context_values(engine: Engine, turn: str, user: str) -> Values:
     """What a turn was made from, as JSON holds it. Raises NotFoundError."""
-    chat = engine.chat
-    block, sent = chat.context(turn, user), chat.sent(turn, user)
-    trace = chat.trace(turn, user)
+    record = engine.conversations.turn(turn, user)
     return values_of(
         ContextValues,
-        sent,
-        text=block.text,
-        chunks=[_chunk(chunk, trace) for chunk in block.chunks],
-        dropped=[_chunk(chunk, trace) for chunk in block.dropped],
-        hyde=trace.hyde,
-        stages=trace.stages,
-        hits=trace.shown(block.chunks),
+        record,
+        text=record.block.text,
+        chunks=[_chunk(chunk, record) for chunk in record.chunks],
+        dropped=[_chunk(chunk, record) for chunk in record.dropped],
+        messages=record.sent,
+        hits=record.hits_shown,
     )
 
 
 def turns_values(
-    engine: Engine, conversation: str, user: str, turns: Sequence[TurnView]
+    engine: Engine, conversation: str, user: str, turns: Sequence[TurnRecord]
 ) -> list[Values]:
     """These turns of a conversation as JSON holds them."""
     cite = citer(engine)
-    thumbs = engine.chat.thumbs(conversation, user)
+    thumbs = engine.conversations.thumbs(conversation, user)
     siblings = {
         one: list(versions)
-        for versions in engine.chat.branches(conversation, user).values()
+        for versions in engine.conversations.branches(conversation, user).values()
         for one in versions
     }
     return [
@@ -170,22 +167,22 @@ def turns_values(
     ]
 
 
-def _turn(turn: TurnView, cite: Cite, thumb: tuple[int, str], siblings: list[str]) -> Values:
+def _turn(turn: TurnRecord, cite: Cite, thumb: tuple[int, str], siblings: list[str]) -> Values:
     """A turn as the page shows it: rendered block by block as when it was streamed."""
     renderer = BlockRenderer(cite)
     blocks = [*renderer.feed(turn.answer), *renderer.finish()]
     return values_of(
         TurnValues,
         turn,
-        **turn.reasons,
+        stages=turn.short_stages,
         html="".join(block["block"]["html"] for block in blocks),
         siblings=siblings,
         feedback={"value": thumb[0], "reason": thumb[1]},
     )
 
 
-def _chunk(chunk: Chunk, trace: Trace) -> dict[str, Any]:
-    hit = trace.hit_of(chunk) or {}
+def _chunk(chunk: Chunk, record: TurnRecord) -> dict[str, Any]:
+    hit = record.hit_of(chunk) or {}
     return values_of(
         ChunkNote,
         chunk,

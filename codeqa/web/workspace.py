@@ -103,7 +103,7 @@ class Workspace:
         with self._lock:
             engines, current = list(self._engines.values()), self._engines.get(self._current)
         for engine in engines:
-            engine.chat.flush()
+            engine.conversations.flush()
         return open_privacy(self.settings, models=current.models if current else None)
 
     def abandon(self, user: str, conversation: str = "") -> None:
@@ -111,7 +111,7 @@ class Workspace:
         with self._lock:
             engines = list(self._engines.values())
         for engine in engines:
-            engine.chat.abandon(user, conversation)
+            engine.conversations.abandon(user, conversation)
 
     def status(self, engine: Engine) -> IndexStatus:
         """The status of the index, at most STATUS_SECONDS old."""

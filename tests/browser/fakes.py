@@ -6,14 +6,14 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from browser.fake_models import FakeModels
 
-from codeqa.chat.trace import Trace
+from codeqa.chat import AskOptions, TurnRecord
 from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
 from codeqa.symbols.mention_completion import MentionCompletion, MentionCompletions
 from codeqa.symbols.mention_completion.mention_index import as_mention
@@ -124,39 +124,22 @@ class FakeChat:
         self.refuse_thumbs = False
         self._numbers = itertools.count(1)
 
-    def ask(
-        self,
-        question: str,
-        *,
-        rerank: bool = False,
-        conversation: str = "",
-        user: str = "local",
-        mode: str = "",
-        replaces: str = "",
-        use_model: bool = True,
-        hyde: str = "",
-        retrieval: str = "",
-        tag_is_default: bool = False,
-        strict: bool = False,
-        after: str = "",
-        pin: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        cancelled: Callable[[], bool] | None = None,
-    ) -> Iterator[Event]:
+    def ask(self, options: AskOptions) -> Iterator[Event]:
+        question, conversation, user = options.question, options.conversation, options.user
+        names = ("question", "rerank", "conversation", "user", "mode", "replaces", "use_model",
+                 "hyde", "retrieval", "strict", "after")  # fmt: skip
         self.asked.append(
-            {"question": question, "rerank": rerank, "conversation": conversation, "user": user,
-             "mode": mode, "replaces": replaces, "use_model": use_model, "hyde": hyde,
-             "retrieval": retrieval, "strict": strict, "after": after,
-             "pin": list(pin), "exclude": list(exclude)}
-        )  # fmt: skip
+            {name: getattr(options, name) for name in names}
+            | {"pin": list(options.pin), "exclude": list(options.exclude)}
+        )
         tagged = "@codebase" in question
         text = question.replace("@codebase", "").lstrip()
-        choice = self._models.current() if use_model else None
+        choice = self._models.current() if options.use_model else None
         earlier = self._path(user, conversation) if conversation else []
         intent = "continuation" if any(turn.tagged for turn in earlier) else "general"
         intent = intent if conversation and not tagged else "knowledge_base"
-        automatic = retrieval == "auto" and not tagged and "needed" in question
-        turn = self._turn(text, tagged, rerank, mode, choice)
+        automatic = options.retrieval == "auto" and not tagged and "needed" in question
+        turn = self._turn(text, tagged, options.rerank, options.mode, choice)
         if automatic:
             intent = "knowledge_base"
         turn.intent = intent
@@ -166,12 +149,13 @@ class FakeChat:
             "searches": tagged or automatic, "goes_on": intent == "continuation",
             "suggest_codebase": "hello" in question and not tagged,
         }  # fmt: skip
-        self._place(user, conversation, turn, replaces, after)
-        turn.hyde = (hyde or "two") if choice and intent == "knowledge_base" else "off"
-        turn.stages = stages_of(turn, question)
+        vars(turn).update(turn.reasons)
+        self._place(user, conversation, turn, options.replaces, options.after)
+        turn.hyde = (options.hyde or "two") if choice and intent == "knowledge_base" else "off"
+        turn.stages = turn.short_stages = stages_of(turn, question)
         done: dict[str, Any] = {}
         try:
-            for event in self._answer(text, turn, intent, choice, cancelled or _never):
+            for event in self._answer(text, turn, intent, choice, options.cancelled):
                 if event.kind == "token":
                     turn.answer += event.data["text"]
                 done = dict(event.data) if event.kind in ("done", "error") else {}
@@ -196,7 +180,8 @@ class FakeChat:
             tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text}
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
-            created=time.time(), hyde="off", stages=[], parent="", steps=[], suggestions=[],
+            created=time.time(), hyde="off", stages=[], short_stages=[], parent="", steps=[],
+            suggestions=[],
             intent="", confidence=0.92, reasons={}, rewritten="", hook_problems=[],
         )  # fmt: skip
 
@@ -343,7 +328,7 @@ class FakeChat:
         return [one for one in self._kept.get((user, conversation), []) if one.id not in used]
 
     def choose_branch(self, conversation: str, turn: str, user: str = "local") -> None:
-        self.conversation(conversation, user)
+        self.get(conversation, user)
         kept = self._kept[user, conversation]
         if turn not in {one.id for one in kept}:
             raise NotFoundError("There is no such answer.", "Choose another one.")
@@ -354,7 +339,7 @@ class FakeChat:
     def find(self, text: str, user: str = "local") -> list[SimpleNamespace]:
         """The newest turn of each conversation that holds `text`, or its title."""
         found = []
-        for one in self.conversations(user):
+        for one in self.all(user):
             turns = self._kept[user, one.id]
             held = [(t, words) for t in turns for words in (t.question, t.answer)
                     if text.lower() in words.lower()]  # fmt: skip
@@ -369,7 +354,7 @@ class FakeChat:
 
     def flush(self) -> None: ...
 
-    def conversations(self, user: str = "local") -> list[SimpleNamespace]:
+    def all(self, user: str = "local") -> list[SimpleNamespace]:
         found = [
             SimpleNamespace(id=key[1], title=self._titles[key], created=turns[0].created,
                             updated=turns[-1].created, turns=len(turns))
@@ -377,22 +362,22 @@ class FakeChat:
         ]  # fmt: skip
         return sorted(found, key=lambda one: -one.updated)
 
-    def conversation(self, conversation: str, user: str = "local") -> SimpleNamespace:
-        for one in self.conversations(user):
+    def get(self, conversation: str, user: str = "local") -> SimpleNamespace:
+        for one in self.all(user):
             if one.id == conversation:
                 return one
         raise NotFoundError("There is no such conversation.", "Choose one from the list.")
 
     def turns(self, conversation: str, user: str = "local") -> list[SimpleNamespace]:
-        self.conversation(conversation, user)
+        self.get(conversation, user)
         return self._path(user, conversation)
 
     def rename(self, conversation: str, title: str, user: str = "local") -> None:
-        self.conversation(conversation, user)
+        self.get(conversation, user)
         self._titles[user, conversation] = title
 
     def delete(self, conversation: str, user: str = "local") -> None:
-        self.conversation(conversation, user)
+        self.get(conversation, user)
         del self._kept[user, conversation]
         del self._titles[user, conversation]
 
@@ -413,45 +398,40 @@ class FakeChat:
     def carries(self, conversation: str, user: str = "local") -> int:
         return 3_500
 
-    def context(self, turn_id: str, user: str = "local") -> ContextBlock:
-        self._known(turn_id)
-        chunk = Chunk("c1", "src/store/sessions.py", 25, 33, "python", "x" * 310, "u1", "named")
-        left = Chunk("c2", "src/store/long.py", 1, 2000, "python", "y" * 40_000)
-        return ContextBlock(BLOCK, (chunk,), (left,))
-
-    def trace(self, turn_id: str, user: str = "local") -> Trace:
+    def turn(self, turn_id: str, user: str = "local") -> SimpleNamespace:
         self._known(turn_id)
         turn = self._found(turn_id)
-        if not turn.tagged:
-            return Trace()
-        asked = {"model": turn.model, "host": turn.host, "text": DRAFT}
-        nobody = {"model": "", "host": "", "text": ""}
-        stages = [
-            {**stage, **(asked if stage["name"].startswith("hyde") else nobody)}
-            for stage in turn.stages
-        ]
-        drafts = any(stage["name"].startswith("hyde") for stage in stages)
-        return Trace(turn.hyde, tuple(stages), tuple(hits_of(drafts)))
+        chunk = Chunk("c1", "src/store/sessions.py", 25, 33, "python", "x" * 310, "u1", "named")
+        left = Chunk("c2", "src/store/long.py", 1, 2000, "python", "y" * 40_000)
+        stages, hits = [], []
+        if turn.tagged:
+            asked = {"model": turn.model, "host": turn.host, "text": DRAFT}
+            nobody = {"model": "", "host": "", "text": ""}
+            stages = [
+                {**stage, **(asked if stage["name"].startswith("hyde") else nobody)}
+                for stage in turn.stages
+            ]
+            hits = hits_of(any(stage["name"].startswith("hyde") for stage in stages))
+        record = TurnRecord(turn.id, turn.question, "", 0.0, "", hits=hits, chunks=(chunk,))
+        return SimpleNamespace(
+            block=ContextBlock(BLOCK, (chunk,), (left,)), chunks=(chunk,), dropped=(left,),
+            sent=self._sent(turn) if turn.model else [], model=turn.model, host=turn.host,
+            tokens=turn.tokens if turn.model else {}, hyde=turn.hyde if turn.tagged else "",
+            stages=stages, hit_of=record.hit_of, hits_shown=record.hits_shown,
+        )  # fmt: skip
 
     def _found(self, turn_id: str) -> SimpleNamespace:
         turns = [turn for kept in self._kept.values() for turn in kept if turn.id == turn_id]
         return turns[0] if turns else self._turn("", True, False, "", self._models.current())
 
-    def sent(self, turn_id: str, user: str = "local") -> Any:
-        self._known(turn_id)
-        turn = self._found(turn_id)
-        if not turn.model:
-            return SimpleNamespace(model="", host="", messages=[], tokens={})
+    def _sent(self, turn: SimpleNamespace) -> list[dict[str, Any]]:
         instruction = f"[MODE: {turn.mode}]\n[INSTRUCTION]\n{turn.question}"
-        messages = [
+        return [
             {"role": "system", "parts": ["Answer from the chunks alone. <i>Never</i> guess."]},
             {"role": "user", "parts": ["What is a session?"]},
             {"role": "assistant", "parts": ["A signed cookie."]},
             {"role": "user", "parts": [instruction, BLOCK]},
         ]
-        return SimpleNamespace(
-            model=turn.model, host=turn.host, messages=messages, tokens=turn.tokens
-        )
 
     def _known(self, turn_id: str) -> None:
         if not re.fullmatch(r"turn-\d+", turn_id):
@@ -504,10 +484,6 @@ def _citation(
     path: str, start: int, end: int, verified: bool = True, exists: bool = True
 ) -> dict[str, Any]:
     return {"path": path, "start": start, "end": end, "verified": verified, "exists": exists}
-
-
-def _never() -> bool:
-    return False
 
 
 class FakeFiles:
@@ -586,6 +562,7 @@ class FakeEngine:
         self.index, self.search = FakeIndex(), FakeSearch()
         self.models = FakeModels()
         self.chat, self.files = FakeChat(self.models), FakeFiles()
+        self.conversations = self.chat
         self.completion = FakeCompletion()
 
     def close(self) -> None: ...

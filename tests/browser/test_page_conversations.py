@@ -116,14 +116,14 @@ def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(
     expect(undo).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".question")).to_contain_text("logging")
-    assert len(scripted.chat.conversations()) == 2
+    assert len(scripted.chat.all()) == 2
 
     choose_from_menu(page, "How are sessions kept?", "Delete")
     expect(undo).to_be_visible()
     page.reload()  # leaving the page is no way to keep it
     expect(page.locator(".turn")).to_have_count(1)
     assert titles(page) == ["Where is logging set up?"]
-    assert [one.title for one in scripted.chat.conversations()] == ["Where is logging set up?"]
+    assert [one.title for one in scripted.chat.all()] == ["Where is logging set up?"]
 
 
 def test_a_deletion_is_carried_out_when_its_time_is_over(
@@ -137,13 +137,13 @@ def test_a_deletion_is_carried_out_when_its_time_is_over(
     choose_from_menu(page, "only one", "Delete")
     page.clock.fast_forward(20_000)  # the focus is on the message: it stays
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
-    assert scripted.chat.conversations()
+    assert scripted.chat.all()
     page.get_by_label(re.compile("Question about")).focus()
     page.clock.fast_forward(1)
     with page.expect_response(lambda response: response.request.method == "DELETE"):
         page.clock.fast_forward(9_000)
     expect(page.get_by_role("button", name="Undo")).to_be_hidden()
-    assert not scripted.chat.conversations()
+    assert not scripted.chat.all()
 
 
 def test_the_menu_of_a_conversation_is_worked_by_keys(
@@ -201,7 +201,7 @@ def test_what_was_written_is_still_there_after_a_reload_in_the_middle(
     expect(page.locator(".block").nth(2)).to_be_visible()
     page.reload()
     deadline = time.monotonic() + 10
-    while not scripted.chat.conversations() and time.monotonic() < deadline:
+    while not scripted.chat.all() and time.monotonic() < deadline:
         time.sleep(0.02)  # the server notices that its reader is gone
     page.reload()
     expect(page.locator(".answer")).to_contain_text("Paragraph 1 of a long answer.")

@@ -15,6 +15,8 @@ from browser.payloads import PAYLOADS
 from browser.test_page_hostile import unharmed
 from playwright.sync_api import Page, Route, expect
 
+from codeqa.chat import AskOptions
+
 pytestmark = pytest.mark.browser
 
 OpenPage = Callable[..., Page]
@@ -64,8 +66,8 @@ def test_each_as_a_question_of_its_own(scripted: Server, open_page: OpenPage) ->
     answered(page)
     conversation = scripted.chat.asked[0]["conversation"]
     for payload in PAYLOADS:
-        list(scripted.chat.ask(payload, conversation=conversation))
-        list(scripted.chat.ask(payload, conversation=f"c{abs(hash(payload))}"))
+        list(scripted.chat.ask(AskOptions(payload, conversation=conversation)))
+        list(scripted.chat.ask(AskOptions(payload, conversation=f"c{abs(hash(payload))}")))
     page.reload()
     expect(page.locator(".turn")).to_have_count(len(PAYLOADS) + 1)
     expect(page.locator("#outline li")).to_have_count(len(PAYLOADS) + 1)

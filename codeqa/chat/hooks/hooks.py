@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import pluggy
 
+from codeqa.chat.generation import Exchange, GenerationInput
 from codeqa.chat.policy import REPLIES, PolicyDecision
-from codeqa.extractive.generator import Asked, Exchange
 from codeqa.intents import INTENTS, Intent
 from codeqa.text.tokens import well_formed
 from codeqa.types import Chunk
@@ -82,11 +82,11 @@ class HookSpecs:
         """After a search, before what it found is packed."""
 
     @hookspec
-    def before_generation(self, asked: Asked) -> Asked | None:
+    def before_generation(self, asked: GenerationInput) -> GenerationInput | None:
         """Before the answer is written: `asked` is all that it may draw on."""
 
     @hookspec
-    def after_generation(self, text: str, asked: Asked) -> str | None:
+    def after_generation(self, text: str, asked: GenerationInput) -> str | None:
         """After the answer was written: the text as it is kept."""
 
 
@@ -176,11 +176,11 @@ class Hooks:
         """Between the search and the packing of what it found."""
         return self._run("after_retrieval", retrieved, {})
 
-    def run_before_generation(self, asked: Asked) -> tuple[Asked, Problems]:
+    def run_before_generation(self, asked: GenerationInput) -> tuple[GenerationInput, Problems]:
         """Before the answer is written."""
         return self._run("before_generation", asked, {})
 
-    def run_after_generation(self, text: str, asked: Asked) -> tuple[str, Problems]:
+    def run_after_generation(self, text: str, asked: GenerationInput) -> tuple[str, Problems]:
         """The text as it is kept; equal to `text` when nothing was to be changed."""
         changed, problems = self._run("after_generation", text, {"asked": asked})
         return well_formed(changed), problems

@@ -10,7 +10,7 @@ from codeqa.chat.hooks.hooks import Retrieved, hookimpl
 from codeqa.repository.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    from codeqa.extractive.generator import Asked, Exchange
+    from codeqa.chat.generation import Exchange, GenerationInput
     from codeqa.types import Chunk
 
 MOST_SIMILAR = 8
@@ -47,15 +47,16 @@ def each_once(retrieved: Retrieved) -> Retrieved | None:
 
 
 @hookimpl(trylast=True, specname="before_generation")
-def mask_what_is_told(asked: Asked) -> Asked | None:
+def mask_what_is_told(asked: GenerationInput) -> GenerationInput | None:
     """Make secret-looking strings asterisks in the question, in earlier questions and answers,
-    which a client may have told, and in what is known of the user."""
+    which a client may have told, in what it asks of answers, and in what is known of the user."""
     masked = replace(
         asked,
         question=mask_secrets(asked.question),
         history=_all_masked(asked.history),
         similar=_all_masked(asked.similar),
         profile=mask_secrets(asked.profile),
+        instructions=mask_secrets(asked.instructions),
     )
     return None if masked == asked else masked
 

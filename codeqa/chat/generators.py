@@ -1,16 +1,18 @@
-"""Answers written by a language model."""
+"""What writes answers about the code: a language model, or the code itself, quoted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from codeqa.chat.chunk_names import ChunkNames
+from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece
 from codeqa.chat.messages import as_sent, build_messages
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.extractive.generator import Asked, Piece, Sent, Used, closed_after
+from codeqa.extractive.extractive import quoted_answer
 from codeqa.llm import Model, TokenUsage
 
 SMALLER = 0.5
@@ -23,8 +25,21 @@ SHORTENED = (
 LEFT_OUT = "The conversation was too long for this model: no earlier questions were sent."
 
 
-class ModelAnswer:
-    """The generator that asks `model`."""
+class QuotingGenerator:
+    """Says only what the code itself says: quoted, cited, most relevant first."""
+
+    name = EXTRACTIVE
+    needs_evidence = True
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """Yield the answer line by line; each section is made when it is reached."""
+        looked_up = asked.searched or asked.block.chunks
+        evidence = asked.evidence if looked_up else None
+        yield from quoted_answer(evidence, about_code=asked.intent != "general")
+
+
+class ModelGenerator:
+    """Asks `model`."""
 
     needs_evidence = False
 
@@ -36,7 +51,7 @@ class ModelAnswer:
     def name(self) -> str:
         return self._model.name
 
-    def generate(self, asked: Asked) -> Iterator[Piece]:
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
         """Ask; once again with less when the model says that it was too long."""
         smaller = None
         try:
@@ -48,23 +63,23 @@ class ModelAnswer:
         if smaller is not None:
             yield from self._ask(smaller, LEFT_OUT if smaller.block is asked.block else SHORTENED)
 
-    def _ask(self, asked: Asked, notice: str = "") -> Iterator[Piece]:
+    def _ask(self, asked: GenerationInput, warning: str = "") -> Generator[Piece, None, None]:
         messages = build_messages(asked, self._config_dir)
-        yield Sent(
+        yield ModelRequest(
             model=self._model.name,
             host=self._model.host,
             messages=as_sent(messages),
             block=asked.block,
-            notice=notice,
+            warning=warning,
         )
         answered = False
         names = ChunkNames(asked.block.chunks)
         try:
             reply = self._model.stream(messages, cancelled=asked.cancelled)
-            with closed_after(reply) as stream:
+            with closing(reply) as stream:
                 for piece in stream:
                     if isinstance(piece, TokenUsage):
-                        yield Used(piece.prompt_tokens, piece.completion_tokens, piece.cut)
+                        yield piece
                     else:
                         answered = True
                         if text := names.feed(piece):
@@ -80,7 +95,7 @@ class ModelAnswer:
             yield rest
 
 
-def shrink(asked: Asked) -> Asked | None:
+def shrink(asked: GenerationInput) -> GenerationInput | None:
     """`asked` without history and with the block packed anew to half of its length.
 
     A block that cannot be halved stays as it is when there was a history to leave out. None

@@ -1,17 +1,21 @@
-"""The seam between a turn and what writes its answer: a language model, or none."""
+"""What writes an answer, and what it is given: a language model, the quoted code, or the app."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from codeqa.extractive.evidence import QuotedEvidence
-from codeqa.llm import Cancelled, never
+from codeqa.llm import Cancelled, TokenUsage, never
 from codeqa.types import ContextBlock
 
 NO_CONTEXT = ContextBlock("", ())
+EXTRACTIVE = "extractive"
+"""Name of the generator that quotes the code."""
+QUOTED = "(Answered without a language model, by quoting the code.)"
+"""Stands in the history for a quoted answer: that is text of files, which has no place among
+what the model itself is supposed to have said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,13 @@ class Exchange:
     before."""
 
 
+def answer_for_history(answer: str, generator: str) -> str:
+    """`answer` as a model may see it in the history: one that quotes files is only mentioned."""
+    return QUOTED if generator == EXTRACTIVE else answer
+
+
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GenerationInput:
     """All that an answer may draw on."""
 
     question: str
@@ -57,7 +66,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ModelRequest:
     """What left for a model: yielded before the request, and again when it is repeated."""
 
     model: str = ""
@@ -67,56 +76,31 @@ class Sent:
     """Exactly as sent, in order: `{"role": …, "parts": [text, …]}`."""
     block: ContextBlock = NO_CONTEXT
     """The block among them."""
-    tokens: Mapping[str, Any] = field(default_factory=dict)
-    """`prompt`, `completion` and whether they are `estimated`, once that is known."""
-    notice: str = ""
+    warning: str = ""
     """What the reader should know about it, as a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """Tokens as the provider counted them, yielded at the end if it does."""
-
-    prompt: int
-    completion: int
-    cut: bool = False
-    """The answer ends where the model's limit of length was reached."""
+Piece = str | ModelRequest | TokenUsage
+"""Text of the answer, what was sent for it, and at the end what the provider counted."""
 
 
-Piece = str | Sent | Used
-
-
-class Generator(Protocol):
+class AnswerGenerator(Protocol):
     """Writes answers."""
 
     @property
     def name(self) -> str:
-        """What the surfaces call it: the model, or `extractive`."""
+        """What the surfaces call it: the model, `extractive` or `app`."""
         ...
 
     @property
     def needs_evidence(self) -> bool:
-        """Whether `Asked.evidence` is to be gathered: it costs as much as the search."""
+        """Whether `GenerationInput.evidence` is to be gathered: it costs as much as the search."""
         ...
 
-    def generate(self, asked: Asked) -> Iterator[Piece]:
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
         """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.
 
-        Ends when `asked.cancelled()` is true; closing the iterator stops the work behind it.
+        Ends when `asked.cancelled()` is true; closing the generator stops the work behind it.
         Raises ModelError, also after some text.
         """
         ...
-
-
-_T = TypeVar("_T")
-
-
-@contextmanager
-def closed_after(pieces: Iterator[_T]) -> Iterator[Iterator[_T]]:
-    """`pieces`, closed on the way out if it can be: what works behind it stops then, not later."""
-    try:
-        yield pieces
-    finally:
-        close = getattr(pieces, "close", None)
-        if close is not None:
-            close()

@@ -1,13 +1,14 @@
-"""The context that a conversation already has, kept so that a follow-up need not search."""
+"""The code that a conversation already has, kept so that a follow-up need not search."""
 
 from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
-from codeqa.context import notes_of, parse_block, with_notes
+from codeqa.chat.generation import NO_CONTEXT
+from codeqa.chat.record import block_of, chunks_as_data, read_chunks
 from codeqa.errors import StorageError
-from codeqa.extractive.generator import NO_CONTEXT
 from codeqa.state.cache import Cache, context_key
 from codeqa.types import ContextBlock
 
@@ -17,8 +18,8 @@ CONTEXT_SECONDS = 24 * 3600.0
 log = logging.getLogger(__name__)
 
 
-class Memory:
-    """Cached contexts of one repository.
+class ContextCache:
+    """The contexts of the conversations about one repository.
 
     The cache may lose them at any time, which costs a follow-up its code but never the turn.
     """
@@ -29,11 +30,7 @@ class Memory:
 
     def keep(self, user: str, conversation: str, block: ContextBlock) -> None:
         """Make `block` the context of the conversation, in place of what it had."""
-        value = {
-            "repository": self._repository,
-            "context": block.text,
-            "chunks": notes_of(block.chunks),
-        }
+        value = {"repository": self._repository, "chunks": chunks_as_data(block.chunks)}
         try:
             self._cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
         except StorageError as error:
@@ -43,22 +40,16 @@ class Memory:
         """The conversation's context; empty when there is none, or of another repository."""
         try:
             value = self._cache.get(context_key(user, conversation))
+            stored: Any = json.loads(value) if value else {"repository": None}
+            if stored["repository"] != self._repository:
+                return NO_CONTEXT
+            return block_of(read_chunks(stored.get("chunks", ()), stored.get("context", "")))
         except StorageError as error:
             log.warning("a cached context could not be read: %s", error)
-            value = None
-        return self._read(value) if value else NO_CONTEXT
+        except (ValueError, TypeError, KeyError, AttributeError):
+            log.warning("a damaged cached context was left out")
+        return NO_CONTEXT
 
     def forget(self, user: str, conversation: str) -> None:
         """Drop the conversation's context."""
         self._cache.delete(context_key(user, conversation))
-
-    def _read(self, value: str) -> ContextBlock:
-        try:
-            stored = json.loads(value)
-            if stored["repository"] != self._repository:
-                return NO_CONTEXT
-            text = stored["context"]
-            return ContextBlock(text, with_notes(parse_block(text), stored.get("chunks", ())))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            log.warning("a damaged cached context was left out")
-            return NO_CONTEXT

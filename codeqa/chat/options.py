@@ -1,0 +1,85 @@
+"""What is asked, and how it is to be answered; built once, by the surface that is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from codeqa.chat.context_selection import check_places
+from codeqa.chat.generation import Exchange
+from codeqa.chat.policy import parse_retrieval
+from codeqa.llm import Cancelled, never
+from codeqa.repository.secrets import mask_secrets
+from codeqa.search import parse_hyde
+from codeqa.state.records import LOCAL_USER
+from codeqa.text.tokens import well_formed
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """A question and what is wanted of its answer; '' leaves a choice to settings and policy."""
+
+    question: str
+    """As typed. With `@codebase` or an `@name` it is searched for; what is done for one without
+    is for the policy to say."""
+    user: str = LOCAL_USER
+    conversation: str = ""
+    """Id of the conversation that it belongs to; '' for none."""
+    mode: str = ""
+    """One of `intents.mode.MODES`; '' leaves it to the words of the question."""
+    rerank: bool = False
+    hyde: str = ""
+    """How many hypothetical answers are searched by (`types.HYDE_MODES`); none without a model."""
+    retrieval: str = ""
+    """`explicit` or `auto`: whether a question without tag may be searched for."""
+    tag_is_default: bool = False
+    """The surface put `@codebase` there, not the user: small talk and the like go without it."""
+    use_model: bool = True
+    strict: bool = False
+    """Say nothing that the code does not show."""
+    replaces: str = ""
+    """Id of the turn that is asked anew, as a branch beside it."""
+    after: str = ""
+    """Id of the turn that this one follows; '' for the latest."""
+    pin: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    """Places (`path:12-34`) that the context must and must not hold. With `replaces` what was
+    found for that turn is packed anew, without another search."""
+    history: tuple[Exchange, ...] | None = None
+    """The conversation so far where the client keeps it, oldest first; None where we do."""
+    instructions: str = ""
+    """What that client asks of its answers; stands beside our rules, never in their place."""
+    keep: bool = True
+    """Whether the turn is stored, and its context becomes the conversation's."""
+    cancelled: Cancelled = never
+
+    @property
+    def chooses_chunks(self) -> bool:
+        return bool(self.pin or self.exclude)
+
+    @property
+    def from_program(self) -> bool:
+        """A program that keeps the conversation itself asks, and speaks for its user."""
+        return self.history is not None or not self.keep
+
+    @property
+    def branches_off(self) -> bool:
+        """The conversation is taken up at another point than its latest turn."""
+        return bool(self.replaces or self.after)
+
+    def checked(self) -> AskOptions:
+        """The same with well-formed text, secret-looking strings in what was typed masked.
+
+        Raises UsageError for a choice that there is not.
+        """
+        parse_hyde(self.hyde)
+        return replace(
+            self,
+            question=mask_secrets(well_formed(self.question)),
+            conversation=well_formed(self.conversation),
+            replaces=well_formed(self.replaces),
+            after=well_formed(self.after),
+            retrieval=parse_retrieval(self.retrieval) if self.retrieval else "",
+            pin=check_places(self.pin),
+            exclude=check_places(self.exclude),
+            instructions=well_formed(self.instructions),
+        )

@@ -1,0 +1,251 @@
+"""A turn as it is kept, and read again to be shown or gone on from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from codeqa.context import format_block, parse_block
+from codeqa.search import SearchResult
+from codeqa.state import Turn
+from codeqa.text.tag import has_tag, strip_tag
+from codeqa.types import Chunk, ContextBlock, Hit
+
+NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
+
+log = logging.getLogger(__name__)
+
+Values = Mapping[str, Any]
+"""An object of JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """A question, its answer and how that came about.
+
+    What has a default is kept as JSON in the turn's details, each under its own name: one that an
+    earlier version kept has fewer. `messages` hold None for the context block.
+    """
+
+    id: str
+    typed: str
+    """The question with its tag, secret-looking strings masked."""
+    answer: str
+    created: float
+    """Seconds since the epoch."""
+    parent: str
+    """Id of the turn before it; '' for the first."""
+
+    mode: str = ""
+    intent: str = ""
+    confidence: float = 0.0
+    source: str = ""
+    """What decided the intent: `tag`, `user`, `cache`, `heuristics` or `model`."""
+    reason: str = ""
+    rules: Sequence[str] = ()
+    """Of the policy, that decided."""
+    searched_automatically: bool = False
+    searches: bool = False
+    goes_on: bool = False
+    """From the code of an earlier question."""
+    suggest_codebase: bool = False
+    retrieval_info: Values = field(default_factory=lambda: {"num_docs": 0, "similar_queries": 0})
+    coverage: str = ""
+    generator: str = ""
+    """The model's name, `extractive` or `app`."""
+    reply: str = ""
+    """Which of the app's own replies the answer is; '' when it is none."""
+    model: str = ""
+    host: str = ""
+    reranker: str = ""
+    hyde: str = ""
+    """`off`, `one` or `two`; '' where nothing was searched."""
+    stages: Sequence[Values] = ()
+    """What the search did: {name, milliseconds, outcome, text, model, host}."""
+    hits: Sequence[Values] = ()
+    """What it found, best first: {unit_id, path, start_line, end_line, kind, name, score, why,
+    channels (name → rank)}."""
+    notice: str = ""
+    """What the reader should know, as sentences."""
+    cut: bool = False
+    tokens: Values = field(default_factory=lambda: NO_TOKENS)
+    citations: Sequence[Values] = ()
+    rewritten: str = ""
+    suggestions: Sequence[str] = ()
+    hook_problems: Sequence[str] = ()
+    steps: Sequence[Values] = ()
+    """{name, milliseconds}."""
+    finished: bool = True
+    """Neither stopped nor failed."""
+    error: Mapping[str, str] | None = None
+    """`message`, `hint` and `code` of what ended it."""
+    messages: Sequence[Values] = ()
+    """What was sent to a model: {role, parts}."""
+    chunks: tuple[Chunk, ...] = ()
+    dropped: tuple[Chunk, ...] = ()
+    """The context, and what had no room in it."""
+
+    @property
+    def question(self) -> str:
+        """Without its tag."""
+        return strip_tag(self.typed)
+
+    @property
+    def tagged(self) -> bool:
+        return has_tag(self.typed)
+
+    @property
+    def block(self) -> ContextBlock:
+        """The context as it was sent."""
+        return block_of(self.chunks, self.dropped)
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        """`messages` exactly as they were sent; none when no model was asked."""
+        block = format_block(self.chunks)
+        return [
+            {"role": m["role"], "parts": [block if part is None else part for part in m["parts"]]}
+            for m in self.messages
+        ]
+
+    @property
+    def short_stages(self) -> list[dict[str, Any]]:
+        """What is told with an answer: no hypothetical answers, which are long."""
+        names = ("name", "milliseconds", "outcome")
+        return [{name: stage.get(name) for name in names} for stage in self.stages]
+
+    @property
+    def found_names(self) -> tuple[str, ...]:
+        """Definitions that the search found, best first."""
+        names = (str(hit.get("name", "")) for hit in self.hits)
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def hits_shown(self) -> list[dict[str, Any]]:
+        """The hits, each with whether it is among the chunks that were sent."""
+        sent = {(chunk.unit_id, chunk.start_line) for chunk in self.chunks}
+        return [
+            {
+                **{name: value for name, value in hit.items() if name != "unit_id"},
+                "sent": (hit["unit_id"], hit["start_line"]) in sent,
+            }
+            for hit in self.hits
+        ]
+
+    def hit_of(self, chunk: Chunk) -> Values | None:
+        """The hit that `chunk` shows, whole or cut; None for a place of use."""
+        place = (chunk.unit_id, chunk.start_line)
+        found = (hit for hit in self.hits if (hit["unit_id"], hit["start_line"]) == place)
+        return next(found, None)
+
+    def told(self) -> dict[str, Any]:
+        """What the `done` event says of it."""
+        values = {name: getattr(self, name) for name in DETAILS if name not in _KEPT_ONLY}
+        return {**values, "stages": self.short_stages}
+
+    def as_turn(self, user: str, repository: str, conversation: str) -> Turn:
+        """For the state to keep."""
+        details = {name: getattr(self, name) for name in DETAILS}
+        for name in CHUNKS:
+            details[name] = chunks_as_data(getattr(self, name))
+        return Turn(
+            id=self.id,
+            conversation=conversation,
+            question=self.typed,
+            answer=self.answer,
+            context="",
+            details=details,
+            created=self.created,
+            user=user,
+            repository=repository,
+            parent=self.parent,
+        )
+
+
+COLUMNS = ("id", "typed", "answer", "created", "parent")
+CHUNKS = ("chunks", "dropped")
+DETAILS = tuple(f.name for f in fields(TurnRecord) if f.name not in (*COLUMNS, *CHUNKS))
+"""What is kept as it is under its own name."""
+_KEPT_ONLY = ("stages", "hits", "finished", "error", "messages")
+
+
+def read_record(turn: Turn) -> TurnRecord:
+    """Inverse of `TurnRecord.as_turn`; what an earlier version did not keep has its default."""
+    details = turn.details
+    kept = {name: details[name] for name in DETAILS if details.get(name) not in (None, {})}
+    return TurnRecord(
+        id=turn.id,
+        typed=turn.question,
+        answer=turn.answer,
+        created=turn.created,
+        parent=turn.parent,
+        chunks=_chunks_of(turn),
+        dropped=read_chunks(details.get("dropped", ())),
+        **kept,
+    )
+
+
+def _chunks_of(turn: Turn) -> tuple[Chunk, ...]:
+    try:
+        return read_chunks(turn.details.get("chunks", ()), turn.context)
+    except ValueError as error:  # a grammar that we no longer read costs the code, not the turn
+        log.warning("the context of a kept answer could not be read: %s", error)
+        return ()
+
+
+def block_of(chunks: tuple[Chunk, ...], dropped: tuple[Chunk, ...] = ()) -> ContextBlock:
+    """The context block of chunks that were packed before."""
+    return ContextBlock(format_block(chunks), chunks, dropped)
+
+
+def chunks_as_data(chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
+    """`chunks` as JSON holds them."""
+    return [asdict(chunk) for chunk in chunks]
+
+
+def read_chunks(stored: Iterable[Values], block: str = "") -> tuple[Chunk, ...]:
+    """Inverse of `chunks_as_data`.
+
+    Earlier versions kept the text of the whole block, and beside it only what that does not
+    say: {id, unit_id, why} of each chunk. Raises ValueError, TypeError, KeyError or
+    AttributeError for what is neither.
+    """
+    if not block:
+        return tuple(Chunk(**chunk) for chunk in stored)
+    notes = {note["id"]: note for note in stored}
+    return tuple(
+        replace(chunk, unit_id=note.get("unit_id", ""), why=note.get("why", ""))
+        for chunk in parse_block(block)
+        for note in (notes.get(chunk.id, {}),)
+    )
+
+
+def search_as_data(result: SearchResult) -> dict[str, Any]:
+    """What a record says of a search: all that it returned, and what it kept of each table."""
+    found = (*result.units, *result.methods, *result.classes)
+    hits = {hit.unit.id: hit for hit in found}
+    stages = [{**asdict(one), "milliseconds": round(one.milliseconds)} for one in result.stages]
+    return {
+        "coverage": result.coverage,
+        "reranker": result.reranker,
+        "hyde": result.hyde,
+        "stages": stages,
+        "hits": [_hit_as_data(hit) for hit in sorted(hits.values(), key=lambda hit: -hit.score)],
+    }
+
+
+def _hit_as_data(hit: Hit) -> dict[str, Any]:
+    unit = hit.unit
+    return {
+        "unit_id": unit.id,
+        "path": unit.path,
+        "start_line": unit.start_line,
+        "end_line": unit.end_line,
+        "kind": unit.kind,
+        "name": unit.qualified_name or unit.name,
+        "score": round(hit.score, 4),
+        "why": list(hit.why),
+        "channels": dict(hit.channels),
+    }

@@ -1,0 +1,171 @@
+"""The eighth step: the code, and the earlier answers, that an answer may draw on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from codeqa.chat.context_selection import build_context, read_place, repack
+from codeqa.chat.conversations import Conversations
+from codeqa.chat.followup import needs_rewriting, rewrite
+from codeqa.chat.generation import Exchange
+from codeqa.chat.history import PastQuestions, names_other_code
+from codeqa.chat.hooks import Hooks, Retrieved
+from codeqa.chat.turn import RetrievalResult, TurnState
+from codeqa.chat.vectors import QuestionVectors
+from codeqa.context import pack
+from codeqa.errors import CodeQAError
+from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
+from codeqa.files import Files
+from codeqa.llm import Model
+from codeqa.search import Search, parse_query
+from codeqa.settings import Settings
+from codeqa.store import Tables
+from codeqa.types import Chunk, Event, StageTime
+
+RETRIEVAL_K = 4
+"""Methods and classes in the context of a question that is searched for without its writer
+asking for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Looks up what the policy asks for, and nothing else.
+
+    `connect` gives the model that rewrites follow-ups, None for none; `hypotheses` is whether
+    the search may ask one for hypothetical answers.
+    """
+
+    search: Search
+    open_tables: Callable[[], Tables]
+    files: Files
+    settings: Settings
+    hooks: Hooks
+    conversations: Conversations
+    past_questions: PastQuestions
+    vectors: QuestionVectors
+    connect: Callable[[], Model | None]
+    hypotheses: bool
+
+    def retrieve(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
+        """Search, or recall, or do neither; yields what happens meanwhile."""
+        yield from self._look_up(turn, needs_evidence)
+        similar = self._similar(turn)
+        before = Retrieved(turn.text, turn.retrieval.block.chunks, similar)
+        after, problems = self.hooks.run_after_retrieval(before)
+        turn.hook_problems += problems
+        result = replace(turn.retrieval, similar=after.similar)
+        if after.chunks != before.chunks:
+            result = replace(result, block=pack(after.chunks, self.settings.context_characters))
+            if result.evidence:
+                result = replace(result, evidence=_evidence(turn, after.chunks))
+        turn.retrieval, turn.block = result, result.block
+
+    def _look_up(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
+        options, decision = turn.options, turn.decision
+        replaced = turn.so_far.replaced if options.chooses_chunks else None
+        if replaced and (replaced.chunks or replaced.dropped):
+            turn.retrieval = RetrievalResult(replaced.block, searched=True)
+        elif decision.inject_rag:
+            yield from self._search(turn, needs_evidence)
+        elif decision.use_cached_context:
+            turn.retrieval = RetrievalResult(turn.so_far.context)
+            if options.branches_off:
+                self.conversations.remember(turn, turn.so_far.context)
+        else:
+            return
+        result = turn.retrieval
+        if options.chooses_chunks:
+            found = (*result.block.chunks, *result.block.dropped)
+            pinned = [read_place(self.files, place, found) for place in options.pin]
+            block = repack(found, pinned, options.exclude, self.settings.context_characters)
+            # What the search itself found is no longer what the answer is to be made from.
+            result = replace(result, block=block, evidence=None)
+        if result.searched:
+            turn.found = len(result.block.chunks)
+            self.conversations.remember(turn, result.block)
+        if needs_evidence and result.evidence is None:
+            result = replace(result, evidence=_evidence(turn, result.block.chunks))
+        turn.retrieval = result
+
+    def _search(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
+        options, so_far = turn.options, turn.so_far
+        question = turn.text
+        earlier: tuple[Chunk, ...] = ()
+        if so_far.history and needs_rewriting(turn.query, turn.features):
+            question, by = rewrite(
+                turn.text,
+                so_far.history,
+                so_far.names,
+                self._model(turn),
+                self.settings.config_dir,
+                cancelled=options.cancelled,
+            )
+            if by:
+                turn.rewritten = question
+                yield Event("rewritten", {"question": question, "by": by})
+            # What was found before stays in the running: it may be what is asked about.
+            earlier = so_far.context.chunks
+        hyde = options.hyde if self.hypotheses and options.use_model else "off"
+        stages = self.search.steps(
+            question, rerank=options.rerank, hyde=hyde, cancelled=options.cancelled
+        )
+        try:
+            while True:
+                yield _stage_event(next(stages))
+        except StopIteration as end:
+            turn.search = result = end.value
+        turn.warnings.extend(result.warnings)
+        tables = self.open_tables()
+        most = RETRIEVAL_K if turn.decision.searched_automatically else None
+        block = build_context(tables, result, self.settings, most=most, earlier=earlier)
+        evidence = gather_evidence(tables, result) if needs_evidence else None
+        turn.retrieval = RetrievalResult(block, searched=True, evidence=evidence)
+
+    def _similar(self, turn: TurnState) -> tuple[Exchange, ...]:
+        """Past questions like this one: of this conversation and of others."""
+        if turn.vector is None or not turn.keep:
+            return ()
+        options, decision = turn.options, turn.decision
+        found: list[Exchange] = []
+        for same, wanted in ((True, decision.inject_qa_history), (False, decision.inject_rag)):
+            if not wanted:
+                continue
+            similar = self.past_questions.similar(
+                turn.vector,
+                user=options.user,
+                repository=self.conversations.repository,
+                conversation=options.conversation,
+                embedding=self.vectors.name,
+                threshold=self.vectors.thresholds.similar,
+                same=same,
+                skip={options.replaces, *(exchange.turn for exchange in turn.history)},
+            )
+            # Of this conversation nothing that comes after the point where it is taken up.
+            later = same and options.branches_off
+            found += [one for one in similar if not later or one.turn in turn.so_far.path]
+        return tuple(
+            one for one in found if not names_other_code(turn.query, parse_query(one.question))
+        )
+
+    def _model(self, turn: TurnState) -> Model | None:
+        try:
+            return self.connect() if turn.options.use_model else None
+        except CodeQAError:  # whoever answers says what is wrong with it
+            return None
+
+
+def _evidence(turn: TurnState, chunks: tuple[Chunk, ...]) -> QuotedEvidence:
+    """What there is to quote when it does not come from a search of its own."""
+    return QuotedEvidence(turn.text, turn.query, cached=chunks, chosen=turn.options.chooses_chunks)
+
+
+def _stage_event(stage: StageTime) -> Event:
+    """`drafting` for a stage that begins, `drafted` for one that has ended."""
+    if not stage.outcome:
+        return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
+    took = round(stage.milliseconds)
+    return Event(
+        "drafted",
+        {"name": stage.name, "outcome": stage.outcome, "took": took, "text": stage.text},
+    )

@@ -1,0 +1,270 @@
+"""A turn while it is being answered: the only thing that the pipeline writes to."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from codeqa.account import PersonalReading, read_personal
+from codeqa.chat.citations import Citation
+from codeqa.chat.features import Features
+from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, ModelRequest
+from codeqa.chat.messages import count_tokens
+from codeqa.chat.options import AskOptions
+from codeqa.chat.policy import PolicyDecision
+from codeqa.chat.record import NO_TOKENS, TurnRecord, search_as_data
+from codeqa.chat.vectors import Vector
+from codeqa.errors import UsageError
+from codeqa.extractive.evidence import QuotedEvidence
+from codeqa.intents import Intent, read_mode
+from codeqa.llm import TokenUsage, estimate_tokens
+from codeqa.search import Query, SearchResult, parse_query
+from codeqa.text.tag import has_tag, strip_tag
+from codeqa.types import ContextBlock, Event
+
+CUT_ANSWER = "The answer reached the model's limit of length and ends there."
+
+# What a turn holds before the step that works it out.
+NO_INTENT = Intent("", 0.0, "")
+NO_FEATURES = Features()
+UNDECIDED = PolicyDecision("")
+NOTHING_ASKED = GenerationInput("", "", NO_CONTEXT, searched=False)
+NO_REQUEST = ModelRequest()
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSoFar:
+    """What is known when a question arrives."""
+
+    history: tuple[Exchange, ...] = ()
+    """The latest answered questions of the conversation, oldest first."""
+    profile: Mapping[str, str] = field(default_factory=dict)
+    """What the user has told of themselves."""
+    messages: int = 0
+    """Length of the conversation, questions and answers."""
+    topic: Vector | None = None
+    """What the conversation has been about."""
+    context: ContextBlock = NO_CONTEXT
+    """What was found for an earlier question."""
+    names: tuple[str, ...] = ()
+    """Definitions that were found for the question before, best first."""
+    path: tuple[str, ...] = ()
+    """Ids of the turns before this one, the latest last, as far as they were read."""
+    parent: str = ""
+    """Id of the turn that this one follows; '' for none."""
+    replaced: TurnRecord | None = None
+    """The turn that this one takes the place of."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """The code, and the earlier answers, that there are for an answer."""
+
+    block: ContextBlock = NO_CONTEXT
+    searched: bool = False
+    """For this question, now; else the block is an earlier one's."""
+    evidence: QuotedEvidence | None = None
+    """Only where it was asked for."""
+    similar: tuple[Exchange, ...] = ()
+    """Earlier questions that resemble this one, with their answers."""
+
+
+@dataclass(slots=True)
+class TurnState:
+    """A question on its way to an answer; fields stand in the order in which they are filled."""
+
+    options: AskOptions
+    """As `AskOptions.checked` gives them."""
+    question: str
+    """With its tag, as it is kept."""
+    text: str
+    """Without tag and mode."""
+    mode: str
+    mode_chosen: bool
+    """The user chose it; else the words did."""
+    query: Query
+    personal: PersonalReading
+    """`text`, taken apart: what it looks for, and what it says of its writer."""
+    keep: bool
+    """Whether it is to be stored."""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    begun: float = field(default_factory=time.time)
+    """In seconds since the epoch."""
+    conversation_created: float = 0.0
+    """In seconds since the epoch; 0 while there is no such conversation."""
+    deleted: bool = False
+    """The conversation was deleted while this turn was being answered."""
+    steps: list[tuple[str, float]] = field(default_factory=list)
+    """Name and milliseconds of each step that has ended."""
+    warnings: list[str] = field(default_factory=list)
+    """What the reader should know about the answer, as sentences."""
+    hook_problems: list[str] = field(default_factory=list)
+    """Hooks whose part was left out, and why, as sentences."""
+
+    # Steps 1 to 6: what the message is, and what is to be done about it.
+    vector: Vector | None = None
+    """Of the question; None for one that the embedding knows no word of."""
+    loaded: bool = False
+    """What it starts from is known: from here on it is kept however it ends."""
+    so_far: ConversationSoFar = ConversationSoFar()
+    by_rules: Intent = NO_INTENT
+    """What the words alone say that it is."""
+    intent: Intent = NO_INTENT
+    topic: Vector | None = None
+    """What the conversation is about, this question included."""
+    off_topic: bool = False
+    features: Features = NO_FEATURES
+    decision: PolicyDecision = UNDECIDED
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """About its writer, that are to be kept."""
+
+    # Steps 7 to 9: what the answer may draw on.
+    reply: str = ""
+    """Which of the app's own replies the answer is, '' when it is none."""
+    generator: str = ""
+    """Name of what writes the answer."""
+    history: tuple[Exchange, ...] = ()
+    """The earlier turns that go with it."""
+    rewritten: str = ""
+    """What was searched for instead of a follow-up that says too little alone."""
+    search: SearchResult | None = None
+    found: int = 0
+    """Chunks that were retrieved for this question."""
+    retrieval: RetrievalResult = RetrievalResult()
+    block: ContextBlock = NO_CONTEXT
+    """The code that the answer is made from, as it is sent."""
+    asked: GenerationInput = NOTHING_ASKED
+
+    # Steps 10 to 12: the answer.
+    request: ModelRequest = NO_REQUEST
+    usage: TokenUsage | None = None
+    pieces: list[str] = field(default_factory=list)
+    """The answer as it was streamed."""
+    finished: bool = False
+    """Neither stopped nor failed."""
+    error: Mapping[str, str] | None = None
+    """`message`, `hint` and `code` of what ended it."""
+    revised: str = ""
+    """The answer as a hook changed it after it was read; '' when none did."""
+    citations: Sequence[Citation] = ()
+    suggestions: tuple[str, ...] = ()
+    """Questions that may come next."""
+    concluded: bool = False
+    """It has been handed over to be kept."""
+
+    @property
+    def tagged(self) -> bool:
+        return has_tag(self.question)
+
+    @property
+    def answer(self) -> str:
+        """As it is kept."""
+        return self.revised or "".join(self.pieces)
+
+    def stopped(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.options.cancelled()
+
+    def end_step(self, name: str, started: float) -> Event:
+        """Note that the step ends now which began at `started` (`time.perf_counter`)."""
+        took = (time.perf_counter() - started) * 1000
+        self.steps.append((name, took))
+        return Event("step", {"name": name, "milliseconds": round(took, 2)})
+
+    def counts(self) -> dict[str, int]:
+        """Data of the `retrieved` event."""
+        return {"num_docs": self.found, "similar_queries": len(self.retrieval.similar)}
+
+    def classification(self) -> dict[str, Any]:
+        """Data of the `classified` event: what the message is taken for, and why."""
+        decision = self.decision
+        return {
+            "intent": decision.intent,
+            "confidence": self.intent.confidence,
+            "source": self.intent.source,
+            "reason": self.intent.reason,
+            "rules": list(decision.rules),
+            "searched_automatically": decision.searched_automatically,
+            "searches": decision.inject_rag,
+            "goes_on": decision.use_cached_context,
+            # Once there is code, asking for it would be odd.
+            "suggest_codebase": decision.suggest_codebase and not self.block.chunks,
+        }
+
+    def record(self) -> TurnRecord:
+        """The turn as it is now, to be kept and told."""
+        request = self.request
+        cut = bool(self.usage and self.usage.cut)
+        warnings = [*self.warnings, request.warning, CUT_ANSWER if cut else ""]
+        return TurnRecord(
+            id=self.id,
+            typed=self.question,
+            answer=self.answer,
+            created=time.time(),
+            parent=self.so_far.parent,
+            mode=self.mode,
+            **self.classification(),
+            **(search_as_data(self.search) if self.search else {}),
+            retrieval_info=self.counts(),
+            generator=self.generator,
+            reply=self.reply,
+            model=request.model,
+            host=request.host,
+            notice=" ".join(filter(None, warnings)),
+            cut=cut,
+            tokens=self._tokens(),
+            citations=[citation.as_dict() for citation in self.citations],
+            rewritten=self.rewritten,
+            suggestions=list(self.suggestions),
+            hook_problems=list(self.hook_problems),
+            steps=[{"name": name, "milliseconds": round(took, 2)} for name, took in self.steps],
+            finished=self.finished,
+            error=self.error,
+            messages=_without_block(request.messages, self.block.text),
+            chunks=self.block.chunks,
+            dropped=self.block.dropped,
+        )
+
+    def _tokens(self) -> Mapping[str, Any]:
+        """What the provider counted; an estimate when it did not say or was not heard out."""
+        usage = self.usage
+        if usage and (usage.prompt_tokens or usage.completion_tokens):
+            counted = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
+            return {**counted, "estimated": False}
+        if not self.request.messages:
+            return NO_TOKENS
+        return {
+            "prompt": count_tokens(self.request.messages),
+            "completion": estimate_tokens("".join(self.pieces)),
+            "estimated": True,
+        }
+
+
+def begin_turn(options: AskOptions) -> TurnState:
+    """The turn that answers `options`. Raises UsageError for what cannot be asked."""
+    options = options.checked()
+    untagged = strip_tag(options.question)
+    mode, text = read_mode(untagged, options.mode)
+    if not text:
+        raise UsageError("The question is empty.", "Type a question.")
+    return TurnState(
+        options=options,
+        question=options.question,
+        text=text,
+        mode=mode,
+        mode_chosen=bool(options.mode) or text != untagged,
+        query=parse_query(text),
+        personal=read_personal(text),
+        keep=options.keep,
+    )
+
+
+def _without_block(messages: Iterable[Mapping[str, Any]], block: str) -> list[dict[str, Any]]:
+    """`messages` with None for the block, whose chunks are kept anyway."""
+    return [
+        {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
+        for m in messages
+    ]
