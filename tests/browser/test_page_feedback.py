@@ -154,7 +154,7 @@ def test_only_what_was_answered_has_thumbs_and_a_stopped_answer_keeps_its_own(
     page.get_by_role("button", name="Stop").click()
     down(page).click()  # its id is found first
     assert until(lambda: len(chat.rated) == 1)
-    (kept,) = [turn for turn in chat.turns(chat.conversations()[0].id) if turn.question == "slow"]
+    (kept,) = [turn for turn in chat.turns(chat.all()[0].id) if turn.question == "slow"]
     assert chat.rated == {kept.id: (-1, "")}
 
 
