@@ -26,7 +26,7 @@ def chat_of(server: Server) -> FakeChat:
 def kept(server: Server) -> list[Any]:
     """The turns of the one conversation that there is."""
     chat = chat_of(server)
-    (conversation,) = chat.conversations()
+    (conversation,) = chat.all()
     return chat.turns(conversation.id)
 
 
