@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.errors import NotFoundError
 from codeqa.settings import Settings, with_home
 from codeqa.state import State
-from codeqa.store import Location, list_locations, locate, remove
+from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryReport:
+    """What there is of one repository; `problem` says why the numbers are 0."""
+
+    name: str
+    path: str
+    state: str
+    """`ready` · `incomplete` · `folder gone` · `unreadable`."""
+    files: int = 0
+    units: int = 0
+    references: int = 0
+    bytes_on_disk: int = 0
+    updated_at: float = 0.0
+    """Seconds since the epoch of the last completed run; 0 for none."""
+    problem: str = ""
 
 
 def take_up(settings: Settings, root: Path) -> Location:
@@ -57,3 +75,31 @@ def remove_repository(settings: Settings, given: str | Path) -> Location:
     remove(settings, location)
     State(settings.data_dir).repositories.forget(location.root)
     return location
+
+
+def report_repositories(settings: Settings) -> list[RepositoryReport]:
+    """What every index holds, by name; an unreadable one is reported, not raised."""
+    return [_report(location) for location in list_locations(settings)]
+
+
+def _report(location: Location) -> RepositoryReport:
+    path, size = str(location.root), local_bytes(location)
+    try:
+        tables = Tables.open(location)
+        counts, meta = tables.counts(), tables.meta()
+    except Exception as error:
+        # An index that cannot be opened must still be listed, or it could not be removed.
+        return RepositoryReport(
+            location.name, path, "unreadable", bytes_on_disk=size, problem=str(error)
+        )
+    state = "ready" if meta.complete and not meta.dirty else "incomplete"
+    return RepositoryReport(
+        name=location.name,
+        path=path,
+        state=state if location.root.is_dir() else "folder gone",
+        files=counts.files,
+        units=counts.units,
+        references=counts.references,
+        bytes_on_disk=size,
+        updated_at=meta.updated_at,
+    )

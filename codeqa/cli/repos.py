@@ -10,8 +10,7 @@ import click
 
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import format_table, human_bytes
-from codeqa.doctor import report_repositories
-from codeqa.repositories import find_repository, remove_repository
+from codeqa.repositories import find_repository, remove_repository, report_repositories
 from codeqa.settings import load_settings
 
 

@@ -1,14 +1,10 @@
-"""Checks of the indices, and what each one holds."""
+"""Checks of the indices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from codeqa.doctor.check import Result
 from codeqa.embeddings import fast_embedding
-from codeqa.settings import Settings
-from codeqa.store import Filter, Location, Tables, list_locations, local_bytes
+from codeqa.store import Filter, Location, Tables, local_bytes
 from codeqa.store.meta import record_of
 from codeqa.text.tokens import name_key, search_tokens
 from codeqa.types import METHOD_KINDS, TEXT_KINDS
@@ -17,34 +13,7 @@ SELF_TEST_DEPTH = 50
 """Hits in which the self-test must find the unit that it looks for, in its own file."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryReport:
-    """What there is of one repository; `problem` says why the numbers are 0."""
-
-    name: str
-    path: str
-    state: str
-    """`ready` · `incomplete` · `folder gone` · `unreadable`."""
-    files: int = 0
-    units: int = 0
-    references: int = 0
-    bytes_on_disk: int = 0
-    updated_at: float = 0.0
-    """Seconds since the epoch of the last completed run; 0 for none."""
-    problem: str = ""
-
-
-def report_repositories(settings: Settings) -> list[RepositoryReport]:
-    """What every index holds, by name; an unreadable one is reported, not raised."""
-    return [_report(location) for location in list_locations(settings)]
-
-
-def check(location: Location) -> Callable[[], Result]:
-    """The check of the index at `location`."""
-    return lambda: _index(location)
-
-
-def _index(location: Location) -> Result:
+def index(location: Location) -> Result:
     """Format, rows against the manifest, and one unit that must be found again."""
     hint = f"Run 'codeqa index --full {location.root}'."
     tables = Tables.open(location)
@@ -92,26 +61,3 @@ def _self_test(tables: Tables, paths: list[str]) -> str:
             by_name = any(hit.name == unit.name for hit in tables.named([name_key(unit.name)]))
             return "" if by_text and by_name else unit.location
     return ""
-
-
-def _report(location: Location) -> RepositoryReport:
-    path, size = str(location.root), local_bytes(location)
-    try:
-        tables = Tables.open(location)
-        counts, meta = tables.counts(), tables.meta()
-    except Exception as error:
-        # An index that cannot be opened must still be listed, or it could not be removed.
-        return RepositoryReport(
-            location.name, path, "unreadable", bytes_on_disk=size, problem=str(error)
-        )
-    state = "ready" if meta.complete and not meta.dirty else "incomplete"
-    return RepositoryReport(
-        name=location.name,
-        path=path,
-        state=state if location.root.is_dir() else "folder gone",
-        files=counts.files,
-        units=counts.units,
-        references=counts.references,
-        bytes_on_disk=size,
-        updated_at=meta.updated_at,
-    )

@@ -1,19 +1,28 @@
-"""Checks of what every run needs: interpreter, git, settings, disk, grammars, tables, …"""
+"""Checks of what every run needs, from the interpreter to the port, and of what improves answers
+where it is set: model, reranker, Redis."""
 
 from __future__ import annotations
 
+import math
 import platform
+import secrets
 import shutil
 import socket
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 from codeqa.doctor.check import Result
 from codeqa.embeddings import fast_embedding
 from codeqa.hosts import is_loopback
 from codeqa.languages import languages
+from codeqa.llm import Models
+from codeqa.parsing.grammar import grammar
 from codeqa.repository.git import find_git, read_git
+from codeqa.search import reranker_status
 from codeqa.settings import Settings
+from codeqa.state.cache import RedisCache
 from codeqa.store.location import folder_bytes
 
 OLDEST_PYTHON = (3, 11)
@@ -22,6 +31,15 @@ LITTLE_SPACE = 500_000_000
 SECONDS_FOR_GIT = 10
 SPELLED = {"openai": "OpenAI", "openrouter": "OpenRouter"}
 """Providers whose names are not written as a word with a capital."""
+CHECK_SECONDS = 10.0
+"""Lifetime of the value that is written into Redis and read back."""
+CHOSEN = {"page": "picked by the user", "setting": "set by CODEQA_MODEL", "": "chosen"}
+KEYS = {
+    "stored": "with the key that was entered",
+    "exported": "with the key that is exported",
+    "missing": "without the key that it needs",
+    "unneeded": "without a key",
+}
 
 
 def python() -> Result:
@@ -34,7 +52,8 @@ def git() -> Result:
     """Git, which lists the files of a repository; never one that lies in the current folder."""
     path = find_git()
     printed = read_git(path, Path(path).parent, ["--version"], SECONDS_FOR_GIT)
-    found = f"{path} fails" if printed is None else printed.decode(errors="replace").strip()
+    version = "fails" if printed is None else printed.decode(errors="replace").strip()
+    found = f"{version} ({path})"
     return printed is not None, found, "Run 'git --version' to see why it fails."
 
 
@@ -66,8 +85,6 @@ def data(settings: Settings) -> Result:
 
 
 def _writable(folder: Path) -> bool:
-    import tempfile
-
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -77,8 +94,6 @@ def _writable(folder: Path) -> bool:
 
 def grammars() -> Result:
     """Whether every grammar loads."""
-    from codeqa.parsing.grammar import grammar
-
     keys = [language.key for language in languages().values() if language.grammar]
     broken = []
     for key in keys:
@@ -95,8 +110,6 @@ def grammars() -> Result:
 
 def tables() -> Result:
     """Whether LanceDB writes and reads a table."""
-    import tempfile
-
     import lancedb
 
     with tempfile.TemporaryDirectory() as folder:
@@ -107,9 +120,6 @@ def tables() -> Result:
 
 def embedding() -> Result:
     """Whether the fast embedding loads and encodes."""
-    import math
-    import time
-
     start = time.perf_counter()
     fast = fast_embedding()
     if fast is None:
@@ -133,3 +143,39 @@ def port(settings: Settings) -> Result:
             detail = f"{settings.port} on {settings.host}: {error.strerror}"
             return False, detail, "Stop what uses it, or set CODEQA_PORT to another one."
     return True, f"{settings.port} on {settings.host} is free", ""
+
+
+def model(settings: Settings) -> Result:
+    """The model that answers, its host and where the key comes from; nothing is sent."""
+    models = Models(settings)
+    if problem := models.problem():
+        return False, problem.removesuffix("."), "Pick the model and enter its key again."
+    choice = models.current()
+    if choice is None:
+        return True, "none chosen; answers are put together from the code that is found", ""
+    # Raises what would keep a question from being sent, such as a missing key.
+    endpoint = models.endpoint(choice)
+    named = str(choice) if choice.model else f"{choice}, the first of its models,"
+    detail = f"{named} at {endpoint.host}, {KEYS[models.key_state(choice)]}"
+    return True, f"{detail}, {CHOSEN[models.source()]}", ""
+
+
+def reranker(settings: Settings) -> Result:
+    """The reranker that would be used; nothing is loaded."""
+    return reranker_status(settings)
+
+
+def redis(settings: Settings) -> Result:
+    """Whether the Redis server keeps a value and gives it back."""
+    cache = RedisCache(settings.redis_url)
+    key, value = f"codeqa:doctor:{secrets.token_hex(8)}", secrets.token_hex(8)
+    start = time.perf_counter()
+    cache.set(key, value, CHECK_SECONDS)
+    found = cache.get(key)
+    milliseconds = (time.perf_counter() - start) * 1000
+    cache.delete(key)
+    if problem := cache.problem():
+        hint = "Start it, or correct REDIS_URL; until then follow-ups find no earlier context."
+        return False, problem.removesuffix("."), hint
+    detail = f"{cache.address} writes and reads in {milliseconds:.1f} ms"
+    return found == value, detail, "See which program answers there: it gave another value back."

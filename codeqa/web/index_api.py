@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from codeqa.doctor import report_repositories
 from codeqa.engine import Engine
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.files import FileText
 from codeqa.render import highlight_lines, sanitise
+from codeqa.repositories import report_repositories
 from codeqa.store import list_locations
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
