@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 import socket
@@ -15,15 +14,13 @@ import pytest
 
 from codeqa.embeddings import (
     FAST_ALIAS,
-    Embedding,
     chosen_embedding,
     fast_embedding,
     function,
     query_embedding,
 )
-from codeqa.embeddings.cut import cut
-from codeqa.embeddings.http import REQUEST_TOKENS, requests_of
-from codeqa.embeddings.registry import RegistryEmbedding
+from codeqa.embeddings.base import cut
+from codeqa.embeddings.hosted import REQUEST_TOKENS, requests_of
 from codeqa.errors import EmbeddingError, IndexFormatError, SettingsError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
@@ -110,9 +107,9 @@ def openai_settings(server: ScriptedServer, **more: Any) -> Settings:
     return load_settings(openai_base_url=server.base_url, openai_api_key="sk-test", **values)
 
 
-def impatient(embedding: Embedding | None, pauses: list[float]) -> Embedding:
-    assert isinstance(embedding, RegistryEmbedding)
-    return dataclasses.replace(embedding, pause=pauses.append)
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
 
 
 # The client against a server
@@ -157,17 +154,16 @@ def test_jina_is_told_queries_from_passages() -> None:
 
 
 def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
-    replies = [failure(429, "slow down", {"Retry-After": "7"}), failure(503, "busy")]
+    replies = [failure(429, "slow down", {"Retry-After": "0.4"}), failure(503, "busy")]
 
     def script(path: str, body: dict[str, Any]) -> Reply:
         return replies.pop(0) if replies else embeddings(body, 8)
 
-    pauses: list[float] = []
     with openai_server(script) as server:
-        embedding = impatient(chosen_embedding(openai_settings(server)), pauses)
-        assert embedding.embed_passages(["a"]).shape == (1, 8)
-    assert pauses == [7.0, 2.0]
-    assert len(server.requests) == 3
+        embedding = chosen_embedding(openai_settings(server))
+        assert embedding is not None and embedding.embed_passages(["a"]).shape == (1, 8)
+        first, second, _ = server.exchanges
+    assert 0.4 <= second.asked - first.asked < 3
 
 
 @pytest.mark.parametrize(
@@ -178,7 +174,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
         (failure(400, "too long"), r"rejected the request.*too long", "CODEQA_EMBEDDING", 1),
         (failure(429, "slow"), "limits the rate", "CODEQA_EMBEDDING_BATCH", 4),
         (failure(429, "slow", {"Retry-After": "600"}), "asks to wait 600 s", "kept", 1),
-        (failure(429, "insufficient_quota"), "quota .* is used up", "kept", 1),
+        (failure(429, "insufficient_quota"), "quota .* is used up", "kept", 4),
         (failure(500, "oops"), r"failed \(status 500\)", "kept", 4),
     ],
     ids=["401", "404", "400", "429", "429-long", "quota", "500"],
@@ -187,7 +183,8 @@ def test_each_refusal_says_what_it_is_and_what_to_do(
     reply: Reply, message: str, hint: str, tries: int
 ) -> None:
     with openai_server(lambda path, body: reply) as server:
-        embedding = impatient(chosen_embedding(openai_settings(server)), [])
+        embedding = chosen_embedding(openai_settings(server))
+        assert embedding is not None
         with pytest.raises(EmbeddingError, match=message) as caught:
             embedding.embed_passages(["text"])
     assert hint in caught.value.hint
@@ -203,12 +200,11 @@ def test_an_unreachable_host_is_named() -> None:
     settings = load_settings(
         embedding="openai/text-embedding-3-large", openai_base_url=url, openai_api_key="k"
     )
-    pauses: list[float] = []
-    embedding = impatient(chosen_embedding(settings), pauses)
+    embedding = chosen_embedding(settings)
+    assert embedding is not None
     with pytest.raises(EmbeddingError, match=r"127\.0\.0\.1:\d+\) cannot be reached") as caught:
         embedding.embed_query("question")
     assert "network" in caught.value.hint
-    assert len(pauses) == 3
 
 
 def test_another_dimension_than_expected_names_both_and_the_setting() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from codeqa.embeddings.registry import PROVIDERS
+from codeqa.embeddings.hosted import PROVIDERS
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.llm import Models

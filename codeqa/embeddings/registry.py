@@ -1,22 +1,20 @@
 """Finding embeddings in LanceDB's registry and making them behave.
 
-Every function of the registry comes out as an Embedding: batches are ours, waiting is
-bounded, failures are sentences, and the dimension is checked on every answer.
+Every function of the registry comes out as an Embedding: texts are cut to what it reads,
+failures are sentences, and the dimension is checked on every answer.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from codeqa.embeddings.base import Embedding
-from codeqa.embeddings.cut import cut
-from codeqa.embeddings.failures import KEPT, explain
+from codeqa.embeddings.base import Embedding, cut
+from codeqa.embeddings.failures import KEPT, explain_failure
 from codeqa.embeddings.function import register_table, shipped_table
-from codeqa.embeddings.http import http_function
+from codeqa.embeddings.hosted import PROVIDERS, EmbeddingProvider, hosted_function
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
 
@@ -27,53 +25,7 @@ FAST_ALIAS = "codeqa-fast"
 """A function registered under this name is the fast embedding: it fills `vector` of every
 row in the first pass. It must answer without a network, thousands of texts per second."""
 
-ATTEMPTS = 4
-FIRST_WAIT = 1.0
-"""Seconds before the second try; doubled for each further one."""
-LONGEST_WAIT = 30.0
-"""Seconds; a provider that asks for more is reported instead of waited for."""
-
 FAST_TOKENS = 8_191
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingProvider:
-    """A provider that speaks OpenAI's API; `dimensions` are of its known models."""
-
-    title: str
-    key_variable: str
-    url: str
-    dimensions: dict[str, int]
-    shortens: tuple[str, ...] = ()
-    """Beginnings of the names of models that give shorter vectors on request."""
-    task_query: str = ""
-    task_passage: str = ""
-
-
-PROVIDERS = {
-    "openai": EmbeddingProvider(
-        "OpenAI",
-        "OPENAI_API_KEY",
-        "https://api.openai.com/v1",
-        {
-            "text-embedding-3-large": 3072,
-            "text-embedding-3-small": 1536,
-            "text-embedding-ada-002": 1536,
-        },
-        ("text-embedding-3",),
-    ),
-    "jina": EmbeddingProvider(
-        "Jina",
-        "JINA_API_KEY",
-        "https://api.jina.ai/v1",
-        {"jina-embeddings-v3": 1024, "jina-embeddings-v2-base-code": 768},
-        ("jina-embeddings-v3",),
-        "retrieval.query",
-        "retrieval.passage",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +41,23 @@ class RegistryEmbedding:
     title: str
     host: str = ""
     key_variable: str = ""
-    pause: Callable[[float], None] = time.sleep
 
     def embed_query(self, text: str) -> np.ndarray:
         short = cut(text, self.max_tokens)
-        found = self._patiently(lambda: self.function.compute_query_embeddings(short))
+        found = self._asked(lambda: self.function.compute_query_embeddings(short))
         vector: np.ndarray = self._checked(found, 1)[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
         short = [cut(text, self.max_tokens) for text in texts]
-        found = self._patiently(lambda: self.function.compute_source_embeddings(short))
+        found = self._asked(lambda: self.function.compute_source_embeddings(short))
         return self._checked(found, len(short))
 
-    def _patiently(self, request: Callable[[], T]) -> T:
-        """Run `request`, again where that may help, for at most a minute or so."""
-        wait = FIRST_WAIT
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return request()
-            except Exception as error:
-                failure = explain(error, self.title, self.host, self.key_variable)
-                asked = failure.wait
-                if asked is None or asked > LONGEST_WAIT or attempt == ATTEMPTS:
-                    raise failure.error from error
-                self.pause(max(asked, wait))
-                wait *= 2
-        raise AssertionError("unreachable")
+    def _asked(self, request: Callable[[], Any]) -> Any:
+        try:
+            return request()
+        except Exception as error:
+            raise explain_failure(error, self.title, self.host, self.key_variable) from error
 
     def _checked(self, found: Any, count: int) -> np.ndarray:
         import numpy as np
@@ -226,12 +168,12 @@ def _of_provider(
     # LanceDB refuses literal keys, so that none ends up in a table's metadata.
     variable = f"codeqa_{alias}_key"
     get_registry().set_var(variable, key or "none")
-    kind: Any = http_function()
+    kind: Any = hosted_function()
     function = kind.create(
         name=name,
         dim=dimension,
         send_dimension=dimension != known and name.startswith(provider.shortens),
-        base_url=url or (None if alias == "openai" else provider.url),
+        base_url=url or provider.url,
         api_key=f"$var:{variable}",
         task_query=provider.task_query,
         task_passage=provider.task_passage,
@@ -267,7 +209,7 @@ def _of_registry(settings: Settings, provider: str, name: str) -> Embedding:
     except Exception as error:
         if isinstance(error, NotImplementedError | TypeError):
             raise _unknown_dimension(settings.embedding) from error
-        raise explain(error, settings.embedding, "", key_variable).error from error
+        raise explain_failure(error, settings.embedding, "", key_variable) from error
     return RegistryEmbedding(
         name=settings.embedding,
         version=str(getattr(function, "version", "1")),

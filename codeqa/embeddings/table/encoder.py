@@ -68,20 +68,6 @@ class TableEncoder:
             parts.append(self._encode(part))
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
 
-    def field_vectors(self, units: Iterable[UnitText]) -> NDArray[np.float32]:
-        """Vectors (n, fields, dimension), each of length 1, or 0 for a field that says nothing:
-        what a unit's vector is the weighted sum of. For measuring; an index does not keep them."""
-        waiting = iter(units)
-        parts = []
-        while part := list(islice(waiting, BATCH_UNITS)):
-            sums = self._sums(
-                [document_fields(unit, self.weights.pieces) for unit in part],
-                self.document_factors,
-            )
-            lengths = np.sqrt(np.einsum("ufd,ufd->uf", sums, sums))[..., None]
-            parts.append(np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > NOTHING))
-        return np.concatenate(parts) if parts else np.empty((0, 0, self.dimension), np.float32)
-
     def encode_query(self, text: str) -> NDArray[np.float32]:
         """Vector (dimension,) of length 1 of a question."""
         bag = query_ids(text, self.weights.pieces)

@@ -1,14 +1,14 @@
-"""An embedding function for servers that speak OpenAI's embeddings API.
+"""Providers that speak OpenAI's embeddings API, and their function in LanceDB's registry.
 
-It is registered in LanceDB's registry under ALIAS, beside LanceDB's own `openai` and
-`jina`. It takes their place for these two providers because it bounds the time of a
-request, leaves waiting to us, tells queries from passages where the model does, and logs
-no texts; LanceDB's `jina` besides reports 768 dimensions for a model that has 1,024.
+It stands there under ALIAS, beside LanceDB's own `openai` and `jina`. It takes their place for
+these two because it bounds the time of a request, tells queries from passages where the model
+does, and logs no texts; LanceDB's `jina` besides reports 768 dimensions for a model of 1,024.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codeqa.text.tokens import estimate_tokens
@@ -17,13 +17,52 @@ if TYPE_CHECKING:
     from lancedb.embeddings import EmbeddingFunction
 
 ALIAS = "codeqa-http"
-
+RETRIES = 3
+"""Further tries of the SDK, which waits for as long as a provider asks, two minutes at most."""
 REQUEST_SECONDS = 60.0
 REQUEST_TOKENS = 200_000
 """Tokens (≈) per request; OpenAI refuses more than 300,000."""
 
 
-def http_function() -> type[EmbeddingFunction]:
+@dataclass(frozen=True, slots=True)
+class EmbeddingProvider:
+    """A provider that speaks OpenAI's API; `dimensions` are of its known models."""
+
+    title: str
+    key_variable: str
+    url: str
+    dimensions: dict[str, int]
+    shortens: tuple[str, ...] = ()
+    """Beginnings of the names of models that give shorter vectors on request."""
+    task_query: str = ""
+    task_passage: str = ""
+
+
+PROVIDERS = {
+    "openai": EmbeddingProvider(
+        "OpenAI",
+        "OPENAI_API_KEY",
+        "https://api.openai.com/v1",
+        {
+            "text-embedding-3-large": 3072,
+            "text-embedding-3-small": 1536,
+            "text-embedding-ada-002": 1536,
+        },
+        ("text-embedding-3",),
+    ),
+    "jina": EmbeddingProvider(
+        "Jina",
+        "JINA_API_KEY",
+        "https://api.jina.ai/v1",
+        {"jina-embeddings-v3": 1024, "jina-embeddings-v2-base-code": 768},
+        ("jina-embeddings-v3",),
+        "retrieval.query",
+        "retrieval.passage",
+    ),
+}
+
+
+def hosted_function() -> type[EmbeddingFunction]:
     """The class, registered on first use (LanceDB is imported then)."""
     from lancedb.embeddings import TextEmbeddingFunction, get_registry
 
@@ -38,7 +77,7 @@ def http_function() -> type[EmbeddingFunction]:
         name: str
         dim: int
         send_dimension: bool = False
-        base_url: str | None = None
+        base_url: str
         api_key: str | None = None
         task_query: str = ""
         task_passage: str = ""
@@ -61,28 +100,24 @@ def http_function() -> type[EmbeddingFunction]:
             return found
 
         def _request(self, texts: Sequence[str], task: str) -> list[Any]:
+            import openai
+
             options: dict[str, Any] = {}
+            if self.base_url != PROVIDERS["openai"].url:
+                # Not every compatible server knows the packed form that is the default.
+                options["encoding_format"] = "float"
             if self.send_dimension:
                 options["dimensions"] = self.dim
             if task:
                 options["extra_body"] = {"task": task}
-            if self.base_url:
-                # Not every compatible server knows the packed form that is the default.
-                options["encoding_format"] = "float"
-            with self._client() as client:
-                answer = client.embeddings.create(model=self.name, input=list(texts), **options)
-            rows = sorted(answer.data, key=lambda row: row.index)
-            return [row.embedding for row in rows]
-
-        def _client(self) -> Any:
-            import openai
-
-            return openai.OpenAI(
+            with openai.OpenAI(
                 api_key=self.api_key,
                 base_url=self.base_url,
                 timeout=REQUEST_SECONDS,
-                max_retries=0,
-            )
+                max_retries=RETRIES,
+            ) as client:
+                answer = client.embeddings.create(model=self.name, input=list(texts), **options)
+            return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
 
     register = get_registry().register(ALIAS)
     return register(OpenAICompatibleEmbeddings)  # type: ignore[no-any-return]
