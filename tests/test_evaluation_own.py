@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +18,9 @@ from conftest import ROOT, Run
 
 from codeqa.errors import UsageError
 from codeqa.evaluation import load_questions, prepared
-from codeqa.evaluation.copy import PREFIX, copied
-from codeqa.evaluation.generate import comment_questions
+from codeqa.evaluation.generate import comment_questions, drawn
 from codeqa.evaluation.history import changes
-from codeqa.evaluation.own import THUMB, thumb_questions
+from codeqa.evaluation.own import PREFIX, THUMB, copied, thumb_questions
 from codeqa.evaluation.plot import save_plot, svg
 from codeqa.evaluation.scores import Figure
 from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subject_question
@@ -239,7 +239,7 @@ def test_comments_become_questions_and_are_emptied_line_for_line(
     tmp_path: Path, write_files: Write
 ) -> None:
     folder = write_files(tmp_path / "copy", FILES)
-    found = comment_questions(folder, sorted(FILES), 20, 1, quiet)
+    found = comment_questions(folder, sorted(FILES), 1)
     asked = {one.question: one.relevant[0] for one in found}
     coin = asked["Rounds an amount of money to the smallest coin that exists here"]
     assert (coin.path, coin.symbol, coin.start, coin.end) == (
@@ -266,7 +266,8 @@ def test_the_same_seed_makes_the_same_questions(tmp_path: Path, write_files: Wri
 
     def made(name: str, seed: int) -> list[str]:
         folder = write_files(tmp_path / name, files)
-        return [one.question for one in comment_questions(folder, sorted(files), 4, seed, quiet)]
+        order = drawn(sorted(files), "comment", seed)
+        return [one.question for one in islice(comment_questions(folder, order, seed), 4)]
 
     first = made("a", 1)
     assert len(first) == 4 and made("b", 1) == first != made("c", 2)
@@ -397,7 +398,6 @@ def test_the_plot_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
         save_plot(tmp_path / "p.png", "T", runs, ["hit@1"])
 
 
-@pytest.mark.slow
 # The command
 
 

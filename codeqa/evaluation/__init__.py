@@ -9,7 +9,6 @@ from codeqa.evaluation.ranked import (
     Ranked,
     ask_all,
     load_ranked,
-    rank_questions,
     rank_repositories,
     save_ranked,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "load_questions",
     "load_ranked",
     "prepared",
-    "rank_questions",
     "rank_repositories",
     "save_plot",
     "save_questions",

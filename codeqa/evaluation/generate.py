@@ -10,10 +10,10 @@ share words with their answers: they compare settings, and say little of absolut
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from codeqa.evaluation.history import changes
 from codeqa.evaluation.questions import MAIN, SECONDARY, Question, Target
@@ -39,54 +39,33 @@ CERTAIN = 0.8
 """Confidence from which a place counts as a call of the definition (`structure`)."""
 MAX_CALLERS = 6
 COMMITS_READ = 600
-FILES_PER_QUESTION = 25
-"""Files looked at for each question wanted, so that a large repository takes no longer."""
-
 LOOKED_AT = 8
 """Definitions of a file that are looked at for PER_FILE questions."""
 
-Step = Callable[[int, int], None]
-"""Called with questions found and wanted."""
 
-
-class Units(Protocol):
-    """What is asked of `store.Tables`."""
-
-    def in_file(self, path: str) -> list[Unit]: ...
-    def named(self, keys: Sequence[str], limit: int = 200) -> list[Unit]: ...
-
-
-def wanted(count: int) -> dict[str, int]:
-    """Kind → how many of `count` questions are to be of it."""
-    return {kind: round(count * share) for kind, share in SHARES.items()}
+def drawn(values: Sequence[T], salt: str, seed: int) -> list[T]:
+    """`values` in an order that only they, `salt` and `seed` decide."""
+    return random.Random(f"{seed} {salt}").sample(values, len(values))
 
 
 # --- doc comments: before the copy is indexed -------------------------------------------------
 
 
-def comment_questions(
-    folder: Path, sources: Sequence[str], count: int, seed: int, step: Step
-) -> list[Question]:
-    """Questions from doc comments of `sources` below `folder`, which are emptied there."""
-    found: list[Question] = []
-    for path in _drawn(sources, "comment", seed)[: count * FILES_PER_QUESTION]:
-        if len(found) >= count:
-            break
+def comment_questions(folder: Path, files: Iterable[str], seed: int) -> Iterator[Question]:
+    """Questions from doc comments of `files` below `folder`, which are emptied there."""
+    for path in files:
         language = detect(path)
-        if language is None or not language.grammar:
-            continue
-        found += _of_file(folder, path, seed, min(PER_FILE, count - len(found)))
-        step(len(found), count)
-    return _numbered(found, "comment")
+        if language is not None and language.grammar:
+            yield from _of_file(folder, path, seed)
 
 
-def _of_file(folder: Path, path: str, seed: int, count: int) -> list[Question]:
+def _of_file(folder: Path, path: str, seed: int) -> list[Question]:
     data = (folder / path).read_bytes()
     parsed = parse_file(path, data)
     units = [unit for unit in parsed.units if unit.doc_comment and _is_definition(unit)]
     made: list[tuple[str, str]] = []
-    for unit in _drawn(units, path, seed):
-        if len(made) == count:
+    for unit in drawn(units, path, seed):
+        if len(made) == PER_FILE:
             break
         question = question_of(unit.doc_comment, unit.name)
         emptied = _emptied(data, unit) if question else None
@@ -144,20 +123,16 @@ def _signed(parsed: ParsedFile) -> set[str]:
 # --- names, callers, commits: from the index of the copy --------------------------------------
 
 
-def symbol_questions(
-    tables: Units, sources: Sequence[str], count: int, seed: int, step: Step
-) -> list[Question]:
+def symbol_questions(tables: Tables, files: Iterable[str], seed: int) -> Iterator[Question]:
     """Names that only one definition of the repository has, each asking for it."""
 
     def made(unit: Unit) -> Question | None:
         return _question(_asked_name(unit), [unit]) if _is_only_one(tables, unit) else None
 
-    return _numbered(_of_definitions(tables, sources, "symbol", count, seed, step, made), "symbol")
+    return _of_definitions(tables, files, seed, made)
 
 
-def caller_questions(
-    tables: Tables, sources: Sequence[str], count: int, seed: int, step: Step
-) -> list[Question]:
+def caller_questions(tables: Tables, files: Iterable[str], seed: int) -> Iterator[Question]:
     """ "what calls x?" with the functions that certainly do as main targets."""
 
     def made(unit: Unit) -> Question | None:
@@ -177,56 +152,40 @@ def caller_questions(
             return None
         return _question(f"what calls {_asked_name(unit)}?", callers, [unit])
 
-    found = _of_definitions(tables, sources, "callers", count, seed, step, made)
-    return _numbered(found, "callers")
+    return _of_definitions(tables, files, seed, made)
 
 
-def commit_questions(root: Path, tables: Units, count: int, step: Step) -> list[Question]:
+def commit_questions(root: Path, tables: Tables) -> Iterator[Question]:
     """Subjects of the latest small commits below `root`, asking for what they changed.
 
     Only functions that are still there count, and only commits of which all are.
     """
-    found: dict[str, Question] = {}
-    for change in changes(root, COMMITS_READ) if count else ():
+    asked = set()
+    for change in changes(root, COMMITS_READ):
         question = subject_question(change.subject)
-        if not question or question in found:
+        if not question or question in asked:
             continue
         units = [_function(tables, path, name) for path, name in change.functions]
         there = [unit for unit in units if unit is not None and _is_definition(unit)]
         if len(there) == len(units):
-            found[question] = _question(question, there)
-            step(len(found), count)
-        if len(found) >= count:
-            break
-    return _numbered(found.values(), "commit")
+            asked.add(question)
+            yield _question(question, there)
 
 
-def _function(tables: Units, path: str, name: str) -> Unit | None:
+def _function(tables: Tables, path: str, name: str) -> Unit | None:
     named = [unit for unit in tables.in_file(path) if unit.qualified_name == name]
     return named[0] if len(named) == 1 else None
 
 
 def _of_definitions(
-    tables: Units,
-    sources: Sequence[str],
-    kind: str,
-    count: int,
-    seed: int,
-    step: Step,
-    made: Callable[[Unit], Question | None],
-) -> list[Question]:
-    """Questions that `made` gives for definitions, in an order of their own for kind and seed."""
-    found: list[Question] = []
-    for path in _drawn(sources, kind, seed)[: count * FILES_PER_QUESTION]:
+    tables: Tables, files: Iterable[str], seed: int, made: Callable[[Unit], Question | None]
+) -> Iterator[Question]:
+    """Questions that `made` gives for definitions of `files`."""
+    for path in files:
         units = [unit for unit in tables.in_file(path) if _is_definition(unit)]
         named = [unit for unit in units if len(unit.name) >= MIN_NAME]
-        some = (made(unit) for unit in _drawn(named, path, seed)[:LOOKED_AT])
-        room = min(PER_FILE, count - len(found))
-        found += islice((question for question in some if question is not None), room)
-        step(len(found), count)
-        if len(found) >= count:
-            break
-    return found
+        some = (made(unit) for unit in drawn(named, path, seed)[:LOOKED_AT])
+        yield from islice((question for question in some if question is not None), PER_FILE)
 
 
 def _around(one: Unit, unit: Unit) -> bool:
@@ -249,7 +208,7 @@ def _is_definition(unit: Unit) -> bool:
     )
 
 
-def _is_only_one(tables: Units, unit: Unit) -> bool:
+def _is_only_one(tables: Tables, unit: Unit) -> bool:
     return [one.id for one in tables.named([name_key(unit.name)]) if one.kind != "module"] == [
         unit.id
     ]
@@ -272,24 +231,5 @@ def _question(text: str, main: Iterable[Unit], secondary: Iterable[Unit] = ()) -
             for unit, grade in targets
         ),
         language=targets[0][0].language,
+        source="generated",
     )
-
-
-def _numbered(questions: Iterable[Question], kind: str) -> list[Question]:
-    return [
-        Question(
-            f"{kind}-{number:03d}",
-            one.repo,
-            one.question,
-            one.relevant,
-            category=kind,
-            language=one.language,
-            source="generated",
-        )
-        for number, one in enumerate(questions, start=1)
-    ]
-
-
-def _drawn(values: Sequence[T], salt: str, seed: int) -> list[T]:
-    """`values` in an order that only they, `salt` and `seed` decide."""
-    return random.Random(f"{seed} {salt}").sample(values, len(values))

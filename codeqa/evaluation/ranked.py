@@ -65,8 +65,10 @@ def rank_repositories(
 ) -> Iterator[Ranked]:
     """Ask `questions` of the repositories in the folder `trees`, indexing each one first.
 
-    Raises UsageError before anything is done when a repository is not there, or when drafts are
-    asked for without a language model; later as the indexer and the search do.
+    Questions of one repository are asked one after another, whatever their order, so that only
+    one repository is open at a time. Raises UsageError before anything is done when a repository
+    is not there, or when drafts are asked for without a language model; later as the indexer and
+    the search do.
     """
     missing = sorted({q.repo for q in questions if not (trees / q.repo).is_dir()})
     if missing:
@@ -80,34 +82,19 @@ def rank_repositories(
             "Drafts need a language model, and none is chosen.",
             "Choose one with `codeqa models use`, or leave --hyde out.",
         )
-
-    def search_of(repository: str) -> Search:
-        location = locate(settings, trees / repository)
-        Indexer(settings, location).run(progress=progress)
-        return open_search(settings, open_once(location), models=models)
-
-    return rank_questions(questions, search_of, kind, rerank=rerank, hyde=hyde)
-
-
-def rank_questions(
-    questions: Iterable[Question],
-    search_of: Callable[[str], Search],
-    kind: Kind = "units",
-    *,
-    rerank: bool = False,
-    hyde: str = "off",
-) -> Iterator[Ranked]:
-    """Ask every question of its repository; `search_of` gives the search of a repository.
-
-    Questions of one repository are asked one after another, whatever their order, so that only
-    one repository is open at a time. Raises what `search_of` and the searches raise.
-    """
     by_repository: dict[str, list[Question]] = {}
     for question in questions:
         by_repository.setdefault(question.repo, []).append(question)
-    for repository, asked in by_repository.items():
-        for answered in ask_all(asked, search_of(repository), rerank=rerank, hyde=hyde):
-            yield answered.files if kind == "files" else answered.units
+
+    def ranked() -> Iterator[Ranked]:
+        for repository, asked in by_repository.items():
+            location = locate(settings, trees / repository)
+            Indexer(settings, location).run(progress=progress)
+            search = open_search(settings, open_once(location), models=models)
+            for answered in ask_all(asked, search, rerank=rerank, hyde=hyde):
+                yield answered.files if kind == "files" else answered.units
+
+    return ranked()
 
 
 def ask_all(
@@ -125,14 +112,13 @@ def ask_all(
         if failed and question is questions[0]:
             # What a search gives without any drafts would pass for what it gives with them.
             raise ModelError(f"A draft {failed.outcome}", "Ask again when the model answers.")
+        files = [file.best for file in found.files]
+        yield Answered(_listed(question, found.units, elapsed), _listed(question, files, elapsed))
 
-        def listed(
-            hits: Iterable[Hit], asked: Question = question, elapsed: float = elapsed
-        ) -> Ranked:
-            results = tuple(map(_result, islice(hits, RESULTS)))
-            return Ranked(asked.id, asked.repo, asked.question, results, elapsed)
 
-        yield Answered(listed(found.units), listed(file.best for file in found.files))
+def _listed(question: Question, hits: Iterable[Hit], elapsed: float) -> Ranked:
+    results = tuple(map(_result, islice(hits, RESULTS)))
+    return Ranked(question.id, question.repo, question.question, results, elapsed)
 
 
 def _result(hit: Hit) -> dict[str, Any]:
