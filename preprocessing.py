@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import click
 
 from codeqa.cli.command import front_door
 from codeqa.cli.console import ProgressDisplay, format_pairs
 from codeqa.errors import UsageError
-from codeqa.parsing.csv_tables import write_csv
-from codeqa.parsing.preprocess import json_line, preprocess
+from codeqa.parsing.preprocess import json_line, preprocess, write_files
 from codeqa.settings import load_settings
 from codeqa.types import ParsedFile, Skipped
 
@@ -25,27 +22,28 @@ __all__ = ["main", "preprocess"]
 @front_door(
     "preprocessing.py",
     [
-        "python preprocessing.py ../flask                       JSON lines to the terminal",
-        "python preprocessing.py ../flask --output flask.jsonl  … to a file",
-        "python preprocessing.py ../flask --csv processed/flask two CSV tables in a folder",
-        "python preprocessing.py ../flask | head -1 | python -m json.tool",
+        "python preprocessing.py ../flask              files in processed/flask",
+        "python preprocessing.py ../flask --out there  … in the folder there",
+        "python preprocessing.py ../flask --out - | head -1 | python -m json.tool",
     ],
     kept="Nothing was written.",
 )
 @click.argument("repo", type=Path)
-@click.option("--output", type=Path, metavar="FILE", help="Write the JSON lines to FILE.")
-@click.option("--csv", type=Path, metavar="DIR", help="Write CSV tables into DIR.")
+@click.option(
+    "--out",
+    type=Path,
+    metavar="DIR",
+    help="Folder to write into (default: processed/NAME); - prints the JSON lines.",
+)
 @click.option("--workers", type=int, help="Worker processes (default: one per core, ≤ 4).")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
-def main(
-    repo: Path, output: Path | None, csv: Path | None, workers: int | None, quiet: bool
-) -> None:
-    """Write what is read from a repository, one file a line as JSON, or as two CSV tables.
+def main(repo: Path, out: Path | None, workers: int | None, quiet: bool) -> None:
+    """Write what is read from a repository: JSON lines and two CSV tables.
 
-    These are its methods, classes, documents and references. Nothing is indexed.
+    These are its methods, classes, documents and references: files.jsonl, one line for each
+    file, methods.csv and classes.csv. Nothing is indexed.
     """
-    if output and csv:
-        raise UsageError("--output and --csv exclude each other.", "Leave one out.")
+    folder = out or Path("processed", repo.resolve().name or "root")
     settings = load_settings(repo, workers=workers)
     skipped: list[Skipped] = []
     counts: Counter[str] = Counter()
@@ -53,15 +51,23 @@ def main(
         progress = None if quiet else display
         parsed_files = preprocess(repo, settings, progress=progress, skipped=skipped)
         files = _counted(parsed_files, counts)
-        if csv:
-            write_csv(files, csv)
+        if str(folder) == "-":
+            for parsed in files:
+                sys.stdout.write(json_line(parsed))
+            sys.stdout.flush()
         else:
-            with _opened(output) as stream:
-                for parsed in files:
-                    stream.write(json_line(parsed))
-                stream.flush()
+            _write(files, folder)
     if not quiet:
-        _summarise(counts, skipped)
+        _summarise(counts, skipped, folder)
+
+
+def _write(files: Iterator[ParsedFile], folder: Path) -> None:
+    try:
+        write_files(files, folder)
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be written: {error.strerror}.", "Give another folder with --out."
+        ) from None
 
 
 def _counted(files: Iterator[ParsedFile], counts: Counter[str]) -> Iterator[ParsedFile]:
@@ -74,32 +80,13 @@ def _counted(files: Iterator[ParsedFile], counts: Counter[str]) -> Iterator[Pars
         yield parsed
 
 
-@contextmanager
-def _opened(output: Path | None) -> Iterator[TextIO]:
-    """The stream to write to; a file appears under its name only once it is complete."""
-    if output is None:
-        yield sys.stdout
-        return
-    partial = output.with_name(output.name + ".part")
-    try:
-        stream = partial.open("w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UsageError(
-            f"{output} cannot be written: {error.strerror}.", "Give another file."
-        ) from None
-    try:
-        with stream:
-            yield stream
-        partial.replace(output)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _summarise(counts: Counter[str], skipped: list[Skipped]) -> None:
+def _summarise(counts: Counter[str], skipped: list[Skipped], folder: Path) -> None:
     rows = [(name, f"{count:,}") for name, count in counts.items()]
     rows.append(("skipped", f"{len(skipped):,}"))
     reasons = Counter(entry.reason for entry in skipped)
     rows += [("", f"{count:,} {reason}") for reason, count in reasons.most_common()]
+    if str(folder) != "-":
+        rows.append(("written to", str(folder)))
     print(format_pairs(rows), file=sys.stderr)
 
 

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Run
+from conftest import ROOT
 
+import preprocessing
 from codeqa.errors import UsageError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.settings import Settings
@@ -57,7 +60,7 @@ def repo(tmp_path: Path, write_files: Write) -> Path:
 def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) -> None:
     skipped: list[Skipped] = []
     seen: list[Progress] = []
-    files = list(preprocess(repo, settings, progress=seen.append, skipped=skipped))
+    files = list(preprocess(str(repo), settings, progress=seen.append, skipped=skipped))
     assert [parsed.path for parsed in files] == ["README.md", "latin.py", "main.py", "shapes.py"]
     assert {entry.path: entry.reason for entry in skipped} == {
         "logo.png": "binary",
@@ -68,18 +71,40 @@ def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) 
     assert {progress.total for progress in seen} == {5}
 
 
-def test_a_repository_may_be_named_by_a_string(repo: Path, settings: Settings) -> None:
-    assert len(list(preprocess(str(repo), settings))) == 4
-
-
 def test_a_missing_repository_is_bad_usage(tmp_path: Path, settings: Settings) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         list(preprocess(tmp_path / "nowhere", settings))
 
 
-def test_json_lines_hold_units_and_references(repo: Path, run_python: Run) -> None:
-    done = run_python("preprocessing.py", repo)
-    assert done.returncode == 0, done.stderr
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@dataclass(frozen=True)
+class Done:
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+FrontDoor = Callable[..., Done]
+
+
+@pytest.fixture
+def front_door(capsys: pytest.CaptureFixture[str]) -> FrontDoor:
+    def run(*arguments: object) -> Done:
+        status = preprocessing.main([str(argument) for argument in arguments])
+        return Done(status, *capsys.readouterr())
+
+    return run
+
+
+def test_a_hyphen_prints_units_and_references_as_json_lines(
+    repo: Path, front_door: FrontDoor
+) -> None:
+    done = front_door(repo, "--out", "-")
+    assert done.exit_code == 0, done.stderr
     files = {entry["path"]: entry for entry in map(json.loads, done.stdout.splitlines())}
     assert list(files) == ["README.md", "latin.py", "main.py", "shapes.py"]
     names = {unit["qualified_name"]: unit for unit in files["shapes.py"]["units"]}
@@ -90,28 +115,27 @@ def test_json_lines_hold_units_and_references(repo: Path, run_python: Run) -> No
     assert "references" in done.stderr and "binary" in done.stderr
 
 
-def test_a_file_receives_the_lines_and_stdout_stays_empty(
-    repo: Path, tmp_path: Path, run_python: Run
+def test_files_go_to_a_folder_called_like_the_repository_and_are_summed_up(
+    repo: Path, tmp_path: Path, front_door: FrontDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = tmp_path / "out.jsonl"
-    done = run_python("preprocessing.py", repo, "--output", target, "--quiet")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert len(target.read_text(encoding="utf-8").splitlines()) == 4
-    assert [path.name for path in tmp_path.glob("out*")] == ["out.jsonl"]
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    monkeypatch.chdir(tmp_path)
+    done = front_door(repo)
+    assert (done.exit_code, done.stdout) == (0, ""), done.stderr
+    assert "processed/a repo" in done.stderr
+    folder = tmp_path / "processed" / "a repo"
+    found = sorted(path.name for path in folder.iterdir())
+    assert found == [".gitignore", "classes.csv", "files.jsonl", "methods.csv"]
+    assert len((folder / "files.jsonl").read_text("utf-8").splitlines()) == 4
 
 
 def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
-    repo: Path, tmp_path: Path, run_python: Run
+    repo: Path, tmp_path: Path, front_door: FrontDoor
 ) -> None:
-    folder = tmp_path / "processed" / "shapes"
-    done = run_python("preprocessing.py", repo, "--csv", folder)
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in folder.iterdir()) == ["classes.csv", "methods.csv"]
+    folder = tmp_path / "there"
+    folder.mkdir()
+    done = front_door(repo, "--out", folder, "--quiet")
+    assert done == Done(0, "", "")
+    assert not (folder / ".gitignore").exists()  # only a folder of our own is hidden from git
     methods, classes = rows(folder / "methods.csv"), rows(folder / "classes.csv")
     assert list(methods[0])[:7] == [
         "code", "file_path", "class_name", "name", "doc_comment", "source_code", "references",
@@ -138,24 +162,29 @@ def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
     [
         (["nowhere"], 2, "There is no folder nowhere"),
         (["shapes.py"], 2, "is not a folder"),
-        ([], 2, "repo"),
-        ([".", "--output", "missing/x.jsonl"], 2, "cannot be written"),
-        ([".", "--output", "x", "--csv", "y"], 2, "not allowed"),
+        ([], 2, "REPO"),
+        ([".", "--out", "shapes.py/x"], 2, "cannot be written"),
         ([".", "--workers", "-1"], 2, "CODEQA_WORKERS"),
     ],
 )
 def test_a_wrong_call_is_told_in_one_line(
-    arguments: list[str], status: int, message: str, repo: Path, run_python: Run
+    arguments: list[str],
+    status: int,
+    message: str,
+    repo: Path,
+    front_door: FrontDoor,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    done = run_python(ROOT / "preprocessing.py", *arguments, "--quiet", cwd=repo)
-    assert done.returncode == status
+    monkeypatch.chdir(repo)
+    done = front_door(*arguments, "--quiet")
+    assert done.exit_code == status
     assert message in done.stderr and "Traceback" not in done.stderr
     assert done.stdout == ""
 
 
 def test_a_reader_that_stops_ends_the_run_quietly(tmp_path: Path, write_files: Write) -> None:
     root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 40 for n in range(60)})
-    command = [sys.executable, "preprocessing.py", str(root), "--quiet"]
+    command = [sys.executable, "preprocessing.py", str(root), "--out", "-", "--quiet"]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}
     ) as process:
@@ -170,12 +199,12 @@ def test_an_interrupt_ends_workers_and_leaves_no_half_file(
     tmp_path: Path, write_files: Write
 ) -> None:
     root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 300 for n in range(200)})
-    target = tmp_path / "out.jsonl"
-    command = [sys.executable, "preprocessing.py", str(root), "--output", str(target)]
+    target = tmp_path / "out" / "files.jsonl"
+    command = [sys.executable, "preprocessing.py", str(root), "--out", str(target.parent)]
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    partial = target.with_name("out.jsonl.part")
+    partial = target.with_name("files.jsonl.part")
     deadline = time.monotonic() + 30
     while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.01)
