@@ -44,7 +44,7 @@ def guarded(data_dir: Path, engine: FakeEngine) -> FlaskClient:
     return create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
 
 
-def stream(client: FlaskClient, question: str, **more: Any) -> list[str]:
+def stream(client: FlaskClient, question: str | None, **more: Any) -> list[str]:
     response = client.post("/chat/stream", json={"question": question, **more})
     assert response.status_code == 200, response.text
     return response.get_data(as_text=True).splitlines()
@@ -222,6 +222,16 @@ def test_the_conversation_of_the_ai_sdk_is_understood(
     ]
     assert client.post("/chat/stream", json={"messages": messages}).status_code == 200
     assert engine.chat.asked[-1]["question"] == "second question"
+
+
+@pytest.mark.parametrize("empty", ["", " \n", None])
+def test_of_question_query_and_messages_the_first_that_holds_words_is_asked(
+    client: FlaskClient, engine: FakeEngine, empty: str | None
+) -> None:
+    stream(client, empty, query="the query", messages=[{"role": "user", "content": "no"}])
+    assert engine.chat.asked[-1]["question"] == "the query"
+    stream(client, empty, query=empty, messages=[{"role": "user", "content": "the last"}])
+    assert engine.chat.asked[-1]["question"] == "the last"
 
 
 @pytest.mark.parametrize(

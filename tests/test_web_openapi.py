@@ -23,7 +23,7 @@ from serving import serving
 
 from codeqa.intents.mode import MODES
 from codeqa.settings import Settings, load_settings
-from codeqa.web import openapi, schemas
+from codeqa.web import openapi, questions_api
 from codeqa.web.app import create_app
 from codeqa.web.endpoints import description_of
 
@@ -219,7 +219,9 @@ def test_the_description_says_whether_a_token_is_needed(
 
 
 def test_the_description_lists_the_modes_that_there_are() -> None:
-    described = schemas.QuestionBody.model_json_schema()["properties"]["mode"]["anyOf"][0]["enum"]
+    described = questions_api.QuestionBody.model_json_schema()["properties"]["mode"]["anyOf"][0][
+        "enum"
+    ]
     assert described == ["", *MODES]
 
 

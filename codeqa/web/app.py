@@ -12,7 +12,6 @@ from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
 from codeqa.web import (
     autocomplete_api,
-    chat,
     conversations_api,
     errors,
     index_api,
@@ -21,6 +20,7 @@ from codeqa.web import (
     openapi,
     pages,
     privacy_api,
+    questions_api,
     security,
     turns_api,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SESSION_DAYS = 30
 ADDRESSES = (
     pages,
-    chat,
+    questions_api,
     conversations_api,
     turns_api,
     models_api,

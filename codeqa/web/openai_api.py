@@ -24,7 +24,6 @@ from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, ContextLengthError, NotFoundError, error_from, places_of
 from codeqa.store import Location, list_locations
 from codeqa.types import Event
-from codeqa.web.chat import ask_engine, whole
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import api_error
 from codeqa.web.openai_format import (
@@ -35,6 +34,7 @@ from codeqa.web.openai_format import (
     ModelValues,
     read_messages,
 )
+from codeqa.web.questions_api import ask_engine, whole
 from codeqa.web.requests import workspace
 from codeqa.web.schemas import Values
 

@@ -11,9 +11,9 @@ from codeqa.chat import TurnRecord
 from codeqa.engine import Engine
 from codeqa.render import Cite
 from codeqa.types import Chunk
-from codeqa.web.chat import citer
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
+from codeqa.web.questions_api import citer
 from codeqa.web.requests import engine_of
 from codeqa.web.schemas import CitationValues, Clean, FailureDetails, Model, RepoQuery, Values
 from codeqa.web.users import member_of_request

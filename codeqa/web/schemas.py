@@ -1,4 +1,9 @@
-"""What all schemas are made of: texts with limits, truth values, failures."""
+"""What requests and responses of several modules are made of: texts with limits, truth values,
+failures.
+
+Requests are checked by pydantic models; of these and of those of responses the description at
+/openapi.json is made. Lines are 1-based and inclusive, times are seconds since the epoch.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +61,7 @@ Truth = Annotated[
     BeforeValidator(_truth, json_schema_input_type=bool | str | float | None),
 ]
 Values = dict[str, Any]
+WORDS: dict[str, Any] = {"type": "string", "pattern": r"\S", "maxLength": QUESTION_CHARACTERS}
 
 
 class Model(BaseModel):
@@ -109,3 +115,21 @@ class Document(Model):
     paths: Values
     components: Values
     security: list[Values]
+
+
+class Counts(Model):
+    num_docs: int
+    similar_queries: int
+
+
+class CitationValues(Model):
+    path: str
+    start: int
+    end: int
+    name: str
+    """The identifier that the answer names before it; may be empty."""
+    verified: bool
+    exists: bool
+    """The file has these lines, whether or not they were shown."""
+    problem: str
+    """Why it is not verified; may be empty."""

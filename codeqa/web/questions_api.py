@@ -1,0 +1,296 @@
+"""Questions over HTTP: streamed for the page and other clients, or in one piece."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from flask import Response, request, session
+from pydantic import ConfigDict, Field
+
+from codeqa.chat import AskOptions
+from codeqa.engine import Engine
+from codeqa.errors import UsageError, error_from
+from codeqa.render import Cite
+from codeqa.types import Event
+from codeqa.web import protocol
+from codeqa.web.endpoints import ENGINE, Endpoints
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.requests import workspace
+from codeqa.web.schemas import (
+    QUESTION_CHARACTERS,
+    WORDS,
+    CitationValues,
+    Clean,
+    Counts,
+    Id,
+    Model,
+    Span,
+    Truth,
+    Values,
+)
+from codeqa.web.users import member_of_request
+
+RESERVED = ("/export", "/branch")
+"""Ends of addresses below a conversation's, which its id must therefore not have."""
+
+endpoints = Endpoints("chat", "Questions")
+
+Mode = Literal["", "explain", "locate", "review", "plan", "change"]
+Drafts = Literal["", "off", "one", "two"]
+SPANS = 200
+"""Most chunks that a question pins or excludes: more than any context holds."""
+
+_USERS = {
+    "type": "object",
+    "required": ["role", "content"],
+    "properties": {
+        "role": {"const": "user"},
+        "content": {
+            "anyOf": [
+                WORDS,
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "required": ["type", "text"],
+                        "properties": {"type": {"const": "text"}, "text": WORDS},
+                    },
+                },
+            ]
+        },
+    },
+}
+_OTHERS = {
+    "type": "object",
+    "required": ["role"],
+    "properties": {"role": {"enum": ["system", "assistant"]}},
+}
+_MESSAGES = {
+    "type": "array",
+    "items": {"anyOf": [_USERS, _OTHERS]},
+    "contains": _USERS,
+    "maxItems": 1_000,
+}
+_ONE_OF_THEM: dict[str, Any] = {
+    "anyOf": [
+        {"required": ["question"], "properties": {"question": WORDS}},
+        {"required": ["query"], "properties": {"query": WORDS}},
+        {"required": ["messages"], "properties": {"messages": _MESSAGES}},
+    ]
+}
+
+
+class QuestionBody(Model):
+    """A question, in `question`, `query` or the last user's entry of `messages`."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_OF_THEM)
+
+    question: Annotated[str, Clean] | None = None
+    """`@codebase` in it has the code base searched."""
+    query: Annotated[str, Clean] | None = None
+    """The same under its older name."""
+    messages: list[Any] | None = None
+    """A conversation as the AI SDK sends it; only the last entry by the user counts."""
+    conversation: Id | None = None
+    """Id, chosen by the client, of the conversation that this belongs to; empty for none."""
+    repo: Id | None = None
+    """Id of the repository; empty for the current one."""
+    render: Truth = False
+    """Whether the stream also holds what the page shows."""
+    rerank: Truth = False
+    hyde: Drafts | None = None
+    """How many drafts of the answer are searched by; empty: as the setting says."""
+    mode: Mode | None = None
+    """How to answer; empty leaves it to the question."""
+    retrieval: Literal["", "explicit", "auto"] | None = None
+    """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
+    tag_is_default: Truth = False
+    """The client put `@codebase` there by itself: small talk and the like go without it."""
+    strict: Truth = False
+    """Say only what the code shows."""
+    without_model: Truth = False
+    """Answer by quoting the code, without a language model."""
+    replaces: Id | None = None
+    """Id of the turn that this one is another version of."""
+    after: Id | None = None
+    """Id of the turn that this one follows; empty: the last one of the branch in use."""
+    pin: Annotated[list[Span], Field(max_length=SPANS)] | None = None
+    """Chunks that the context must hold, each as `path:12-34`."""
+    exclude: Annotated[list[Span], Field(max_length=SPANS)] | None = None
+    """Chunks that it must not hold."""
+
+
+class BatchAnswer(Model):
+    response: str
+    turn: str
+    """Id under which the turn is kept."""
+    intent: str
+    confidence: float
+    retrieval_info: Counts
+    citations: list[CitationValues]
+    notice: str
+    """What the reader should know about the answer, as sentences; may be empty."""
+
+
+class OldAnswer(Model):
+    response: str
+
+
+def _never() -> bool:
+    return False
+
+
+@endpoints.post(
+    "/chat/stream",
+    "text/plain",
+    headers={"x-vercel-ai-data-stream": "`v1`: the form of the lines."},
+)
+def stream(body: QuestionBody) -> Response:
+    """The answer as a data stream; it ends early when its reader goes away.
+
+    Lines of the Vercel AI SDK: `8:` annotations, `0:` text, `3:` a failure, `e:` and `d:` the
+    end. With `render` also stages with times, finished blocks as safe HTML, and what else the
+    page shows.
+    """
+    options = ask_options(body)
+    engine = workspace().engine(body.repo or "")
+    left = threading.Event()
+    events = ask_engine(engine, options, left.is_set)
+    cite = citer(engine) if body.render else None
+
+    def lines() -> Iterator[bytes]:
+        try:
+            yield from protocol.encode(events, cite=cite)
+        finally:
+            left.set()
+
+    return Response(lines(), headers=protocol.HEADERS)
+
+
+@endpoints.post("/chat", BatchAnswer, errors=(*ENGINE, 502, 503))
+def batch(body: QuestionBody) -> Values:
+    """The answer in one piece, with what it came from."""
+    options = ask_options(body)
+    text, done = whole(ask_engine(workspace().engine(body.repo or ""), options))
+    names = ("turn", "intent", "confidence", "retrieval_info", "citations")
+    values = {name: done.get(name) for name in names}
+    return {"response": text, **values, "notice": done.get("notice", "")}
+
+
+@endpoints.post("/", OldAnswer, errors=(*ENGINE, 502, 503))
+def ask(body: QuestionBody) -> Values:
+    """The answer in one piece: `{query, rerank}` gives `{response}`.
+
+    Without `conversation` the questions of one session are one conversation.
+    """
+    options = ask_options(body)
+    session.setdefault("conversation", uuid.uuid4().hex)
+    engine = workspace().engine(body.repo or "")
+    if not options.conversation:
+        options = replace(options, conversation=str(session["conversation"]))
+    text, _ = whole(ask_engine(engine, options))
+    return {"response": text}
+
+
+def ask_options(body: QuestionBody) -> AskOptions:
+    """What `body` asks, with every option that it names as `AskOptions` does.
+
+    Of `question`, `query` and the last user's entry of `messages` the first that holds words is
+    the question. Raises UsageError.
+    """
+    given = (body.question, body.query, _last_message(body.messages))
+    question = next((text for text in given if text and text.strip()), None)
+    if question is None:
+        raise UsageError("There is no question.", "Send it as text in `question`.")
+    if len(question) > QUESTION_CHARACTERS:
+        raise UsageError(
+            f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
+        )
+    if (body.conversation or "").endswith(RESERVED):
+        raise UsageError(
+            f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
+        )
+    names = {field.name for field in fields(AskOptions)} & set(QuestionBody.model_fields)
+    chosen = {name: getattr(body, name) for name in names - {"question"}}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    return AskOptions(question, use_model=not body.without_model, **chosen)
+
+
+def _last_message(messages: Any) -> str | None:
+    """Text of the last entry by the user, as the AI SDK sends a conversation."""
+    if not isinstance(messages, list):
+        return None
+    for message in reversed(messages):
+        if not isinstance(message, dict) or message.get("role") != "user":
+            continue
+        content = message.get("content") or message.get("parts")
+        if isinstance(content, list):
+            parts = (part.get("text") for part in content if isinstance(part, dict))
+            content = "".join(text for text in parts if isinstance(text, str))
+        return content if isinstance(content, str) else None
+    return None
+
+
+def ask_engine(
+    engine: Engine, options: AskOptions, left: Callable[[], bool] = _never
+) -> Iterator[Event]:
+    """The events of an answer for the user of this request.
+
+    They stop when the reader left, or when the server ends.
+    """
+    closing = workspace().closing
+    # waitress knows that a client left before anything is written to it.
+    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", _never)
+    return engine.chat.ask(
+        replace(
+            options,
+            user=member_of_request().user,
+            cancelled=lambda: left() or closing.is_set() or bool(gone()),
+        )
+    )
+
+
+def whole(events: Iterator[Event]) -> tuple[str, Mapping[str, Any]]:
+    """All of an answer's text, and the data of its `done`.
+
+    Raises what an `error` event tells of, and RequestRefusedError (503) when the server ends.
+    """
+    pieces: list[str] = []
+    for event in events:
+        if event.kind == "token":
+            pieces.append(str(event.data["text"]))
+        elif event.kind == "error":
+            raise error_from(event.data)
+        elif event.kind == "done":
+            return str(event.data.get("revised") or "".join(pieces)), event.data
+    raise RequestRefusedError(503)
+
+
+def citer(engine: Engine) -> Cite:
+    """Addresses of cited lines that an indexed file of `engine` really has.
+
+    The number of lines of each file is read once.
+    """
+    counts: dict[str, int | None] = {}
+
+    def cite(path: str, start: int, end: int) -> str | None:
+        if path not in counts:
+            counts[path] = engine.files.line_count(path)
+        lines = counts[path]
+        if lines is None or not 1 <= start <= end <= lines:
+            return None
+        return file_address(engine, path, start, end)
+
+    return cite
+
+
+def file_address(engine: Engine, path: str, start: int, end: int) -> str:
+    """Address of the page with `path` open at those lines."""
+    query: dict[str, Any] = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
+    return f"/?{urlencode(query, safe='/')}"
