@@ -6,15 +6,13 @@ classes (`stylesheet` gives the rules), because the page allows no inline style.
 """
 
 from codeqa.render.code import highlight_lines, stylesheet
-from codeqa.render.inert import code_in_markdown, inert_markdown, plain_in_markdown
+from codeqa.render.export import inert_markdown
 from codeqa.render.markdown import Cite, render_markdown, sanitise, split_blocks
 
 __all__ = [
     "Cite",
-    "code_in_markdown",
     "highlight_lines",
     "inert_markdown",
-    "plain_in_markdown",
     "render_markdown",
     "sanitise",
     "split_blocks",

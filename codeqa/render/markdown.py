@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from typing import Any
@@ -58,7 +58,7 @@ def render_markdown(text: str, cite: Cite | None = None) -> str:
     if len(text) > MARKDOWN_CHARACTERS:
         return sanitise(f'<pre class="plain">{escape(text)}</pre>')
     parser = _parser()
-    environment: dict[str, Any] = {"cite": cite}
+    environment: dict[str, Any] = {"cite": cite, "links": []}
     html = parser.renderer.render(parser.parse(text, environment), parser.options, environment)
     return sanitise(str(html))
 
@@ -127,23 +127,10 @@ def _end_if_closed(token: Token, lines: Sequence[str]) -> int:
 @cache
 def _parser() -> MarkdownIt:
     # Reference definitions would let a later block change an earlier one.
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Html)
+    parser.enable(["table", "strikethrough"])
     parser.disable(["reference", "html_block", "html_inline"])
     parser.inline.ruler.before("link", "citation", _citation_rule)
-    for name, rule in {
-        "citation": _render_citation,
-        "code_inline": _render_code_span,
-        "fence": _render_code,
-        "code_block": _render_code,
-        "image": _render_image,
-        "link_open": _render_link_open,
-        "link_close": _render_link_close,
-        "table_open": _render_table_open,
-        "table_close": _render_table_close,
-        "th_open": _render_cell,
-        "td_open": _render_cell,
-    }.items():
-        parser.add_render_rule(name, rule)
     # Every address is parsed; what is not wanted is dropped when it is rendered.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser
@@ -164,40 +151,68 @@ def _citation_rule(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _render_code_span(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    cite = env.get("cite")
-    place = CODE_LOCATION.fullmatch(tokens[index].content.strip()) if cite else None
-    if cite and place and not _in_link(tokens, index):
-        path, start, end = place[1], int(place[2]), int(place[3] or place[2])
-        if address := cite(path, start, end):
+class _Html(RendererHTML):
+    """Each method renders the tokens of its name; the environment holds `cite` and open links."""
+
+    def citation(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        path, start, end = (tokens[index].meta[key] for key in ("path", "start", "end"))
+        address = env["cite"](path, start, end)
+        if address is not None:
             return _link_to(address, path, start, end)
-    return f"<code>{escape(tokens[index].content)}</code>"
+        title = "Not verified: these lines are not in the index"
+        return (
+            f'<span class="citation unverified" title="{title}">{_place(path, start, end)}</span>'
+        )
 
+    def code_inline(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        cite = env.get("cite")
+        place = CODE_LOCATION.fullmatch(tokens[index].content.strip()) if cite else None
+        if place and not env["links"]:
+            path, start, end = place[1], int(place[2]), int(place[3] or place[2])
+            if address := cite(path, start, end):
+                return _link_to(address, path, start, end)
+        return f"<code>{escape(tokens[index].content)}</code>"
 
-def _in_link(tokens: Sequence[Token], index: int) -> bool:
-    opened = [token.type for token in tokens[:index] if token.type.startswith("link_")]
-    return bool(opened) and opened[-1] == "link_open"
+    def fence(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        token = tokens[index]
+        language = (token.info.split() or [""])[0].lower()
+        code = "\n".join(highlight_lines(token.content, language))
+        return (
+            f'<div class="code-block" data-language="{escape(language[:40])}">'
+            f"<pre><code>{code}\n</code></pre></div>\n"
+        )
 
+    def code_block(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        return self.fence(tokens, index)
 
-def _render_citation(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    path, start, end = (tokens[index].meta[key] for key in ("path", "start", "end"))
-    address = env["cite"](path, start, end)
-    if address is not None:
-        return _link_to(address, path, start, end)
-    title = "Not verified: these lines are not in the index"
-    return f'<span class="citation unverified" title="{title}">{_place(path, start, end)}</span>'
+    def image(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Any) -> str:
+        """Nothing is fetched: a picture is its description."""
+        text = self.renderInlineAsText(tokens[index].children or [], options, env)
+        return f'<span class="image">{escape(text or "image")}</span>'
+
+    def link_open(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        """A link that leads outside; one into the repository or with code in it is its text."""
+        address = str(tokens[index].attrGet("href") or "")
+        env["links"].append(_is_external(address))
+        if not env["links"][-1]:
+            return ""
+        return f'<a class="external" href="{escape(address)}" title="{escape(address)}">'
+
+    def link_close(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        return "</a>" if env["links"].pop() else ""
+
+    def table_open(self, *_: Any) -> str:
+        return '<div class="table-wrap"><table>\n'
+
+    def table_close(self, *_: Any) -> str:
+        return "</table></div>\n"
+
+    def th_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        side = str(tokens[index].attrGet("style") or "").removeprefix("text-align:")
+        css = f' class="align-{side}"' if side in _ALIGNMENTS else ""
+        return f"<{tokens[index].tag}{css}>"
+
+    td_open = th_open
 
 
 def _place(path: str, start: int, end: int) -> str:
@@ -218,101 +233,9 @@ def _link_to(address: str, path: str, start: int, end: int) -> str:
     )
 
 
-def _render_code(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    token = tokens[index]
-    language = (token.info.split() or [""])[0].lower()
-    code = "\n".join(highlight_lines(token.content, language))
-    return (
-        f'<div class="code-block" data-language="{escape(language[:40])}">'
-        f"<pre><code>{code}\n</code></pre></div>\n"
-    )
-
-
-def _render_image(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    """Nothing is fetched: a picture is its description."""
-    text = renderer.renderInlineAsText(tokens[index].children or [], options, env)
-    return f'<span class="image">{escape(text or "image")}</span>'
-
-
-def _render_link_open(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    """A link that leads outside; one into the repository or with code in it is its text."""
-    address = str(tokens[index].attrGet("href") or "")
-    if not _is_external(address):
-        return ""
-    return f'<a class="external" href="{escape(address)}" title="{escape(address)}">'
-
-
-def _render_link_close(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    depth = 0
-    for token in reversed(tokens[:index]):
-        if token.type == "link_close":
-            depth += 1
-        elif token.type == "link_open":
-            if not depth:
-                return "</a>" if _is_external(str(token.attrGet("href") or "")) else ""
-            depth -= 1
-    return ""
-
-
 def _is_external(address: str) -> bool:
     try:
         parts = urlsplit(address)
     except ValueError:
         return False
     return parts.scheme in _SCHEMES and bool(parts.netloc or parts.path)
-
-
-def _render_table_open(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    return '<div class="table-wrap"><table>\n'
-
-
-def _render_table_close(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    return "</table></div>\n"
-
-
-def _render_cell(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
-    side = str(tokens[index].attrGet("style") or "").removeprefix("text-align:")
-    css = f' class="align-{side}"' if side in _ALIGNMENTS else ""
-    return f"<{tokens[index].tag}{css}>"

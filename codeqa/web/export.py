@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from codeqa.render import code_in_markdown, inert_markdown, plain_in_markdown
+from codeqa.render import inert_markdown
+from codeqa.text.markdown import code_span, escape
 
 FORMAT, VERSION = "codeqa-conversation", 1
 NAME_CHARACTERS = 60
@@ -22,8 +23,8 @@ def as_markdown(exported: Values) -> str:
     """An `ExportedConversation` as Markdown: title, questions, answers, and what those rest on."""
     begun = _moment(exported["created"])
     lines = [
-        f"# {plain_in_markdown(exported['title'])}",
-        f"{plain_in_markdown(exported['repository']['name'])} · {begun}",
+        f"# {_plain(exported['title'])}",
+        f"{_plain(exported['repository']['name'])} · {begun}",
     ]
     for number, turn in enumerate(exported["turns"], 1):
         lines += _turn(number, turn)
@@ -50,17 +51,17 @@ def _turn(number: int, turn: Values) -> Iterator[str]:
     if turn["answer"].strip():
         yield inert_markdown(turn["answer"])
     if turn["error"]:
-        yield f"**Failed:** {plain_in_markdown(turn['error']['message'])}"
+        yield f"**Failed:** {_plain(turn['error']['message'])}"
     elif not turn["finished"]:
         yield "**Stopped here.**"
     if turn["notice"]:
-        yield f"**Note:** {plain_in_markdown(turn['notice'])}"
+        yield f"**Note:** {_plain(turn['notice'])}"
     cited = [_citation(one) for one in turn["citations"]]
     if cited:
         yield "**Citations:**\n\n" + "\n".join(f"- {one}" for one in dict.fromkeys(cited))
     if used := [_place(chunk) for chunk in turn["context"]["chunks"]]:
         yield "**Code that was used:**\n\n" + "\n".join(f"- {one}" for one in used)
-    yield f"*{plain_in_markdown(' · '.join(_facts(turn)))}*"
+    yield f"*{_plain(' · '.join(_facts(turn)))}*"
 
 
 def _facts(turn: Values) -> Iterator[str]:
@@ -76,12 +77,17 @@ def _facts(turn: Values) -> Iterator[str]:
 
 
 def _citation(citation: Values) -> str:
-    place = code_in_markdown(f"{citation['path']}:{citation['start']}-{citation['end']}")
+    place = code_span(f"{citation['path']}:{citation['start']}-{citation['end']}")
     return place if citation["verified"] else f"{place} (could not be verified)"
 
 
 def _place(chunk: Values) -> str:
-    return code_in_markdown(f"{chunk['path']}:{chunk['start_line']}-{chunk['end_line']}")
+    return code_span(f"{chunk['path']}:{chunk['start_line']}-{chunk['end_line']}")
+
+
+def _plain(text: str) -> str:
+    """One line of text that means nothing but itself in Markdown."""
+    return escape(" ".join(text.split()))
 
 
 def _moment(seconds: float) -> str:
