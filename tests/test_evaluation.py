@@ -7,10 +7,9 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import Run
 
 from codeqa.errors import UsageError
 from codeqa.evaluation import (
@@ -25,6 +24,11 @@ from codeqa.evaluation import (
     score,
     score_question,
 )
+
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop",)
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 
@@ -228,20 +232,20 @@ def asked(tmp_path: Path, write_files: WriteFiles) -> Path:
     return tmp_path
 
 
-def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, run_python: Run) -> None:
+def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, codeqa: Command) -> None:
     out = asked / "ranked.jsonl"
     arguments = ("eval", "--questions", str(asked / "q.jsonl"), "--out", str(out))
-    done = run_python("-m", "codeqa", *arguments, "--trees", str(asked / "trees"))
-    assert done.returncode == 0, done.stderr
+    done = codeqa(*arguments, "--trees", str(asked / "trees"))
+    assert done.status == 0, done.err
     lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [line["id"] for line in lines] == ["shop-1", "gate-1"]
     first = lines[0]["results"][0]
     assert (first["path"], first["start"], first["end"]) == ("basket.py", 1, 2)
     assert first["symbol"] == "total_price" and lines[0]["latency_ms"] > 0
-    assert "hit@1" in done.stdout and "category" in done.stdout
+    assert "hit@1" in done.out and "category" in done.out
     # Judged again without asking, beside itself.
-    again = run_python("-m", "codeqa", *arguments, "--versus", str(out), "--json")
-    figures = json.loads(again.stdout)
+    again = codeqa(*arguments, "--versus", str(out), "--json")
+    figures = json.loads(again.out)
     assert figures["figures"]["hit@1"]["mean"] == 1
     assert figures["versus"]["hit@1"]["mean"] == 0 and figures["missing"] == 0
 
@@ -255,11 +259,11 @@ def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, run_python: Ru
     ],
 )
 def test_what_is_missing_is_one_sentence(
-    asked: Path, run_python: Run, change: tuple[str, str], message: str
+    asked: Path, codeqa: Command, change: tuple[str, str], message: str
 ) -> None:
     given = {"--questions": "q.jsonl", "--trees": "trees", "--out": "ranked.jsonl"}
     given[change[0]] = change[1]
     words = [word for pair in given.items() for word in (pair[0], str(asked / pair[1]))]
-    done = run_python("-m", "codeqa", "eval", *words)
-    assert done.returncode == 2
-    assert message in done.stderr and "Traceback" not in done.stderr
+    done = codeqa("eval", *words)
+    assert done.status == 2
+    assert message in done.err and "Traceback" not in done.err

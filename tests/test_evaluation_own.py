@@ -11,10 +11,10 @@ import time
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import ROOT, Run
+from conftest import ROOT
 
 from codeqa.errors import UsageError
 from codeqa.evaluation import load_questions, prepared
@@ -31,6 +31,11 @@ from codeqa.state.records import CitedLines
 from codeqa.store import Tables, locate
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git
+
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop",)
 
 BASKET = '''\
 class Basket:
@@ -88,6 +93,12 @@ FILES = {"shop/basket.py": BASKET, "shop/till.py": TILL, "gate/gate.go": GO}
 
 def quiet(*_: Any) -> None:
     pass
+
+
+@pytest.fixture(autouse=True)
+def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two files are parsed sooner than a process starts."""
+    monkeypatch.setenv("CODEQA_WORKERS", "1")
 
 
 @pytest.fixture
@@ -402,7 +413,7 @@ def test_the_plot_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
 
 
 def test_the_users_own_repository_is_asked_and_settings_are_compared(
-    shop: Path, settings: Settings, tmp_path: Path, temporary: Path, run_python: Run
+    shop: Path, settings: Settings, tmp_path: Path, temporary: Path, codeqa: Command
 ) -> None:
     state = State(settings.data_dir)
     place = {"path": "shop/till.py", "start": 4, "end": 8, "verified": True}
@@ -411,14 +422,14 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     state.turns.save(turn)
     state.feedback.save("t1", turn.user, 1)
     plot, asked = tmp_path / "plot.svg", tmp_path / "asked.jsonl"
-    done = run_python(
-        "-m", "codeqa", "eval", shop, "--count", "20", "--compare", "rerank", "--compare",
+    done = codeqa(
+        "eval", shop, "--count", "20", "--compare", "rerank", "--compare",
         "vectors", "--plot", plot, "--questions", asked, "--out", tmp_path / "lists.jsonl",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "1 thumb up" in done.stdout and "█" in done.stdout
-    assert "with rerank" in done.stdout and "without vectors" in done.stdout
-    assert "easier than what people ask" in done.stdout and "they favour" in done.stdout
+    assert done.status == 0, done.err
+    assert "1 thumb up" in done.out and "█" in done.out
+    assert "with rerank" in done.out and "without vectors" in done.out
+    assert "easier than what people ask" in done.out and "they favour" in done.out
     assert plot.read_text("utf-8").startswith("<svg")
     questions = load_questions(asked)
     assert any(one.question == "how is it paid?" for one in questions)
@@ -438,16 +449,16 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     ],
 )
 def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
-    shop: Path, temporary: Path, run_python: Run, arguments: list[str], message: str
+    shop: Path, temporary: Path, codeqa: Command, arguments: list[str], message: str
 ) -> None:
-    done = run_python("-m", "codeqa", "eval", shop, *arguments)
-    assert done.returncode == 2 and message in done.stderr and not done.stdout
-    assert "copying" not in done.stderr
+    done = codeqa("eval", shop, *arguments)
+    assert done.status == 2 and message in done.err and not done.out
+    assert "copying" not in done.err
 
 
-def test_without_a_repository_or_questions_the_command_says_what_it_needs(run_python: Run) -> None:
-    done = run_python("-m", "codeqa", "eval")
-    assert done.returncode == 2 and "Give REPO, or --questions and --out" in done.stderr
+def test_without_a_repository_or_questions_the_command_says_what_it_needs(codeqa: Command) -> None:
+    done = codeqa("eval")
+    assert done.status == 2 and "Give REPO, or --questions and --out" in done.err
 
 
 @pytest.mark.slow
@@ -473,16 +484,15 @@ def test_a_run_that_is_stopped_leaves_no_copy_behind(
 
 
 def test_drafts_are_compared_over_a_real_connection(
-    shop: Path, temporary: Path, run_python: Run
+    shop: Path, temporary: Path, codeqa: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with openai_server(lambda *_: stream(["def round_amount(coins): ", "return coins"])) as server:
-        model = {"CODEQA_MODEL": "custom/scripted", "CODEQA_MODEL_URL": server.base_url}
-        done = run_python(
-            "-m", "codeqa", "eval", shop, "--count", "10", "--compare", "hyde", "--json", env=model
-        )
-        assert done.returncode == 0, done.stderr
+        monkeypatch.setenv("CODEQA_MODEL", "custom/scripted")
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        done = codeqa("eval", shop, "--count", "10", "--compare", "hyde", "--json")
+        assert done.status == 0, done.err
         asked = len(server.exchanges)
-    content = json.loads(done.stdout)
+    content = json.loads(done.out)
     assert set(content["runs"]) == {"as it is", "with drafts (HyDE)"}
     # The run with the defaults asks no model; each question of the other one does.
     questions = sum(content["questions"].values())
