@@ -194,6 +194,7 @@ def test_a_run_scores_every_system_and_says_what_is_left_out(
     (stored / "old.jsonl.gz").write_bytes(packed)
     monkeypatch.setattr(peers, "STORED", stored)
     monkeypatch.setattr(peers, "SEMBLE_PYTHON", tmp_path / "none")
+    (stored / "git").symlink_to(shutil.which("git") or "git")
     monkeypatch.setenv("PATH", str(stored))  # no ripgrep there
     out = tmp_path / "retrieval.json"
     assert run.main([str(trees), "--json", str(out)]) == 0

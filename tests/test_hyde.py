@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import threading
@@ -167,11 +168,66 @@ def test_the_second_draft_is_asked_for_with_what_was_found_and_the_first(opened:
     assert (body["model"], body["max_tokens"]) == ("gpt-4o-mini", 768)
     system, user = (message["content"] for message in body["messages"])
     assert QUESTION in system
-    assert user.startswith("[CONTEXT]\n\n=== CHUNK 1 ===\n")
-    assert user.rstrip().endswith("def take(self, amount): ...")
-    assert "Predict the answer to the query: class TokenBucket:" in user
-    assert "self.level - amount" not in system and "def refill(self, now):\n" in user
+    block, asked, first = user.partition("\n\nPredict the answer to the query: ")
+    assert block.startswith("[CONTEXT]\n\n=== CHUNK 1 ===\nId: ") and block.endswith("```")
+    assert asked and first.strip() == result.stages[0].text
+    assert "self.level - amount" not in system and "def refill(self, now):\n" in block
     assert outcomes(result) == {"hyde-1": "done", "hyde-2": "done", "search": "done"}
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the repository `shop` that has eight answers of each table."""
+    folder = tmp_path_factory.mktemp("crowded")
+    (folder / "shop").mkdir()
+    for number in range(8):
+        function = f"def session_{number}(cookie):\n    return cookie + {number}\n"
+        group = f"class Cookie{number}:\n    session = {number}\n"
+        (folder / "shop" / f"part{number}.py").write_text(f"{function}\n\n{group}")
+    engine = open_engine(load_settings(data=folder / "data", workers=1), folder / "shop")
+    engine.index.run()
+    engine.close()
+    return folder
+
+
+@pytest.mark.parametrize("rerank", [False, True], ids=["as ranked", "reranked"])
+def test_five_of_each_table_are_the_second_drafts_context_and_what_a_search_keeps(
+    crowded: Path, rerank: bool
+) -> None:
+    with openai_server(script("Cookie7 Cookie6 session_5", "cookie of a session")) as server:
+        settings = load_settings(
+            data=crowded / "data", workers=1, model="openai/gpt-4o", openai_base_url=server.base_url
+        )
+        engine = open_engine(settings, crowded / "shop")
+        asked = "how is the session kept in a cookie?"
+        found = engine.search.search(asked, top=50, hyde="two", rerank=rerank)
+        engine.close()
+        user = server.requests[1][1]["messages"][1]["content"]
+    block = user.partition("Predict the answer")[0]
+    assert re.findall(r"^(def|class) ", block, re.MULTILINE) == ["def"] * 5 + ["class"] * 5
+    kinds = [hit.unit.is_method for hit in found.units]
+    assert kinds.count(True) >= 8 and kinds.count(False) >= 8
+    assert len(found.methods) == len(found.classes) == 5
+    best = [hit.unit.id for hit in found.units]
+    for kept in (found.methods, found.classes):
+        places = [best.index(hit.unit.id) for hit in kept]
+        assert places == sorted(places)
+        assert any("hyde-2 text" in hit.channels for hit in kept)
+    assert found.reranker == ("built-in" if rerank else "")
+
+
+def test_the_second_draft_is_logged_for_debugging_alone(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    with openai_server(script()) as server:
+        search = opened(server).search
+        caplog.set_level(logging.INFO)
+        search.search(QUESTION, hyde="two")
+        assert "query_v2" not in caplog.text and SHARPER not in caplog.text
+        caplog.set_level(logging.DEBUG, logger="codeqa.search.hyde")
+        search.search(QUESTION, hyde="two")
+    (record,) = [one for one in caplog.records if one.name == "codeqa.search.hyde"]
+    assert record.getMessage() == f"-query_v2- {SHARPER}"
 
 
 def test_the_second_draft_sees_the_best_of_both_tables_each_text_once_and_no_more_than_fits(
