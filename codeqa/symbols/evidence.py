@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from codeqa.languages import detect
 from codeqa.parsing.references import CLASS_MARK
-from codeqa.symbols.modules import NONE, import_evidence
+from codeqa.symbols.imports import NONE, import_evidence
 from codeqa.text.tokens import name_key
 from codeqa.types import METHOD_KINDS, Reference, Unit
 

@@ -22,7 +22,7 @@ from codeqa.symbols.evidence import (
     last_word,
     related,
 )
-from codeqa.symbols.modules import import_evidence
+from codeqa.symbols.imports import import_evidence
 from codeqa.text.tokens import name_key
 from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 

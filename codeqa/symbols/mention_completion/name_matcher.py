@@ -1,20 +1,19 @@
 """Which of a hundred thousand names begin like, or hold, what was typed so far.
 
-All names stand behind one another in one array of letters, folded: small, without blanks,
-underscores and other signs. Beside it stands where each pair of letters occurs: of what is typed
-the rarest pair leaves a few thousand places out of two million to compare, so that no tree of
-prefixes is needed, and every part of a name is found alike.
+Names are compared folded: small letters and digits, without blanks, underscores and other
+signs. They stand in columns of Arrow, which looks through all of them in a few milliseconds.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
 
 EXACT, PREFIX, WORD, INSIDE, MISSED = range(5)
 """How well a name fits, the best first: it is what was typed, begins so, one of its words or
@@ -22,8 +21,11 @@ their first letters do, it holds it anywhere, it does not."""
 
 UNLIKE = 3
 
-LONGEST = 200
-"""Letters of a name that are looked through; generated names can have thousands."""
+MAX_NAME = 200
+"""Characters of a name that are looked through; generated names can have thousands."""
+
+_WORD = re.compile(r"U+(?=UL)|U?L+|U+|DD*L*|O")
+"""A word in the classes of a name's characters: upper, lower, digit, of a script without case."""
 
 
 def fold(text: str) -> str:
@@ -33,11 +35,10 @@ def fold(text: str) -> str:
 
 
 def parts(text: str) -> list[str]:
-    """The words of what was typed: `getUrl`, `get_url` and `get url` are `get` and `url`."""
+    """The words of a name or of what was typed: `getUrl`, `get_url`, `get url`: `get`, `url`."""
     normal = unicodedata.normalize("NFC", text)
-    _, _, begins = _signs(_codes(normal))
-    bounds = [*begins.nonzero()[0].tolist(), len(normal)]
-    return [fold(normal[a:b]) for a, b in pairwise(bounds)]
+    classes = normal.translate(_CLASSES)
+    return [fold(normal[found.start() : found.end()]) for found in _WORD.finditer(classes)]
 
 
 def apart(name: str, typed: str) -> int:
@@ -52,164 +53,92 @@ def apart(name: str, typed: str) -> int:
 
 
 class NameMatcher:
-    """Names, and how well each fits what is typed; row numbers are places in the list given."""
+    """A list of names, and how well each of its rows fits what is typed."""
 
     def __init__(self, names: Sequence[str]) -> None:
         import numpy as np
+        import pyarrow as pa
 
-        plain = [
-            name[:LONGEST] if name.isascii() else unicodedata.normalize("NFC", name)[:LONGEST]
-            for name in names
-        ]
-        plain = [name.replace("\n", " ") if "\n" in name else name for name in plain]
-        written = _codes("\n".join(["", *plain, ""]))
-        kept, small, begins = _signs(written)
-        ends = np.flatnonzero(written == ord("\n"))
-        before = np.concatenate(([0], np.cumsum(kept)))
-        bounds = before[ends]  # of each name the number of letters before it, and of all
-        self.lengths: np.ndarray = np.diff(bounds)
-        """Letters and digits of each name."""
-        # A sign that is no letter stands between names, so that none is found across two.
-        places = np.arange(len(names)) + bounds[:-1] + 1
-        self._first = places
-        rows = np.repeat(np.arange(len(names)), self.lengths)
-        at = np.arange(len(rows)) + rows + 1
-        largest = int(small.max()) if small.size else 0
-        self._letters = np.zeros(len(rows) + len(names) + 1, np.min_scalar_type(largest))
-        self._letters[at] = small[kept]
-        self._begins = np.zeros(len(self._letters), np.bool_)
-        self._begins[at] = begins[kept]
-        self._begins[self._first[self.lengths > 0]] = True
-        self._words = np.flatnonzero(self._begins).astype(np.int32)
-        self._initials = self._letters[self._words]
-        counted = np.concatenate(([0], np.cumsum(self._begins)))
-        self._initial = counted[self._first].astype(np.int32)
-        self._initial_counts = counted[self._first + self.lengths] - self._initial
-        self._first = self._first.astype(np.int32)
-        self.lengths = self.lengths.astype(np.int16)
-        # Where each pair of letters stands: most names are never looked at.
-        pairs = _pairs(self._letters)
-        self._at = np.argsort(pairs, kind="stable").astype(np.int32)
-        self._pairs, starts = np.unique(pairs[self._at], return_index=True)
-        self._starts = np.append(starts, len(pairs)).astype(np.int32)
+        known: dict[str, int] = {}
+        # Most repositories have each name twice or more: it is looked at once.
+        self._row_names = np.array([known.setdefault(name, len(known)) for name in names], np.int32)
+        words = [parts(name[:MAX_NAME]) for name in known]
+        self._folded = pa.array(["".join(some) for some in words], pa.string())
+        self._words = pa.array(
+            ["".join(f" {word}" for word in some) for some in words], pa.string()
+        )
+        """Each word behind a blank."""
+        self._initials = pa.array(
+            ["".join(word[0] for word in some) for some in words], pa.string()
+        )
+        self._name_lengths = np.array([sum(map(len, some)) for some in words], np.int16)
+        self.lengths: np.ndarray = self._name_lengths[self._row_names]
+        """Letters and digits of each row's name."""
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the arrays take."""
-        return sum(value.nbytes for value in vars(self).values())
+        """Bytes that they take."""
+        arrays = (self._row_names, self._name_lengths, self.lengths)
+        columns = (self._folded, self._words, self._initials)
+        return sum(values.nbytes for values in (*columns, *arrays))
 
     def fits(self, typed: str) -> np.ndarray:
-        """How well each name fits `typed`, EXACT to MISSED: (n,) uint8.
+        """How well the name of each row fits `typed`, EXACT to MISSED: (n,) uint8.
 
         All are EXACT to nothing at all, and none to signs alone.
         """
         import numpy as np
+        import pyarrow.compute as pc
 
-        key = fold(typed)
-        found = np.full(len(self), MISSED if typed.strip() else EXACT, np.uint8)
-        letters = self._encoded(key)
-        if letters is None or not key:
-            return found
-        places = self._places(letters, words_only=len(key) == 1)
-        rows, begin = self._rows(places), self._begins[places]
-        found[rows[~begin]] = INSIDE
-        found[rows[begin]] = WORD
-        found[self._by_words(typed)] = WORD
-        found[self._by_initials(letters)] = WORD
-        ahead = rows[places == self._first[rows]]
-        found[ahead] = np.where(self.lengths[ahead] == len(key), EXACT, PREFIX)
-        return found
+        key, words = fold(typed), parts(typed)
+        if not key:
+            return np.full(len(self), MISSED if typed.strip() else EXACT, np.uint8)
+        fits = np.full(len(self._folded), MISSED, np.uint8)
+        if len(key) == 1:  # everything holds a letter
+            rows = _true(pc.match_substring(self._words, f" {key}"))
+            fits[rows] = WORD
+        else:
+            rows = _true(pc.match_substring(self._folded, key))
+            fits[rows] = INSIDE
+            fits[self._with_words([key], rows)] = WORD
+            fits[_true(pc.starts_with(self._initials, key))] = WORD
+        if len(words) > 1:
+            fits[self._with_words(words, self._holding(words))] = WORD
+        rows = rows[_true(pc.starts_with(self._folded.take(rows), key))]
+        fits[rows] = np.where(self._name_lengths[rows] == len(key), EXACT, PREFIX)
+        row_fits: np.ndarray = fits[self._row_names]
+        return row_fits
 
-    def _by_words(self, typed: str) -> np.ndarray:
-        """Rows whose words begin as those of `typed`, in their order: `getUrl`, `get_the_url`."""
-        import numpy as np
+    def _with_words(self, words: Iterable[str], rows: np.ndarray) -> np.ndarray:
+        """Those of `rows` in which each of `words` begins a word, in their order.
 
-        words = parts(typed)
-        if len(words) < 2:
-            return np.zeros(0, np.int64)
-        last = np.full(len(self), -1, np.int64)
-        for word in words:
-            encoded = self._encoded(word)
-            if encoded is None or not word:
-                return np.zeros(0, np.int64)
-            places = self._places(encoded, words_only=True)
-            rows = self._rows(places)
-            later = (places > last[rows]) & (last[rows] > -2)
-            rows, at = np.unique(rows[later], return_index=True)
-            places = places[later][at]
-            last[:] = -2  # what lacks this word is out
-            last[rows] = places + len(word) - 1
-        return np.flatnonzero(last > -2)
+        It may reach into the words behind it: `geturl` begins one of `do_get_url`.
+        """
+        import pyarrow.compute as pc
 
-    def _by_initials(self, letters: np.ndarray) -> np.ndarray:
-        """Rows whose words' first letters these are, or begin with: `gtu` for `get_the_url`."""
-        import numpy as np
+        pattern = ".*".join(" " + " ?".join(map(re.escape, word)) for word in words)
+        kept: np.ndarray = rows[_true(pc.match_substring_regex(self._words.take(rows), pattern))]
+        return kept
 
-        if len(letters) < 2:
-            return np.zeros(0, np.int64)
-        rows = np.flatnonzero(self._initial_counts >= len(letters))
-        for step, letter in enumerate(letters):
-            rows = rows[self._initials[self._initial[rows] + step] == letter]
+    def _holding(self, words: Sequence[str]) -> np.ndarray:
+        """Rows that hold all of `words`: few, so that few are looked at closely."""
+        import pyarrow.compute as pc
+
+        rows = _true(pc.match_substring(self._folded, words[0]))
+        for word in words[1:]:
+            rows = rows[_true(pc.match_substring(self._folded.take(rows), word))]
         return rows
 
-    def _places(self, letters: np.ndarray, *, words_only: bool) -> np.ndarray:
-        """Where `letters` stand, in order; with `words_only` where a word begins with them."""
-        places: np.ndarray
-        if len(letters) == 1:
-            places = self._words[self._initials == letters[0]]
-            return places
-        spans = [self._span(pair) for pair in _pairs(letters)]
-        step = min(range(len(spans)), key=lambda one: spans[one][1] - spans[one][0])
-        places = self._at[slice(*spans[step])] - step
-        places = places[(places >= 0) & (places <= len(self._letters) - len(letters))]
-        for step, letter in enumerate(letters):
-            places = places[self._letters[places + step] == letter]
-        return places[self._begins[places]] if words_only else places
 
-    def _span(self, pair: np.integer[Any]) -> tuple[int, int]:
-        """Where in `_at` the places of a pair of letters stand."""
-        import numpy as np
-
-        found = int(np.searchsorted(self._pairs, pair))
-        if found == len(self._pairs) or self._pairs[found] != pair:
-            return 0, 0
-        return int(self._starts[found]), int(self._starts[found + 1])
-
-    def _rows(self, places: np.ndarray) -> np.ndarray:
-        import numpy as np
-
-        return np.searchsorted(self._first, places, side="right") - 1
-
-    def _encoded(self, key: str) -> np.ndarray | None:
-        """`key` as letters of the array; None when it holds one that no name has."""
-        import numpy as np
-
-        codes = _codes(key)
-        if codes.size and int(codes.max()) > np.iinfo(self._letters.dtype).max:
-            return None
-        return codes.astype(self._letters.dtype)
-
-
-def _pairs(letters: np.ndarray) -> np.ndarray:
-    """Each letter with the next one as a number: another pair may have the same one."""
+def _true(mask: pa.BooleanArray) -> np.ndarray:
+    """Rows in which a mask is true."""
     import numpy as np
 
-    pairs: np.ndarray
-    if letters.dtype == np.uint8:  # numpy sorts numbers of 16 bits ten times as fast
-        pairs = letters[:-1].astype(np.uint16) * np.uint16(256) + letters[1:]
-    else:
-        wide = letters.astype(np.uint32) % np.uint32(65536)
-        pairs = wide[:-1] * np.uint32(65536) + wide[1:]
-    return pairs
-
-
-def _codes(text: str) -> np.ndarray:
-    import numpy as np
-
-    return np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
+    rows: np.ndarray = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+    return rows
 
 
 def _small(sign: str) -> str:
@@ -218,34 +147,19 @@ def _small(sign: str) -> str:
     return low if len(low) == 1 else sign
 
 
-def _signs(written: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each sign: whether it is a letter or digit, its small form, whether a word begins."""
-    import numpy as np
+class _Classes(dict[int, str]):
+    """Code point → class of the character, for `str.translate`."""
 
-    small = written.copy()
-    upper = (written >= 65) & (written <= 90)
-    small[upper] += 32
-    digit = (written >= 48) & (written <= 57)
-    lower = (written >= 97) & (written <= 122)
-    other = np.zeros(len(written), np.bool_)  # letters of scripts without small and capital ones
-    foreign = np.flatnonzero(written > 127)
-    codes, back = np.unique(written[foreign], return_inverse=True)
-    signs = [chr(code) for code in codes]
-    for wanted, target in (
-        ([sign.isupper() for sign in signs], upper),
-        ([sign.islower() for sign in signs], lower),
-        ([sign.isdigit() for sign in signs], digit),
-        ([sign.isalnum() and not sign.isdigit() and sign.lower() == sign.upper() for sign in signs],
-         other),
-    ):  # fmt: skip
-        target[foreign] = np.array(wanted, np.bool_)[back]
-    small[foreign] = np.array([ord(_small(sign)) for sign in signs], np.uint32)[back]
-    kept = upper | lower | digit | other
-    last_upper, last_lower, last_digit, last_kept = (
-        np.concatenate(([False], mask[:-1])) for mask in (upper, lower, digit, kept)
-    )
-    next_lower = np.concatenate((lower[1:], [False]))
-    begins = ~last_kept | other
-    begins |= upper & (last_lower | last_digit | (last_upper & next_lower))
-    begins |= digit & ~last_digit
-    return kept, small, begins & kept
+    def __missing__(self, code: int) -> str:
+        sign = chr(code)
+        if sign.isupper():
+            return "U"
+        if sign.islower():
+            return "L"
+        if sign.isdigit():
+            return "D"
+        return "O" if sign.isalnum() else " "
+
+
+_CLASSES = _Classes()
+_CLASSES.update({code: _CLASSES[code] for code in range(128)})
