@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from codeqa.chat.context_cache import ContextCache
-from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, answer_for_history
-from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW
+from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput
+from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, exchanges_of
 from codeqa.chat.messages import as_sent, build_messages, count_tokens
 from codeqa.chat.persistence import Persistence, Saving
 from codeqa.chat.record import TurnRecord, read_record
 from codeqa.chat.turn import ConversationSoFar, TurnState
 from codeqa.chat.vectors import QuestionVectors, Vector, read_vector, write_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError
-from codeqa.intents import DEFAULT_MODE, read_mode
+from codeqa.intents import DEFAULT_MODE
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
 from codeqa.state import CitedLines, Conversation, ConversationMatch, State, TurnExtras
@@ -331,20 +331,6 @@ class Conversations:
             return 0.0
         found = self._state.conversations.get(conversation, user, self.repository)
         return found.created if found else 0.0
-
-
-def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:
-    """The answered questions of `turns`, as a model may see them.
-
-    The app's own account of what is stored stays out: it is for its reader alone.
-    """
-    return tuple(
-        Exchange(
-            read_mode(turn.question)[1], answer_for_history(turn.answer, turn.generator), turn.id
-        )
-        for turn in turns
-        if turn.answer and turn.reply != "privacy"
-    )
 
 
 def _latest_context(turns: Sequence[TurnRecord]) -> ContextBlock:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from codeqa.chat.generation import EXTRACTIVE, Exchange
+from codeqa.chat.generation import EXTRACTIVE, Exchange, answer_for_history
+from codeqa.chat.record import TurnRecord
 from codeqa.chat.vectors import Vector, cosine
 from codeqa.errors import StorageError
 from codeqa.intents import read_mode
@@ -34,6 +35,20 @@ Embed = Callable[[str], Vector | None]
 """A question's vector; None for one that the embedding knows no word of, and without one."""
 
 log = logging.getLogger(__name__)
+
+
+def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:
+    """The answered questions of `turns`, as a model may see them.
+
+    The app's own account of what is stored stays out: it is for its reader alone.
+    """
+    return tuple(
+        Exchange(
+            read_mode(turn.question)[1], answer_for_history(turn.answer, turn.generator), turn.id
+        )
+        for turn in turns
+        if turn.answer and turn.reply != "privacy"
+    )
 
 
 def prune(

@@ -30,12 +30,11 @@ from codeqa.chat.policy import BehaviorPolicy
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.turn import TurnState, begin_turn
-from codeqa.chat.vectors import QuestionVectors, next_topic, off_topic
+from codeqa.chat.vectors import QuestionVectors, next_topic, off_topic, touches
 from codeqa.errors import CodeQAError
 from codeqa.files import Files
 from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.llm import Model, TokenUsage
-from codeqa.search import Query, written_forms
 from codeqa.settings import Settings
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.tag import strip_tag
@@ -53,8 +52,6 @@ QUOTED_ONLY = (
     "found for it."
 )
 NOT_SHOWN = "Answered without the language model, for the code that was found shows too little."
-TELLING_CHARACTERS = 4
-"""Shorter words stand in all code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +172,7 @@ class Chat:
         topic = turn.so_far.topic
         turn.topic = next_topic(topic, turn.vector)
         away = off_topic(turn.intent.name, turn.vector, topic, self.vectors.thresholds)
-        turn.off_topic = away and not _touches(turn.query, turn.so_far.context)
+        turn.off_topic = away and not touches(turn.query, turn.so_far.context)
 
     def _extract_features(self, turn: TurnState) -> None:
         turn.features = extract_features(
@@ -351,11 +348,3 @@ def _step(
     started = time.perf_counter()
     yield from work(turn) or ()
     yield turn.end_step(name, started)
-
-
-def _touches(query: Query, context: ContextBlock) -> bool:
-    """Whether a word of the question that does more than ask stands in the code of `context`: then
-    it is about that, however little the words themselves have in common with the topic's."""
-    code = context.text.lower()
-    found = (word for word in query.words if len(word) >= TELLING_CHARACTERS)
-    return any(form in code for word in found for form in written_forms(word))

@@ -50,9 +50,9 @@ class Rule:
     group: str
     name: str
     when: str
-    then: str
     fits: Callable[[Features, str, bool], bool]
     """Given the features, the intent as decided so far, and whether retrieval is `auto`."""
+    then: str
     change: Mapping[str, Any]
 
 
@@ -67,203 +67,108 @@ GROUPS = {
 
 RULES = (
     # A tag decides before anything else.
-    Rule(
-        "intent", "tagged",
-        "it carries `@codebase`, or points at code with `@name`",
-        "treat it as knowledge_base",
-        lambda features, intent, auto: features.tagged,
-        {"intent": "knowledge_base"},
-    ),
-    Rule(
-        "intent", "not-to-be-kept",
-        "it is classified as profile and asks not to keep something",
-        "treat it as privacy",
-        lambda features, intent, auto: intent == "profile" and features.privacy_signal,
-        {"intent": "privacy"},
-    ),
-    Rule(
-        "intent", "question-beside-a-fact",
-        "it is classified as profile, and asks something about code instead of a fact",
-        "treat it as knowledge_base",
-        lambda features, intent, auto: intent == "profile" and not features.is_profile_question
-        and features.asks and features.code_signal,
-        {"intent": "knowledge_base"},
-    ),
+    Rule("intent", "tagged", "it carries `@codebase`, or points at code with `@name`",
+         lambda seen, intent, auto: seen.tagged,
+         "treat it as knowledge_base", {"intent": "knowledge_base"}),
+    Rule("intent", "not-to-be-kept", "it is classified as profile and asks not to keep something",
+         lambda seen, intent, auto: intent == "profile" and seen.privacy_signal,
+         "treat it as privacy", {"intent": "privacy"}),
+    Rule("intent", "question-beside-a-fact",
+         "it is classified as profile, and asks something about code instead of a fact",
+         lambda seen, intent, auto: intent == "profile" and not seen.is_profile_question
+         and seen.asks and seen.code_signal,
+         "treat it as knowledge_base", {"intent": "knowledge_base"}),
     # The topic gate makes an off-topic follow-up general, unless it is about code.
-    Rule(
-        "intent", "new-topic-in-the-code",
-        "it is a continuation, off topic, and has a code signal",
-        "treat it as knowledge_base",
-        lambda features, intent, auto: features.code_signal and _leaves_the_topic(features, intent),
-        {"intent": "knowledge_base"},
-    ),
-    Rule(
-        "intent", "new-topic",
-        "it is a continuation and off topic",
-        "treat it as general",
-        lambda features, intent, auto: _leaves_the_topic(features, intent),
-        {"intent": "general"},
-    ),
-    Rule(
-        "intent", "nothing-to-continue-but-code",
-        "it is a continuation of nothing and has a code signal",
-        "treat it as knowledge_base",
-        lambda features, intent, auto: features.code_signal
-        and _continues_nothing(features, intent),
-        {"intent": "knowledge_base"},
-    ),
-    Rule(
-        "intent", "nothing-to-continue",
-        "it is a continuation of nothing",
-        "treat it as general",
-        lambda features, intent, auto: _continues_nothing(features, intent),
-        {"intent": "general"},
-    ),
-    Rule(
-        "code", "search-as-tagged",
-        "it carries `@codebase`, or points at code with `@name`",
-        "search the code and past answers",
-        lambda features, intent, auto: features.tagged,
-        {"inject_rag": True},
-    ),
-    Rule(
-        "code", "continue-from-the-code-at-hand",
-        "it is a continuation, and the conversation has code",
-        "go on from that code",
-        lambda features, intent, auto: intent == "continuation" and features.has_context,
-        {"use_cached_context": True},
-    ),
-    Rule(
-        "code", "search-for-a-follow-up",
-        "it is a continuation with a code signal, there is no code, and retrieval is auto",
-        "search the code and past answers, and say so",
-        lambda features, intent, auto: intent == "continuation" and features.code_signal and auto,
-        {"inject_rag": True, "searched_automatically": True},
-    ),
-    Rule(
-        "code", "follow-up-without-code",
-        "it is a continuation with a code signal, and there is no code",
-        "suggest `@codebase`",
-        lambda features, intent, auto: intent == "continuation" and features.code_signal,
-        {"suggest_codebase": True},
-    ),
-    Rule(
-        "code", "search-automatically",
-        "it is knowledge_base, and retrieval is auto",
-        "search the code and past answers, and say so",
-        lambda features, intent, auto: intent == "knowledge_base" and auto,
-        {"inject_rag": True, "searched_automatically": True},
-    ),
-    Rule(
-        "code", "never-stale-code",
-        "it is knowledge_base and off topic",
-        "use no code, suggest `@codebase`",
-        lambda features, intent, auto: intent == "knowledge_base" and features.off_topic,
-        {"suggest_codebase": True},
-    ),
-    Rule(
-        "code", "the-code-at-hand",
-        "it is knowledge_base, and the conversation has code",
-        "go on from that code",
-        lambda features, intent, auto: intent == "knowledge_base" and features.has_context,
-        {"use_cached_context": True},
-    ),
-    Rule(
-        "code", "no-code-at-hand",
-        "it is knowledge_base",
-        "suggest `@codebase`",
-        lambda features, intent, auto: intent == "knowledge_base",
-        {"suggest_codebase": True},
-    ),
-    Rule(
-        "code", "something-else",
-        "it is general and off topic",
-        "suggest `@codebase`",
-        lambda features, intent, auto: intent == "general" and features.off_topic,
-        {"suggest_codebase": True},
-    ),
-    Rule(
-        "earlier", "conversation-so-far",
-        "it is a continuation, or knowledge_base that takes up an earlier turn",
-        "tell curated history and past answers of this conversation",
-        lambda features, intent, auto: intent == "continuation"
-        or (intent == "knowledge_base" and features.is_followup),
-        {"use_curated_history": True, "inject_qa_history": True},
-    ),
-    Rule(
-        "earlier", "history",
-        "it is knowledge_base",
-        "tell curated history",
-        lambda features, intent, auto: intent == "knowledge_base",
-        {"use_curated_history": True},
-    ),
-    Rule(
-        "facts", "keep-a-fact",
-        "it states a fact about its writer, and nothing in it is about privacy",
-        "keep the fact",
-        lambda features, intent, auto: features.is_profile_statement and intent != "privacy"
-        and not features.privacy_signal,
-        {"save_profile": True},
-    ),
-    Rule(
-        "profile", "all-that-is-stored",
-        "it is privacy",
-        "privacy mode, with all that is known",
-        lambda features, intent, auto: intent == "privacy",
-        {"privacy_mode": True, "inject_profile": True},
-    ),
-    Rule(
-        "profile", "question-about-oneself",
-        "it is profile and asks for a fact, or states none",
-        "tell what is known",
-        lambda features, intent, auto: intent == "profile"
-        and (features.is_profile_question or not features.is_profile_statement),
-        {"inject_profile": True},
-    ),
-    Rule(
-        "profile", "refers-to-oneself",
-        "it refers to what is known, and something is",
-        "tell what is known",
-        lambda features, intent, auto: features.references_profile and features.has_profile_data,
-        {"inject_profile": True},
-    ),
-    Rule(
-        "profile", "lasting-wishes",
-        "there are lasting wishes as to the answers",
-        "tell what is known",
-        lambda features, intent, auto: features.has_preferences,
-        {"inject_profile": True},
-    ),
-    Rule(
-        "reply", "privacy-is-ours",
-        "it is privacy",
-        "the app says exactly what is stored; no model is asked",
-        lambda features, intent, auto: intent == "privacy",
-        {"reply": "privacy"},
-    ),
-    Rule(
-        "reply", "profile-without-a-model",
-        "it is profile",
-        "without a model, the app answers from the profile",
-        lambda features, intent, auto: intent == "profile",
-        {"reply": "profile"},
-    ),
-    Rule(
-        "reply", "general-without-a-model",
-        "it is general, and not off topic",
-        "without a model, the app answers what it can",
-        lambda features, intent, auto: intent == "general" and not features.off_topic,
-        {"reply": "greeting"},
-    ),
+    Rule("intent", "new-topic-in-the-code",
+         "it is a continuation, off topic, and has a code signal",
+         lambda seen, intent, auto: seen.code_signal and _leaves_the_topic(seen, intent),
+         "treat it as knowledge_base", {"intent": "knowledge_base"}),
+    Rule("intent", "new-topic", "it is a continuation and off topic",
+         lambda seen, intent, auto: _leaves_the_topic(seen, intent),
+         "treat it as general", {"intent": "general"}),
+    Rule("intent", "nothing-to-continue-but-code",
+         "it is a continuation of nothing and has a code signal",
+         lambda seen, intent, auto: seen.code_signal and _continues_nothing(seen, intent),
+         "treat it as knowledge_base", {"intent": "knowledge_base"}),
+    Rule("intent", "nothing-to-continue", "it is a continuation of nothing",
+         lambda seen, intent, auto: _continues_nothing(seen, intent),
+         "treat it as general", {"intent": "general"}),
+    Rule("code", "search-as-tagged", "it carries `@codebase`, or points at code with `@name`",
+         lambda seen, intent, auto: seen.tagged,
+         "search the code and past answers", {"inject_rag": True}),
+    Rule("code", "continue-from-the-code-at-hand",
+         "it is a continuation, and the conversation has code",
+         lambda seen, intent, auto: intent == "continuation" and seen.has_context,
+         "go on from that code", {"use_cached_context": True}),
+    Rule("code", "search-for-a-follow-up",
+         "it is a continuation with a code signal, there is no code, and retrieval is auto",
+         lambda seen, intent, auto: intent == "continuation" and seen.code_signal and auto,
+         "search the code and past answers, and say so",
+         {"inject_rag": True, "searched_automatically": True}),
+    Rule("code", "follow-up-without-code",
+         "it is a continuation with a code signal, and there is no code",
+         lambda seen, intent, auto: intent == "continuation" and seen.code_signal,
+         "suggest `@codebase`", {"suggest_codebase": True}),
+    Rule("code", "search-automatically", "it is knowledge_base, and retrieval is auto",
+         lambda seen, intent, auto: intent == "knowledge_base" and auto,
+         "search the code and past answers, and say so",
+         {"inject_rag": True, "searched_automatically": True}),
+    Rule("code", "never-stale-code", "it is knowledge_base and off topic",
+         lambda seen, intent, auto: intent == "knowledge_base" and seen.off_topic,
+         "use no code, suggest `@codebase`", {"suggest_codebase": True}),
+    Rule("code", "the-code-at-hand", "it is knowledge_base, and the conversation has code",
+         lambda seen, intent, auto: intent == "knowledge_base" and seen.has_context,
+         "go on from that code", {"use_cached_context": True}),
+    Rule("code", "no-code-at-hand", "it is knowledge_base",
+         lambda seen, intent, auto: intent == "knowledge_base",
+         "suggest `@codebase`", {"suggest_codebase": True}),
+    Rule("code", "something-else", "it is general and off topic",
+         lambda seen, intent, auto: intent == "general" and seen.off_topic,
+         "suggest `@codebase`", {"suggest_codebase": True}),
+    Rule("earlier", "conversation-so-far",
+         "it is a continuation, or knowledge_base that takes up an earlier turn",
+         lambda seen, intent, auto: intent == "continuation"
+         or (intent == "knowledge_base" and seen.is_followup),
+         "tell curated history and past answers of this conversation",
+         {"use_curated_history": True, "inject_qa_history": True}),
+    Rule("earlier", "history", "it is knowledge_base",
+         lambda seen, intent, auto: intent == "knowledge_base",
+         "tell curated history", {"use_curated_history": True}),
+    Rule("facts", "keep-a-fact",
+         "it states a fact about its writer, and nothing in it is about privacy",
+         lambda seen, intent, auto: seen.is_profile_statement and intent != "privacy"
+         and not seen.privacy_signal,
+         "keep the fact", {"save_profile": True}),
+    Rule("profile", "all-that-is-stored", "it is privacy",
+         lambda seen, intent, auto: intent == "privacy",
+         "privacy mode, with all that is known", {"privacy_mode": True, "inject_profile": True}),
+    Rule("profile", "question-about-oneself", "it is profile and asks for a fact, or states none",
+         lambda seen, intent, auto: intent == "profile"
+         and (seen.is_profile_question or not seen.is_profile_statement),
+         "tell what is known", {"inject_profile": True}),
+    Rule("profile", "refers-to-oneself", "it refers to what is known, and something is",
+         lambda seen, intent, auto: seen.references_profile and seen.has_profile_data,
+         "tell what is known", {"inject_profile": True}),
+    Rule("profile", "lasting-wishes", "there are lasting wishes as to the answers",
+         lambda seen, intent, auto: seen.has_preferences,
+         "tell what is known", {"inject_profile": True}),
+    Rule("reply", "privacy-is-ours", "it is privacy",
+         lambda seen, intent, auto: intent == "privacy",
+         "the app says exactly what is stored; no model is asked", {"reply": "privacy"}),
+    Rule("reply", "profile-without-a-model", "it is profile",
+         lambda seen, intent, auto: intent == "profile",
+         "without a model, the app answers from the profile", {"reply": "profile"}),
+    Rule("reply", "general-without-a-model", "it is general, and not off topic",
+         lambda seen, intent, auto: intent == "general" and not seen.off_topic,
+         "without a model, the app answers what it can", {"reply": "greeting"}),
 )  # fmt: skip
 """Group by group in the order of `GROUPS`; within a group the first that fits decides."""
 
 
-def _leaves_the_topic(features: Features, intent: str) -> bool:
-    return intent == "continuation" and features.off_topic
+def _leaves_the_topic(seen: Features, intent: str) -> bool:
+    return intent == "continuation" and seen.off_topic
 
 
-def _continues_nothing(features: Features, intent: str) -> bool:
+def _continues_nothing(seen: Features, intent: str) -> bool:
     """There is neither an earlier turn nor code: a client without conversations has only code."""
-    nothing = not features.conversation_length and not features.has_context
-    return intent == "continuation" and nothing
+    return intent == "continuation" and not seen.conversation_length and not seen.has_context

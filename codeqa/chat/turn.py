@@ -17,6 +17,7 @@ from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import PolicyDecision
 from codeqa.chat.record import NO_TOKENS, TurnRecord, search_as_data
 from codeqa.chat.vectors import Vector
+from codeqa.context import format_block
 from codeqa.errors import UsageError
 from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.intents import Intent, read_mode
@@ -223,7 +224,7 @@ class TurnState:
             steps=[{"name": name, "milliseconds": round(took, 2)} for name, took in self.steps],
             finished=self.finished,
             error=self.error,
-            messages=_without_block(request.messages, self.block.text),
+            messages=_without_block(request.messages, format_block(self.block.chunks)),
             chunks=self.block.chunks,
             dropped=self.block.dropped,
         )

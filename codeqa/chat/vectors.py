@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.errors import EmbeddingError
-from codeqa.search import says_something
+from codeqa.search import Query, says_something, written_forms
 from codeqa.text.tokens import well_formed
+from codeqa.types import ContextBlock
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,8 @@ Vector: TypeAlias = NDArray[np.float32]
 
 TOPIC_DECAY_ALPHA = 0.2
 """How much of the topic each message takes over."""
+TELLING_CHARACTERS = 4
+"""Shorter words stand in all code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +71,19 @@ class QuestionVectors:
 
     def __init__(self, find: Callable[[], Encoder | None]) -> None:
         self._find = find
-        self._found: Encoder | None = None
-        self._looked = False
-        self._lock = threading.Lock()
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        try:
+            return self._find()
+        except EmbeddingError as error:
+            log.warning("questions get no vectors: %s", error)
+            return None
 
     @property
     def name(self) -> str:
         """Name of the embedding; '' without one."""
-        encoder = self._encoder()
-        return encoder.name if encoder else ""
+        return self._encoder.name if self._encoder else ""
 
     @property
     def thresholds(self) -> Thresholds:
@@ -87,25 +94,14 @@ class QuestionVectors:
         """Vector (d,) of `text`; None where the embedding knows no word of it, or where none of
         them does more than ask: "why is that?" is like every other such question and belongs
         to every topic."""
-        encoder = self._encoder()
-        if encoder is None or not says_something(text):
+        if self._encoder is None or not says_something(text):
             return None
         try:
-            vector = encoder.embed_query(well_formed(text))
+            vector = self._encoder.embed_query(well_formed(text))
         except EmbeddingError as error:
             log.warning("a question got no vector: %s", error)
             return None
         return vector if vector.any() else None
-
-    def _encoder(self) -> Encoder | None:
-        with self._lock:
-            if not self._looked:
-                try:
-                    self._found = self._find()
-                except EmbeddingError as error:
-                    log.warning("questions get no vectors: %s", error)
-                self._looked = True
-            return self._found
 
 
 def write_vector(vector: Vector) -> bytes:
@@ -150,3 +146,11 @@ def off_topic(
     if not question.any() or not topic.any() or question.shape != topic.shape:
         return False
     return cosine(question, topic) < thresholds.continuation
+
+
+def touches(query: Query, context: ContextBlock) -> bool:
+    """Whether a word of the question that does more than ask stands in the code of `context`: then
+    it is about that, however little the words themselves have in common with the topic's."""
+    code = context.text.lower()
+    found = (word for word in query.words if len(word) >= TELLING_CHARACTERS)
+    return any(form in code for word in found for form in written_forms(word))
