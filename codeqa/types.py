@@ -150,7 +150,13 @@ class Chunk:
     language: str
     content: str
     unit_id: str = ""
+    """The unit that it shows or lies in; '' for lines that a user chose."""
     why: str = ""
+    name: str = ""
+    kind: str = ""
+    role: str = ""
+    signature: str = ""
+    """Of that unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,7 @@ class ContextBlock:
 class Event:
     """One step of an answer, in the order of S3's stream.
 
-    kind and data: `step` {name, milliseconds} as each of the twelve steps ends (`answering.steps`)
+    kind and data: `step` {name, milliseconds} as each of the twelve steps ends (`chat.pipeline.STEPS`)
     · `classified` {intent, confidence; source (`tag`, `user`, `cache`, `heuristics`, `model`),
     reason, rules [name], searched_automatically, suggest_codebase} · `rewritten` {question, by
     (`model`, `carried`)} when something else is searched for than what was typed · `drafting`

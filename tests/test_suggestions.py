@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +11,6 @@ from codeqa.chat.suggestions import LONGEST, MOST, suggest
 from codeqa.context import unit_chunk
 from codeqa.types import Chunk, Unit
 
-SHOWN: dict[str, Unit] = {}
-"""Units of all chunks that were made here."""
-
 
 def chunk(
     path: str, name: str, source: str, *, why: str = "", kind: str = "function", **unit: Any
@@ -22,12 +18,7 @@ def chunk(
     """The chunk of a unit that stands at the lines 1 and following."""
     made = Unit(path, "python", kind, name, name, source, 1, 1 + source.count("\n"), **unit)
     made = replace(made, id=f"{path}:{name}", signature=source.split("\n")[0])
-    SHOWN[made.id] = made
     return replace(unit_chunk(made), why=why)
-
-
-def suggestions(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, ...]:
-    return suggest(question, chunks, answer, [SHOWN[chunk.unit_id] for chunk in chunks])
 
 
 ORDER = chunk(
@@ -41,16 +32,16 @@ RESERVE = chunk("shop/stock.py", "reserve_copies", "def reserve_copies(isbn):\n 
 
 def test_questions_are_about_what_the_answer_cites_first() -> None:
     answer = "It takes copies off the shelf [shop/stock.py:1-2]."
-    assert suggestions("How are copies taken?", [ORDER, RESERVE], answer) == (
+    assert suggest("How are copies taken?", [ORDER, RESERVE], answer) == (
         "Where is `reserve_copies` used?",
         "What does `Order` do?",
         "When is `OutOfStockError` raised?",
     )
-    assert suggestions("How are copies taken?", [ORDER, RESERVE], "")[0] == "Where is `Order` used?"
+    assert suggest("How are copies taken?", [ORDER, RESERVE], "")[0] == "Where is `Order` used?"
 
 
 def test_a_name_that_the_answer_shows_as_code_comes_before_one_that_it_does_not() -> None:
-    found = suggestions("How are copies taken?", [ORDER, RESERVE], "By `reserve_copies(isbn)`.")
+    found = suggest("How are copies taken?", [ORDER, RESERVE], "By `reserve_copies(isbn)`.")
     assert found[0] == "Where is `reserve_copies` used?"
 
 
@@ -71,10 +62,10 @@ def test_what_was_asked_is_not_asked_again(question: str, missing: str) -> None:
     usual = {
         text
         for other in ("x", "Who uses it?", "Where is reserve_copies used, tests too?")
-        for text in suggestions(other, [ORDER, RESERVE], answer)
+        for text in suggest(other, [ORDER, RESERVE], answer)
     }
-    usual |= set(suggestions("x", [RESERVE], answer))
-    found = suggestions(question, [ORDER, RESERVE], answer)
+    usual |= set(suggest("x", [RESERVE], answer))
+    found = suggest(question, [ORDER, RESERVE], answer)
     assert missing in usual
     assert missing not in found
     assert found
@@ -83,17 +74,17 @@ def test_what_was_asked_is_not_asked_again(question: str, missing: str) -> None:
 def test_a_name_that_is_asked_about_may_be_short_and_keeps_its_owner() -> None:
     run = chunk("shop/app.py", "run", "def run(self):\n    pass", kind="method")
     answer = "By [shop/app.py:1-2]."
-    assert suggestions("How does @Shop.run work?", [run], answer) == (
+    assert suggest("How does @Shop.run work?", [run], answer) == (
         "Where is `Shop.run` used?",
         "Are there tests for `Shop.run`?",
     )
-    assert suggestions("How does run work?", [run], answer)[0] == "Where is `run` used?"
-    assert suggestions("How does it start?", [run], answer) == ()
+    assert suggest("How does run work?", [run], answer)[0] == "Where is `run` used?"
+    assert suggest("How does it start?", [run], answer) == ()
 
 
 def test_a_class_that_another_one_inherits_from_is_asked_about_so() -> None:
     base = chunk("shop/base.py", "Base", "class Base:\n    pass", kind="class")
-    found = suggestions("What is Base?", [base, ORDER], "`Base` [shop/base.py:1-2]")
+    found = suggest("What is Base?", [base, ORDER], "`Base` [shop/base.py:1-2]")
     assert "Which classes inherit from `Base`?" in found
     assert "Which classes inherit from `Order`?" not in found
 
@@ -108,8 +99,7 @@ def test_tests_documents_call_sites_and_private_names_give_rise_to_nothing() -> 
         chunk("shop/orders.py", "a" * (LONGEST + 1), "def a(self): ..."),
         chunk("shop/orders.py", "operator==", "bool operator==(const Order&)"),
     ]
-    assert suggestions("What is this?", chunks, "`__init__`") == ()
-    assert suggest("What is this?", [RESERVE], "of an index that is gone", []) == ()
+    assert suggest("What is this?", chunks, "`__init__`") == ()
 
 
 def test_there_are_never_more_than_three_and_never_two_alike() -> None:
@@ -118,5 +108,5 @@ def test_there_are_never_more_than_three_and_never_two_alike() -> None:
         for n in range(20)
     ]
     for question in ("x", "used", "tests", "function_0"):
-        found = suggestions(question, [*chunks, *chunks], "")
+        found = suggest(question, [*chunks, *chunks], "")
         assert len(set(found)) == len(found) == MOST

@@ -319,9 +319,7 @@ class Chat:
             shown += [ShownLines(c.path, c.start_line, c.end_line) for c in turn.block.chunks]
             turn.citations = verify_all(turn.answer, shown, self.files.line_count)
             if turn.finished and asked.intent in NEED_CODE:
-                found = turn.block.chunks
-                units = self.retrieval.open_tables().by_ids([c.unit_id for c in found])
-                turn.suggestions = suggest(turn.text, found, turn.answer, units)
+                turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
 
     def _done(self, turn: TurnState) -> Event:
         exchange = Exchange(turn.text, answer_for_history(turn.answer, turn.generator))

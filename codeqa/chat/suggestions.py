@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from codeqa.chat.citations import find_citations
-from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Unit
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk
 
 MOST = 3
 LONGEST = 60
@@ -31,24 +31,20 @@ _TESTS = re.compile(r"\btest(?:s|ed|ing)?\b", re.IGNORECASE)
 _BELOW = re.compile(r"\b(?:inherit|derive|subclass|extend|implement)", re.IGNORECASE)
 
 
-def suggest(
-    question: str, chunks: Sequence[Chunk], answer: str, units: Sequence[Unit]
-) -> tuple[str, ...]:
+def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, ...]:
     """Up to MOST questions that follow from `chunks`, the context of `answer` to `question`.
 
-    `units` are those that the chunks show. What the answer cites comes first, then what it names,
-    then the rest of the context. What `question` asks is not asked again.
+    What the answer cites comes first, then what it names, then the rest of the context. What
+    `question` asks is not asked again.
     """
-    known = {unit.id: unit for unit in units if unit.role == "source"}
-    shown = [chunk for chunk in _cited_first(chunks, answer) if chunk.unit_id in known]
+    shown = [chunk for chunk in _cited_first(chunks, answer) if chunk.role == "source"]
     asked = set(_WORD.findall(question))
-    named: dict[str, Unit] = {}
+    named: dict[str, Chunk] = {}
     for chunk in shown:
-        unit = known[chunk.unit_id]
-        if _worth_asking(unit, asked) and not chunk.why.startswith("uses "):
-            named.setdefault(unit.name, unit)
+        if _worth_asking(chunk, asked) and not chunk.why.startswith("uses "):
+            named.setdefault(chunk.name, chunk)
     mentioned = {word for code in _CODE.findall(answer) for word in _WORD.findall(code)}
-    main_first = sorted(named.values(), key=lambda unit: unit.name not in mentioned)
+    main_first = sorted(named.values(), key=lambda chunk: chunk.name not in mentioned)
     found: list[str] = []
     for text in _questions(question, main_first, shown):
         if _plain(text) != _plain(question) and text not in found:
@@ -56,16 +52,16 @@ def suggest(
     return tuple(found[:MOST])
 
 
-def _questions(question: str, named: Sequence[Unit], shown: Sequence[Chunk]) -> Iterator[str]:
+def _questions(question: str, named: Sequence[Chunk], shown: Sequence[Chunk]) -> Iterator[str]:
     """Questions, the most likely first; each is of another kind than the one before it."""
     asked = {word.lower() for word in _WORD.findall(question)}
     main = named[0] if named else None
     if main and not (_USES.search(question) and main.name.lower() in asked):
         yield f"Where is `{_as_asked(main.name, question)}` used?"
-    others = [unit for unit in named[1:] if unit.name.lower() not in asked]
+    others = [chunk for chunk in named[1:] if chunk.name.lower() not in asked]
     if others:
         yield f"What does `{others[0].name}` do?"
-    below = next((unit for unit in named if _has_heirs(unit, named)), None)
+    below = next((chunk for chunk in named if _has_heirs(chunk, named)), None)
     if below and not _BELOW.search(question):
         yield f"Which classes inherit from `{below.name}`?"
     raised = (name for chunk in shown for name in _RAISED.findall(chunk.content[:SCANNED]))
@@ -103,18 +99,18 @@ def _as_asked(name: str, question: str) -> str:
     return found[0] if found else name
 
 
-def _worth_asking(unit: Unit, asked: Collection[str]) -> bool:
-    """Whether the unit's name says something, or is `asked` about."""
-    named = unit.kind not in TEXT_KINDS and _WORD.fullmatch(unit.name)
-    return bool(named) and (unit.name in asked or _fits(unit.name))
+def _worth_asking(chunk: Chunk, asked: Collection[str]) -> bool:
+    """Whether the name of what it shows says something, or is `asked` about."""
+    named = chunk.kind not in TEXT_KINDS and _WORD.fullmatch(chunk.name)
+    return bool(named) and (chunk.name in asked or _fits(chunk.name))
 
 
-def _has_heirs(unit: Unit, others: Sequence[Unit]) -> bool:
-    """Whether the signature of another class names this one."""
-    return unit.kind in CLASS_KINDS and any(
+def _has_heirs(chunk: Chunk, others: Sequence[Chunk]) -> bool:
+    """Whether the signature of another class names the one that it shows."""
+    return chunk.kind in CLASS_KINDS and any(
         other.kind in CLASS_KINDS
-        and other.name != unit.name
-        and unit.name in _WORD.findall(other.signature)
+        and other.name != chunk.name
+        and chunk.name in _WORD.findall(other.signature)
         for other in others
     )
 

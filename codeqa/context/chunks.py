@@ -28,6 +28,10 @@ def span_chunk(unit: Unit, start: int, end: int, symbol: str, why: str = "") -> 
         content=content,
         unit_id=unit.id,
         why=why,
+        name=unit.name,
+        kind=unit.kind,
+        role=unit.role,
+        signature=unit.signature,
     )
 
 
