@@ -171,24 +171,23 @@ class ContextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One step of an answer, in the order of S3's stream.
+    """One step of an answer, in the order of the stream; by kind, what its data holds.
 
-    kind and data: `step` {name, milliseconds} as each of the twelve steps ends (`chat.pipeline.STEPS`)
-    · `classified` {intent, confidence; source (`tag`, `user`, `cache`, `heuristics`, `model`),
-    reason, rules [name], searched_automatically, suggest_codebase} · `rewritten` {question, by
-    (`model`, `carried`)} when something else is searched for than what was typed · `drafting`
-    {name, model, host} and `drafted` {name, outcome, took (milliseconds), text} for each draft of
-    the answer that is searched by (as in `StageTime`; one that is skipped has only the second) ·
-    `retrieved` {num_docs, similar_queries} · `generating` {} · `token` {text} · `done` {intent,
-    confidence, retrieval_info, query_tags; as in `classified`; turn ('' when it is not kept),
-    citations [{path, start, end, name, verified}], coverage, mode, generator (`extractive`, `app`
-    or the model's name), reply (which of the app's own, '' for none), model (`provider/name`) and
-    host, '' without a model, reranker ('' when not reranked), hyde (`off`, `one`, `two`), stages
-    [{name, milliseconds, outcome}] of the search, steps [{name, milliseconds}], rewritten, notice
-    (sentences), hook_problems [sentence], suggestions [question], tokens {prompt, completion,
-    estimated}, carries (tokens that a follow-up without `@codebase` sends), revised (the answer
-    as a hook changed it, '' when none did), profile {key: value} that was told} · `error`
-    {message, hint, code, and turn when something was kept} · `stopped` {turn when something was}.
+    - `step` {name, milliseconds}: one of `chat.STEPS` has ended
+    - `classified` {intent, confidence, source (`tag`, `user`, `cache`, `heuristics`, `model`),
+      reason, rules [name], searched_automatically, searches, goes_on, suggest_codebase}
+    - `rewritten` {question, by (`model`, `carried`)}: something else is searched for than was typed
+    - `drafting` {name, model, host} and `drafted` {name, outcome, took (milliseconds), text}: a
+      hypothetical answer is written and searched by, as in `StageTime`; one that is skipped has
+      only the second
+    - `retrieved` {num_docs, similar_queries}
+    - `generating` {}
+    - `token` {text}
+    - `done`: what a `chat.TurnRecord` says, its stages without texts, and {turn ('' when it is not
+      kept), query_tags, carries (tokens that a follow-up without `@codebase` sends), revised (the
+      answer as a hook changed it, '' when none did), profile {key: value} that was told}
+    - `error` {message, hint, code; turn when something was kept}
+    - `stopped` {turn when something was kept}
     """
 
     kind: str
