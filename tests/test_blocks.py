@@ -51,7 +51,7 @@ def chunks(draw: st.DrawFn) -> Chunk:
     )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(chunks(), max_size=6))
 def test_a_block_reads_back_as_the_chunks_it_was_written_from(given_chunks: list[Chunk]) -> None:
     text = format_block(given_chunks)
@@ -59,7 +59,6 @@ def test_a_block_reads_back_as_the_chunks_it_was_written_from(given_chunks: list
     assert format_block(parse_block(text)) == text
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200) | st.lists(st.sampled_from(NASTY), max_size=9).map("".join))
 def test_text_that_is_no_block_is_refused_or_reads_back_as_itself(text: str) -> None:
     for candidate in (text, "[CONTEXT]\n\n" + text):

@@ -117,15 +117,6 @@ def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
     assert all(len(hooks.names(name)) == 1 for name in HOOK_NAMES)
 
 
-def test_without_hooks_everything_passes_through_as_it_is() -> None:
-    hooks = Hooks()
-    retrieved = Retrieved("q", (chunk("a.py"),), (Exchange("q", "a"),))
-    assert hooks.run_policy_override(DECISION, Features(), INTENT, "q") == (DECISION, ())
-    assert hooks.run_after_retrieval(retrieved) == (retrieved, ())
-    assert hooks.run_before_generation(ASKED)[0] is ASKED
-    assert hooks.run_after_generation("text", ASKED) == ("text", ())
-
-
 def test_a_decision_names_the_hook_that_changed_it() -> None:
     hooks = Hooks()
 
@@ -316,27 +307,6 @@ def test_a_slow_hook_is_left_behind_and_not_called_again_until_it_is_done() -> N
     while hooks.run_after_generation("three", ASKED)[0] != "late!":
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def test_turns_at_the_same_time_each_get_their_own_value() -> None:
-    hooks = Hooks()
-
-    @hooks.after_generation
-    def double(text: str) -> str:
-        time.sleep(0.01)
-        return text * 2
-
-    made: dict[str, str] = {}
-
-    def turn(text: str) -> None:
-        made[text] = hooks.run_after_generation(text, ASKED)[0]
-
-    turns = [threading.Thread(target=turn, args=(str(number),)) for number in range(10)]
-    for one in turns:
-        one.start()
-    for one in turns:
-        one.join(10)
-    assert made == {str(number): str(number) * 2 for number in range(10)}
 
 
 def test_an_error_in_masking_is_not_passed_over() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import logging
 import threading
 import time
@@ -15,7 +14,6 @@ import pytest
 
 from codeqa.errors import ModelError
 from codeqa.llm import Endpoint, Model, TokenUsage
-from codeqa.llm import client as client_module
 from tests.openai_server import (
     Reply,
     Script,
@@ -68,13 +66,6 @@ def test_an_answer_cut_at_the_limit_says_so_even_without_a_count() -> None:
     assert pieces == ["a", TokenUsage(0, 0, cut=True)]
     pieces, _ = ask(stream(["a"], usage=(3, 9), reason="length"))
     assert pieces[-1] == TokenUsage(3, 9, cut=True)
-
-
-def test_a_whole_answer_is_joined() -> None:
-    reply = stream(["Hal", "lo"])
-    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
-        assert model.complete(MESSAGES, 7) == "Hallo"
-    assert server.requests[0][1]["max_tokens"] == 7
 
 
 def test_a_server_that_does_not_stream_is_understood() -> None:
@@ -170,11 +161,6 @@ def test_an_error_in_the_middle_of_a_stream_is_one() -> None:
     assert got == ["Ha"]
 
 
-def test_a_stream_without_line_ends_is_given_up() -> None:
-    with pytest.raises(ModelError, match="cannot be read"):
-        ask(Streamed((delta("a"), b"data: " + b"x" * 5_000_000)))
-
-
 def test_a_silent_model_is_given_up_after_the_timeout_and_not_asked_again() -> None:
     for headers in (True, False):
         reply = silent(20, headers=headers)
@@ -224,15 +210,6 @@ def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
         assert not reader.is_alive() and got == []
         assert server.wait_for_disconnects()
         assert server.disconnects[0].disconnected - began < 2
-
-
-def test_closing_the_iterator_in_the_middle_closes_the_request() -> None:
-    reply = Streamed((delta("one"), delta("two")), delay=20, first=0)
-    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
-        pieces = model.stream(MESSAGES)
-        assert next(pieces) == "one"
-        pieces.close()
-        assert server.wait_for_disconnects()
 
 
 def test_a_reader_that_forgets_the_iterator_closes_the_request() -> None:
@@ -509,28 +486,6 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
         with model_at(server) as model:
             list(model.stream(MESSAGES))
         assert proxy.exchanges == [] and len(server.requests) == 1
-
-
-def test_cancelled_is_asked_often_while_nothing_comes() -> None:
-    asked: list[float] = []
-
-    def cancelled() -> bool:
-        asked.append(time.monotonic())
-        return len(asked) > 8
-
-    with openai_server(lambda path, body: silent(20)) as server, model_at(server) as model:
-        model.list_models()
-        list(model.stream(MESSAGES, cancelled=cancelled))
-    gaps = [after - before for before, after in itertools.pairwise(asked)]
-    assert sorted(gaps)[len(gaps) // 2] < 2 * client_module.ASK_SECONDS
-
-
-def test_the_names_of_a_model_tell_where_it_is() -> None:
-    target = Endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b", KEY, "groq")
-    with Model(target) as model:
-        assert model.name == "groq/openai/gpt-oss-120b"
-        assert (model.model, model.host) == ("openai/gpt-oss-120b", "api.groq.com")
-        assert KEY not in repr(model.endpoint)
 
 
 def test_nothing_is_imported_or_started_before_the_first_question(

@@ -19,9 +19,7 @@ from tests.openai_server import (
     Reply,
     Script,
     Streamed,
-    completion,
     context_length,
-    delta,
     dropped,
     event,
     failure,
@@ -312,12 +310,6 @@ def test_text_that_no_encoding_takes_is_sent_with_marks_for_it() -> None:
     assert server.requests[1][1]["messages"][0]["content"] == "a\x00?"
 
 
-def test_nothing_is_asked_again_once_text_has_come() -> None:
-    reply = Streamed((delta("Ha"), event({"error": {"message": "x", "code": 503}})))
-    _, requests = fail(reply)
-    assert requests == 1
-
-
 def accepting(
     refuses: Any,
 ) -> tuple[list[dict[str, Any]], Script]:
@@ -422,30 +414,6 @@ def test_a_server_that_never_likes_it_is_not_asked_forever() -> None:
     assert requests == 4
 
 
-def test_requests_that_were_under_way_when_it_was_learnt_adapt_too() -> None:
-    import threading
-
-    both = threading.Barrier(2, timeout=5)
-
-    def script(path: str, body: dict[str, Any]) -> Reply:
-        if "stream_options" in body:
-            both.wait()
-            return failure(400, "Unknown parameter: stream_options")
-        return completion("ok")
-
-    answers: list[str] = []
-    with openai_server(script) as server, Model(Endpoint(server.base_url, "m"), 5) as model:
-        readers = [
-            threading.Thread(target=lambda: answers.append(model.complete(MESSAGES, 5)))
-            for _ in range(2)
-        ]
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.join(10)
-    assert answers == ["ok", "ok"]
-
-
 def test_no_error_repeats_the_key_the_question_or_the_code() -> None:
     parts: list[dict[str, Any]] = [{"role": "user", "content": "def burrow(depth): return depth"}]
     for words in (
@@ -518,23 +486,3 @@ def test_a_server_that_does_not_speak_tls_is_named() -> None:
         error = refused(server.base_url.replace("http:", "https:"))
     assert "No secure connection to 127.0.0.1" in error.message
     assert "SSL_CERT_FILE" in error.hint
-
-
-def test_a_port_that_speaks_something_else_is_said() -> None:
-    import threading
-
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(8)
-
-        def greet() -> None:
-            for _ in range(3):
-                peer, _ = listener.accept()
-                with peer:
-                    peer.sendall(b"220 mail.example ESMTP\r\n")
-
-        greeter = threading.Thread(target=greet, daemon=True)
-        greeter.start()
-        error = refused(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
-        greeter.join(5)
-    assert "closed the connection without an answer" in error.message

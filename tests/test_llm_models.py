@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.errors import CodeQAError, ModelError, SettingsError, StorageError, UsageError
+from codeqa.errors import ModelError, SettingsError, StorageError, UsageError
 from codeqa.llm import (
     CUSTOM,
     PROVIDERS,
@@ -27,7 +27,7 @@ from codeqa.llm import (
 from codeqa.llm.local import chat_models_first
 from codeqa.llm.saved import FILE_NAME, ModelsFile, SavedModels
 from codeqa.settings import Settings, load_settings
-from tests.openai_server import completion, failure, openai_server, silent, stream
+from tests.openai_server import failure, openai_server, silent, stream
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 KEY = "sk-test-0123456789abcdef"
@@ -164,12 +164,6 @@ def test_no_model_can_be_picked_over_a_setting(make: Callable[..., Models]) -> N
     models = make(model="ollama/qwen3")
     assert models.current() is None and models.source() == "page"
     assert models.connect() is None
-
-
-def test_a_pick_is_seen_at_once_by_others_that_are_open(make: Callable[..., Models]) -> None:
-    one, other = make(), make()
-    one.choose(ModelChoice("ollama", "qwen3"))
-    assert other.current() == ModelChoice("ollama", "qwen3")
 
 
 def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[..., Models]) -> None:
@@ -562,26 +556,3 @@ def test_servers_on_this_machine_are_found_quickly_and_only_when_asked(
         ("vllm", empty.base_url, ()),
     ]
     assert all("authorization" not in exchange.headers for exchange in good.exchanges)
-
-
-def test_whatever_is_asked_of_models_fails_with_a_sentence(make: Callable[..., Models]) -> None:
-    models = make(model_url="not an address", openai_base_url="also none", model_key="k")
-    for call in (
-        lambda: models.endpoint(ModelChoice("openai", "m")),
-        lambda: models.endpoint(ModelChoice("nobody", "m")),
-        lambda: models.endpoint(ModelChoice("custom", "m")),
-        lambda: models.choose(ModelChoice("custom", "m", "::")),
-    ):
-        with pytest.raises(CodeQAError) as caught:
-            call()
-        assert caught.value.hint
-    assert [models.key_state(ModelChoice(one.name, "")) for one in PROVIDERS][1:3] == [
-        "missing"
-    ] * 2
-
-
-def test_a_server_that_answers_without_streaming_passes_the_test(
-    make: Callable[..., Models],
-) -> None:
-    with openai_server(lambda path, body: completion("ready")) as server:
-        assert make().test(ModelChoice("custom", "m", server.base_url)).text == "ready"

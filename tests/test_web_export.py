@@ -13,7 +13,7 @@ import pytest
 from browser.fakes import FakeEngine
 from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from openai_server import openai_server, stream
@@ -143,7 +143,6 @@ def test_nothing_in_a_conversation_is_alive_in_its_export(
 
 
 @given(st.text(alphabet="<>a!-[]()`~\"'&:/ \n#*_|\\=?bsx", max_size=120))
-@settings(max_examples=300, deadline=None)
 def test_no_text_is_alive_once_it_was_made_inert(text: str) -> None:
     assert alive(inert_markdown(text)) == []
     assert alive(f"# {' '.join(escape(text).split())}") == []

@@ -23,12 +23,9 @@ _ONE = r"(?:chunks?[ #]*\d{1,3}|(?:id: ?)?ctx_[0-9a-f]{8})"
 _MORE = rf"(?: ?(?:[,;&/]|\band\b) ?(?:{_ONE}|#?\d{{1,3}}))*"
 _NAMES = re.compile(rf"\[({_ONE}{_MORE})\](?!\()|\(({_ONE}{_MORE})\)", re.IGNORECASE)
 _NAME = re.compile(r"ctx_[0-9a-f]{8}|\d+", re.IGNORECASE)
-_BEGUN = re.compile(
-    r"(?:c(?:h(?:u(?:n(?:k(?:s?[ #]*(?:\d[\w ,;&/#:]*)?)?)?)?)?|t(?:x(?:_[\w ,;&/#:]*)?)?)?"
-    r"|i(?:d(?::[\w ,;&/#:]*)?)?)?[\])]?",
-    re.IGNORECASE,
-)
-"""What follows a bracket as long as it may still become names."""
+_BEGINNINGS = ("chunk", "ctx_", "id:")
+_GOES_ON = re.compile(r"[\w ,;&/#:]*[\])]?")
+"""What may follow a bracket as long as it may still become names."""
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -89,6 +86,7 @@ class ChunkNames:
 def _begin_of_name(text: str) -> int:
     """Where in `text` names begin that what follows may complete; its length for nowhere."""
     at = max(text.rfind("["), text.rfind("("))
-    if at < 0 or len(text) - at > LONGEST_NAME or text[max(0, at - 1) : at + 1] == "](":
-        return len(text)
-    return at if _BEGUN.fullmatch(text, at + 1) else len(text)
+    begun = text[at + 1 :].lower()
+    named = any(begun.startswith(one) or one.startswith(begun) for one in _BEGINNINGS)
+    waits = at >= 0 and len(begun) < LONGEST_NAME and named and _GOES_ON.fullmatch(begun)
+    return at if waits and text[max(0, at - 1) : at + 1] != "](" else len(text)
