@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -418,16 +420,27 @@ def test_a_vector_index_is_built_where_brute_force_is_too_slow(
     assert found[0][0].name == "f7" and len(found) == 5
 
 
-def test_many_fragments_are_merged_and_few_are_left_alone(
+def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batches = [batch_of((f"f{n}.py", [unit("a", f"f{n}.py")], [])) for n in range(6)]
-    writer = write(*batches)
-    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] == 6
-    monkeypatch.setattr("codeqa.store.indices.FRAGMENTS", 3)
-    writer = write(batch_of(("g.py", [unit("a", "g.py")], [])))
-    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] < 3
-    assert len(Tables.open(location).named(["a"])) == 7
+    monkeypatch.setattr("codeqa.store.indices.KEEP_VERSIONS", timedelta(seconds=0.1))
+    monkeypatch.setattr("codeqa.store.indices.OLD_VERSIONS", (5, 5))
+    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
+    monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 5)
+    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(6)]))
+    tables = Tables.open(location)
+    files, descriptors = [], []
+    for number in range(30):
+        path = f"f{number % 6}.py"
+        writer = write(batch_of((path, [unit("a", path, line=number)], []), digest=f"h{number}"))
+        assert len(tables.full_text("methods", "a", 50)) == 6
+        files.append(sum(1 for file in Path(location.tables).rglob("*") if file.is_file()))
+        descriptors.append(
+            len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0
+        )
+    assert max(files[20:]) <= max(files[:15]) + 5
+    assert max(descriptors[20:], default=0) <= max(descriptors[:15], default=0) + 5
+    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 6
 
 
 def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(

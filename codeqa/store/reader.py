@@ -37,6 +37,10 @@ READ_INTERVAL = 1.0
 SWITCHES = 3
 """Rebuilds that may end while a reader opens its tables."""
 
+VERSIONS_PER_CONNECTION = 20
+"""Versions that are opened by one connection. It remembers metadata, indices and open files of
+every version that was read, up to 7 GB of them; a new connection reads them again in some 20 ms."""
+
 T = TypeVar("T")
 
 Key = tuple[str, int, tuple[int, ...]]
@@ -68,11 +72,7 @@ class Reader:
         self._lock = threading.Lock()
         self._checked = 0.0
         self._snapshot: Snapshot
-        import lancedb
-
-        # Both connections leave a table that they opened at its version: a snapshot.
-        self._database = lancedb.connect(location.tables)
-        self._connection = run(lancedb.connect_async(location.tables))
+        self._connect()
         self._open()
 
     def snapshot(self) -> Snapshot:
@@ -145,11 +145,21 @@ class Reader:
 
         return self.ask(action)
 
+    def _connect(self) -> None:
+        import lancedb
+
+        # Both connections leave a table that they opened at its version: a snapshot.
+        self._database = lancedb.connect(self._location.tables)
+        self._connection = run(lancedb.connect_async(self._location.tables))
+        self._versions_opened = 0
+
     def _open(self, before: Snapshot | None = None) -> None:
         """Open the tables that are current, again when a rebuild drops them meanwhile.
 
         Where nothing changed since `before` its tables are kept.
         """
+        if self._versions_opened >= VERSIONS_PER_CONNECTION:
+            self._connect()
         for _ in range(SWITCHES):
             meta = self._read_meta()
             try:
@@ -189,6 +199,7 @@ class Reader:
         key = (meta.identity, meta.generation, versions)
         if before is not None and before.key == key:
             return Snapshot(meta, before.tables, key, before.indexed)
+        self._versions_opened += 1
         record = meta.vector
         for table in UNIT_TABLES:
             column = run(handles[table].schema()).field("vector").type
