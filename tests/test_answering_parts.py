@@ -14,10 +14,10 @@ from codeqa.extractive.excerpt import (
     first_sentence,
     leading_doc,
     signature_lines,
-    whole,
+    whole_unit,
 )
 from codeqa.text.citation_format import ShownLines
-from codeqa.text.markdown import cite, code_block, code_span, escape, pieces, prose, quote
+from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces, prose
 from codeqa.types import Unit
 
 NASTY = [
@@ -72,13 +72,13 @@ def test_quoted_prose_stays_in_its_quote_and_brings_no_markup_of_its_own(text: s
     told = prose(text)
     if not told.strip():
         return
-    parsed = markdown.parse(quote(told) + "\n\nafter\n")
+    parsed = markdown.parse(block_quote(told) + "\n\nafter\n")
     depth = 0
     for token in parsed:
         depth += (token.type == "blockquote_open") - (token.type == "blockquote_close")
         if depth == 0 and token.type == "inline":
             assert token.content == "after"
-    kinds = set(tokens_of(quote(told)))
+    kinds = set(tokens_of(block_quote(told)))
     assert not kinds & {"html_block", "html_inline", "link_open", "image", "hr"}
 
 
@@ -248,10 +248,10 @@ def test_a_unit_without_a_body_has_no_excerpt() -> None:
 
 
 def test_a_short_unit_is_shown_whole() -> None:
-    shown = whole(make_unit("    def f():\n        return 1"))
+    shown = whole_unit(make_unit("    def f():\n        return 1"))
     assert shown is not None
     assert (shown.start, shown.end, shown.code) == (101, 102, "def f():\n    return 1")
-    assert whole(long_function()) is None
+    assert whole_unit(long_function()) is None
 
 
 @pytest.mark.parametrize(

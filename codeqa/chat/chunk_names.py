@@ -1,6 +1,6 @@
 """Chunks that a model calls by number or Id, turned into citations of their lines.
 
-The model is asked to refer to chunks so (S5.19), but to a reader `[Chunk 2]`, `(Chunk 2)` or
+The model is asked to refer to chunks so, but to a reader `[Chunk 2]`, `(Chunk 2)` or
 `[ctx_3f9a01bc]` says nothing. They become `[path:12-34]` while the answer arrives: that can be
 followed and is verified as any citation, and it means the same in a later turn, whose block
 numbers other chunks.

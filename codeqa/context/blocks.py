@@ -1,4 +1,4 @@
-"""The grammar of the context block (S5), written and read back exactly.
+"""The grammar of the context block, written and read back exactly.
 
 ::
 
@@ -28,8 +28,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 
 from codeqa.types import Chunk
 
@@ -50,7 +49,7 @@ _CHUNK = re.compile(
 
 
 def chunk_id(path: str, symbol: str, content: str) -> str:
-    """`ctx_` and eight hex digits, the same for the same path, symbol and content (C-18)."""
+    """`ctx_` and eight hex digits, the same for the same path, symbol and content."""
     text = "\0".join((path, symbol, content)).encode("utf-8", "surrogatepass")
     return "ctx_" + hashlib.blake2b(text, digest_size=4).hexdigest()
 
@@ -126,21 +125,6 @@ def parse_block(text: str) -> list[Chunk]:
     if not chunks:
         raise ValueError("a context block holds at least one chunk")
     return chunks
-
-
-def notes_of(chunks: Iterable[Chunk]) -> list[dict[str, str]]:
-    """What the text of a block does not carry of `chunks`, by their ids."""
-    return [{"id": c.id, "unit_id": c.unit_id, "why": c.why} for c in chunks]
-
-
-def with_notes(chunks: Iterable[Chunk], notes: Iterable[Mapping[str, str]]) -> tuple[Chunk, ...]:
-    """`chunks` with the notes that were taken of them."""
-    known: dict[str, Mapping[str, str]] = {note.get("id", ""): note for note in notes}
-    return tuple(
-        replace(c, unit_id=note.get("unit_id", ""), why=note.get("why", ""))
-        for c in chunks
-        for note in (known.get(c.id, {}),)
-    )
 
 
 def _lines(chunk: Chunk) -> str:

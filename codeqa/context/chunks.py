@@ -45,7 +45,7 @@ def unit_chunk(unit: Unit, why: str = "") -> Chunk:
 
 
 def call_site_chunk(reference: Reference, inside: Unit) -> Chunk | None:
-    """The lines around `reference`, read from the unit `inside` that it lies in (C-21).
+    """The lines around `reference`, read from the unit `inside` that it lies in.
 
     None when the unit does not cover the line (the file was indexed anew in between).
     """

@@ -68,7 +68,7 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     return Excerpt(unit.start_line + start, unit.start_line + end - 1, code, best[0][0] > 0)
 
 
-def whole(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
+def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
     """The unit itself when it has at most `limit` lines, none of them overlong."""
     lines = unit.source_code.split("\n")
     if len(lines) > limit or any(len(line) > LONGEST_LINE for line in lines):
@@ -93,7 +93,7 @@ def leading_doc(unit: Unit) -> str:
     """
     if unit.kind != "module" or unit.signature:
         return unit.doc_comment
-    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    doc = _doc_lines(unit)
     for line in unit.source_code.split("\n"):
         bare = line.strip()
         if bare and doc and (_is_doc(line, doc) or bare.lstrip("rRuU")[:3] in ('"""', "'''")):
@@ -110,7 +110,7 @@ BODY, GAP, WALL = 1, 0, -1
 def _body(unit: Unit, lines: Sequence[str]) -> list[int]:
     """BODY, GAP (blank lines, the doc comment) or WALL (signature, overlong lines) per line."""
     kinds = [BODY if line.strip() else GAP for line in lines]
-    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    doc = _doc_lines(unit)
     for index, line in enumerate(lines):
         if len(line) > LONGEST_LINE:
             kinds[index] = WALL
@@ -128,13 +128,17 @@ def signature_lines(unit: Unit) -> list[str]:
     """The signature as it is written in the file, decorators included; [] when not found."""
     lines = unit.source_code.split("\n")
     end = _signature_end(unit, lines)
-    start = next((n for n in range(end) if not _is_comment(unit, lines[n])), end)
+    doc = _doc_lines(unit)
+
+    def is_comment(line: str) -> bool:
+        return not line.strip() or bool(_COMMENT.match(line)) or (bool(doc) and _is_doc(line, doc))
+
+    start = next((n for n in range(end) if not is_comment(lines[n])), end)
     return [line.rstrip("\r") for line in lines[start:end]]
 
 
-def _is_comment(unit: Unit, line: str) -> bool:
-    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
-    return not line.strip() or bool(_COMMENT.match(line)) or (bool(doc) and _is_doc(line, doc))
+def _doc_lines(unit: Unit) -> set[str]:
+    return {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
 
 
 def _signature_end(unit: Unit, lines: Sequence[str]) -> int:

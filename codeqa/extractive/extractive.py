@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from codeqa.context.blocks import chunk_id
 from codeqa.extractive.evidence import QuotedEvidence
-from codeqa.extractive.excerpt import excerpt, first_sentence, whole
-from codeqa.extractive.finding import finding_section, one_line
+from codeqa.extractive.excerpt import excerpt, first_sentence, whole_unit
+from codeqa.extractive.finding import finding_section, unit_line
 from codeqa.extractive.overview import Overview
 from codeqa.text.markdown import (
+    block_quote,
     cite,
     code_block,
     code_span,
@@ -18,7 +19,6 @@ from codeqa.text.markdown import (
     joined,
     pieces,
     prose,
-    quote,
 )
 from codeqa.types import Chunk, Hit, Unit
 
@@ -61,8 +61,8 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
 
 
 def _also(evidence: QuotedEvidence) -> str:
-    items = [one_line(hit) for hit in evidence.others]
-    items += [one_line(hit) for hit in evidence.more_files]
+    items = [unit_line(hit) for hit in evidence.others]
+    items += [unit_line(hit) for hit in evidence.more_files]
     return joined(["### Also relevant", "\n".join(items)]) if items else ""
 
 
@@ -76,7 +76,7 @@ def _weak(evidence: QuotedEvidence) -> str:
             f"**The evidence is weak.** No definition or section matches enough of the question "
             f"to answer it.{lacks}",
             "The nearest that there is:",
-            "\n".join(one_line(hit) for hit in hits),
+            "\n".join(unit_line(hit) for hit in hits),
             words,
             _searched(evidence),
         ]
@@ -110,7 +110,7 @@ def _overview(overview: Overview) -> Iterator[str]:
         told = prose(unit.source_code)
         if told:
             place = cite(unit.path, unit.start_line, unit.end_line)
-            yield joined([f"From {place}:", quote(told)])
+            yield joined([f"From {place}:", block_quote(told)])
     if overview.languages:
         counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in overview.languages)
         yield joined([f"### How it is organised\n\nSource files by language: {counted}."])
@@ -126,7 +126,7 @@ def _overview(overview: Overview) -> Iterator[str]:
     if items:
         yield joined(["\n".join(items)])
     if overview.entries:
-        starts = [one_line(Hit(unit, 0.0)) for unit in overview.entries]
+        starts = [unit_line(Hit(unit, 0.0)) for unit in overview.entries]
         yield joined(["### Where it starts", "\n".join(starts)])
 
 
@@ -161,7 +161,7 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
 
 def _quoted(units: Sequence[Unit], words: Sequence[str]) -> Iterator[str]:
     for unit in units[:CACHED_SHOWN]:
-        shown = whole(unit) or excerpt(unit, words)
+        shown = whole_unit(unit) or excerpt(unit, words)
         if shown:
             place = cite(unit.path, shown.start, shown.end)
             yield joined([place, code_block(shown.code, unit.language)])

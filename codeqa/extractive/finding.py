@@ -12,9 +12,9 @@ from codeqa.extractive.excerpt import (
     first_sentence,
     leading_doc,
     signature_lines,
-    whole,
+    whole_unit,
 )
-from codeqa.text.markdown import cite, code_block, code_span, inline, joined, prose, quote
+from codeqa.text.markdown import block_quote, cite, code_block, code_span, inline, joined, prose
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit
 
 SURE = 0.9
@@ -46,7 +46,7 @@ def finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
     body = [_heading(unit, evidence)]
     first = finding is evidence.findings[0] and unit.is_method
     limit = FIRST_LINES if first else EXCERPT_LINES
-    small = whole(unit)
+    small = whole_unit(unit)
     if small:
         body.append(code_block(small.code, unit.language))
     else:
@@ -81,7 +81,7 @@ def _signature(unit: Unit) -> str:
 
 def _doc(unit: Unit) -> str:
     told = prose(_description(unit.doc_comment))
-    return quote(told) if told else ""
+    return block_quote(told) if told else ""
 
 
 def _description(doc: str) -> str:
@@ -130,8 +130,8 @@ def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
         title = f"**{inline(unit.name)}**"
         if blocks and blocks[0] == title:
             told = "\n\n".join(blocks[1:])
-        return [quote(told)] if told else []
-    small = whole(unit)
+        return [block_quote(told)] if told else []
+    small = whole_unit(unit)
     if small:
         return [code_block(small.code, unit.language)]
     return _lines(unit, evidence)
@@ -161,7 +161,7 @@ def _sure(confidence: float) -> str:
     return "likely" if confidence >= LIKELY else "possible"
 
 
-def one_line(hit: Hit) -> str:
+def unit_line(hit: Hit) -> str:
     unit = hit.unit
     told = inline(first_sentence(leading_doc(unit)))
     if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:

@@ -11,7 +11,7 @@ from codeqa.llm.endpoint import (
     estimate_messages,
     never,
 )
-from codeqa.llm.local import LocalServer
+from codeqa.llm.local import RunningServer
 from codeqa.llm.models import Models, ModelTest
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
 from codeqa.text.tokens import estimate_tokens
@@ -22,13 +22,13 @@ __all__ = [
     "Cancelled",
     "Complete",
     "Endpoint",
-    "LocalServer",
     "Message",
     "Model",
     "ModelChoice",
     "ModelProvider",
     "ModelTest",
     "Models",
+    "RunningServer",
     "TokenUsage",
     "estimate_messages",
     "estimate_tokens",

@@ -18,48 +18,40 @@ class ThoughtFilter:
     """Leaves out a leading `<think>…</think>`, however it is cut into pieces."""
 
     def __init__(self) -> None:
-        self._held = ""
-        self._state = "before"
-
-    @property
-    def thought(self) -> bool:
+        self.thought = False
         """Whether there was any."""
-        return self._state in ("inside", "behind", "passed")
-
-    @property
-    def inside(self) -> bool:
+        self.inside = False
         """Whether it has begun and not ended."""
-        return self._state == "inside"
+        self._begun = False
+        """Whether the answer has; then nothing is looked at any more."""
+        self._held = ""
 
     def feed(self, piece: str) -> str:
         """The part of what has come that belongs to the answer."""
-        if self._state in ("none", "passed"):
+        if self._begun:
             return piece
         self._held += piece
-        if self._state == "before":
+        if not self.thought:
             begin = self._held.lstrip()
-            if begin.startswith(OPENED):
-                self._state, self._held = "inside", begin.removeprefix(OPENED)
-            elif not OPENED.startswith(begin) or len(self._held) > LONGEST_LEAD:
-                self._state = "none"
-                return self._release()
-        if self._state == "inside":
-            _, closed, after = self._held.partition(CLOSED)
-            if closed:
-                self._state, self._held = "behind", after
+            self.thought = self.inside = begin.startswith(OPENED)
+            if self.thought:
+                self._held = begin.removeprefix(OPENED)
             else:
-                self._held = self._held[-len(CLOSED) + 1 :]
-        if self._state == "behind":
+                self._begun = not OPENED.startswith(begin) or len(self._held) > LONGEST_LEAD
+                return self._release() if self._begun else ""
+        if self.inside:
+            _, closed, after = self._held.partition(CLOSED)
+            self.inside = not closed
+            self._held = after if closed else self._held[-len(CLOSED) + 1 :]
+        if not self.inside:
             self._held = self._held.lstrip()
-            if self._held:
-                self._state = "passed"
-                return self._release()
-        return ""
+            self._begun = bool(self._held)
+        return self._release() if self._begun else ""
 
     def close(self) -> str:
         """What was held back and turned out to be text."""
         held = self._release()
-        return held if self._state == "before" and held.strip() else ""
+        return held if not self.thought and held.strip() else ""
 
     def _release(self) -> str:
         held, self._held = self._held, ""

@@ -159,7 +159,7 @@ class Connection:
         """The response to a request in a format that the server accepts."""
         import openai
 
-        from codeqa.llm.sdk import EventStream, api_error
+        from codeqa.llm.sdk import EventStream, provider_error
 
         used = self._format
         while True:
@@ -172,7 +172,7 @@ class Connection:
                     stream_cls=EventStream,
                 )
             except openai.APIStatusError as error:
-                adapted = used.adapted(api_error(error))
+                adapted = used.adapted(provider_error(error))
                 if adapted is None:
                     raise
                 self._format = used = adapted
@@ -182,10 +182,10 @@ class Connection:
         import httpx2
         import openai
 
-        from codeqa.llm.sdk import UnreadableError, api_error
+        from codeqa.llm.sdk import UnreadableError, provider_error
 
         if isinstance(error, openai.APIStatusError):
-            return explain_api_error(api_error(error), self._target, sent)
+            return explain_api_error(provider_error(error), self._target, sent)
         if isinstance(error, UnreadableError):
             return ModelError(
                 f"{self._target.host} sent an answer that cannot be read.", "Ask again."

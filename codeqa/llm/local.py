@@ -24,7 +24,7 @@ _NO_CHAT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class LocalServer:
+class RunningServer:
     """A server that answered on this machine, and the models that it has."""
 
     provider: ModelProvider
@@ -42,13 +42,13 @@ def chat_models_first(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: not chats(name))
 
 
-def running(providers: Sequence[ModelProvider]) -> list[LocalServer]:
+def running(providers: Sequence[ModelProvider]) -> list[RunningServer]:
     """Those of `providers` that answer at their own address within PROBE_SECONDS."""
     found = in_background(_probe_all(providers)).result()
     return [server for server in found if server is not None]
 
 
-async def _probe_all(providers: Sequence[ModelProvider]) -> list[LocalServer | None]:
+async def _probe_all(providers: Sequence[ModelProvider]) -> list[RunningServer | None]:
     connections = [
         Connection(Endpoint(one.base_url, "", provider=one.name), PROBE_SECONDS)
         for one in providers
@@ -58,7 +58,7 @@ async def _probe_all(providers: Sequence[ModelProvider]) -> list[LocalServer | N
     return await asyncio.gather(*map(_probe, providers, connections))
 
 
-async def _probe(provider: ModelProvider, connection: Connection) -> LocalServer | None:
+async def _probe(provider: ModelProvider, connection: Connection) -> RunningServer | None:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             names = await connection.list_models()
@@ -66,4 +66,4 @@ async def _probe(provider: ModelProvider, connection: Connection) -> LocalServer
         return None
     finally:
         await connection.close()
-    return LocalServer(provider, provider.base_url, tuple(chat_models_first(names)))
+    return RunningServer(provider, provider.base_url, tuple(chat_models_first(names)))

@@ -25,7 +25,7 @@ from codeqa.llm.choice import (
 )
 from codeqa.llm.client import Model
 from codeqa.llm.endpoint import Endpoint, TokenUsage
-from codeqa.llm.local import LocalServer, chat_models_first, chats, running
+from codeqa.llm.local import RunningServer, chat_models_first, chats, running
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
 from codeqa.llm.saved import ModelsFile, PickedModel, SavedModels
 from codeqa.settings import Settings
@@ -250,7 +250,9 @@ class Models:
             )
         return ModelTest(round(first * 1000), target.model, said[:TEST_CHARACTERS].strip())
 
-    def running_locally(self, providers: Sequence[ModelProvider] = PROVIDERS) -> list[LocalServer]:
+    def running_locally(
+        self, providers: Sequence[ModelProvider] = PROVIDERS
+    ) -> list[RunningServer]:
         """Servers of models on this machine; asks each once, so only when somebody wants it."""
         return running([provider for provider in providers if provider.local])
 

@@ -56,7 +56,7 @@ def open_client(target: Endpoint, timeout: float) -> openai.AsyncOpenAI:
     )
 
 
-def api_error(error: openai.APIStatusError) -> ApiError:
+def provider_error(error: openai.APIStatusError) -> ApiError:
     """What the provider said."""
     return _read(error.response, error.response.content)
 

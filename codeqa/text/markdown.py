@@ -87,7 +87,7 @@ def cite(path: str, start: int, end: int) -> str:
     return f"[{path}:{lines}]" if _CITABLE.fullmatch(path) else f"{code_span(path)} {lines}"
 
 
-def quote(markdown: str) -> str:
+def block_quote(markdown: str) -> str:
     """`markdown` as a block quote."""
     return "\n".join(f"> {line}".rstrip() for line in markdown.split("\n"))
 

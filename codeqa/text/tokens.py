@@ -8,7 +8,7 @@ import unicodedata
 CHARACTERS_PER_TOKEN = 3.0
 """Characters per model token, low on purpose.
 
-A common rule says 4 for English prose (S4.03); source code, with its punctuation and
+A common rule says 4 for English prose; source code, with its punctuation and
 short names, lies nearer to 3, and an estimate that is too high only shortens a text.
 """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from codeqa.types import Chunk
 
 MOST_SIMILAR = 8
-"""Past answers that are told at most: four of this conversation and four of others (S3.18)."""
+"""Past answers that are told at most: four of this conversation and four of others."""
 
 
 @hookimpl(trylast=True, specname="after_retrieval")
