@@ -1,8 +1,8 @@
 """What may be lost: values under a key, for a time. In Redis, or in the local state.
 
 A cache costs no answer: whatever becomes of the Redis server, `get` gives None, `set` and
-`delete` give up, and each returns within `CALL_SECONDS`. Keys, values, passwords and the
-server's own words never reach the log: they hold conversation ids and code.
+`delete` give up. Keys, values, passwords and the server's own words never reach the log: they
+hold conversation ids and code.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings
 
-CALL_SECONDS = 1.0
-"""Longest that a call takes, looking up the server's name included."""
-SOCKET_SECONDS = 0.5
-"""Longest wait for a connection, and for each reply: a server nearby needs a thousandth."""
+if TYPE_CHECKING:
+    from redis import Redis
+
+SOCKET_SECONDS = 0.25
+"""Longest wait for a connection, and for each reply: a server nearby needs a thousandth. A call
+that connects, names itself and its database and asks takes a second at most."""
 PAUSE_SECONDS = 5.0
 """After a failure the server is left alone for so long, and calls return at once."""
 SWEEP_SECONDS = 20.0
@@ -71,14 +72,12 @@ def open_cache(settings: Settings, values: Cache) -> Cache:
 class RedisCache:
     """Values in the Redis server at `url`; safe to share between threads.
 
-    Every call opens a connection of its own: that takes a fraction of a millisecond, an
-    answer needs two or three, and none meets a connection that died while it lay idle.
     A value that could not be replaced or deleted is deleted as soon as the server is back, so
     that no old one comes up in its place. Raises SettingsError when `url` cannot be used.
     """
 
     def __init__(self, url: str) -> None:
-        self._connect = _connector(url)
+        self._client = _client(url)
         self.address = _address(url)
         """Host, port and database, or the socket's path; without name and password."""
         self._lock = threading.Lock()
@@ -89,7 +88,7 @@ class RedisCache:
 
     def get(self, key: str) -> str | None:
         """Value of `key`, or None."""
-        found = self._call("GET", key)
+        found: Any = self._ask(lambda client: client.get(key))
         return None if found is None else str(found)
 
     def set(self, key: str, value: str, seconds: float) -> None:
@@ -97,22 +96,17 @@ class RedisCache:
         milliseconds = round(seconds * 1000)
         if milliseconds <= 0:
             self.delete(key)
-        elif self._call("SET", key, value, "PX", milliseconds) is None:
+        elif self._ask(lambda client: client.set(key, value, px=milliseconds)) is None:
             self._note_lost(key)
 
     def delete(self, key: str) -> None:
         """Forget `key`."""
-        if self._call("DEL", key) is None:
+        if self._ask(lambda client: client.delete(key)) is None:
             self._note_lost(key)
 
     def keys(self, prefix: str) -> list[str] | None:
         """Keys that begin with `prefix`; None while the server does not work."""
-
-        def look(connection: Any, deadline: float) -> list[str]:
-            return sorted({key for step in _scan(connection, prefix, deadline) for key in step})
-
-        found: list[str] | None = self._ask(look, SWEEP_SECONDS)
-        return found
+        return self._ask(lambda client: sorted({*_scan(client, prefix)}))
 
     def delete_prefix(self, prefix: str) -> int | None:
         """Forget all keys that begin with `prefix`, and how many there were.
@@ -120,11 +114,7 @@ class RedisCache:
         None when the server does not work: what is left then goes as soon as it is back, if
         that is while this process runs, else at the end of its lifetime.
         """
-
-        def sweep(connection: Any, deadline: float) -> int:
-            return _sweep(connection, prefix, deadline)
-
-        deleted: int | None = self._ask(sweep, SWEEP_SECONDS)
+        deleted = self._ask(lambda client: _sweep(client, prefix))
         if deleted is None:
             with self._lock:
                 self._lost_prefixes[prefix] = None
@@ -136,67 +126,47 @@ class RedisCache:
         A server that failed is asked again when its pause is over.
         """
         if self._problem:
-            self._call("PING")
+            self._ask(lambda client: client.ping())
         return self._problem
 
-    def _call(self, *command: str | int) -> Any:
-        """The server's reply; None when it fails or is being left alone."""
-
-        def exchange(connection: Any, deadline: float) -> Any:
-            return _reply(connection, *command)
-
-        return self._ask(exchange, CALL_SECONDS)
-
-    def _ask(self, work: Callable[[Any, float], Any], seconds: float) -> Any:
-        """Result of `work` with a connection, which ends before the moment it is given; None
-        when the server fails or is being left alone."""
-        if self._problem and time.monotonic() < self._try_at:
-            return None
-        deadline = time.monotonic() + seconds
+    def _ask(self, work: Callable[[Redis], _T]) -> _T | None:
+        """Result of `work`; None when the server fails or is being left alone."""
+        with self._lock:
+            if self._problem and time.monotonic() < self._try_at:
+                return None
+            self._try_at = time.monotonic() + PAUSE_SECONDS  # one call tries, the others go on
         try:
-            reply = _within(seconds, lambda: self._connected(work, deadline))
+            self._forget_lost()
+            result = work(self._client)
         except Exception as error:
             # The client, the resolver and TLS fail in their own ways; none may cost an answer.
             self._went_down(error)
             return None
-        self._came_back()
-        return reply
-
-    def _connected(self, work: Callable[[Any, float], Any], deadline: float) -> Any:
-        connection = self._connect()
-        try:
-            connection.connect()
-            lost, prefixes = list(self._lost), list(self._lost_prefixes)
-            if time.monotonic() > deadline:
-                # Nobody waits any more: a value written now could replace a newer one.
-                raise TimeoutError
-            if lost:
-                _reply(connection, "DEL", *lost)
-                with self._lock:
-                    for key in lost:
-                        self._lost.pop(key, None)
-            for prefix in prefixes:
-                _sweep(connection, prefix, deadline)
-                with self._lock:
-                    self._lost_prefixes.pop(prefix, None)
-            return work(connection, deadline)
-        finally:
-            connection.disconnect()
-
-    def _went_down(self, error: Exception) -> None:
-        reason = _reason(error)
-        with self._lock:
-            news = not self._problem
-            self._problem = f"The Redis server at {self.address} {reason}."
-            self._try_at = time.monotonic() + PAUSE_SECONDS
-        if news:
-            log.warning("%s Contexts are not cached until it works again.", self._problem)
-
-    def _came_back(self) -> None:
         with self._lock:
             news, self._problem = bool(self._problem), ""
         if news:
             log.info("The Redis server at %s works again.", self.address)
+        return result
+
+    def _forget_lost(self) -> None:
+        """Delete what could not be changed while the server did not work."""
+        if lost := list(self._lost):
+            self._client.delete(*lost)
+        for prefix in (prefixes := list(self._lost_prefixes)):
+            _sweep(self._client, prefix)
+        with self._lock:
+            for key in lost:
+                self._lost.pop(key, None)
+            for prefix in prefixes:
+                self._lost_prefixes.pop(prefix, None)
+
+    def _went_down(self, error: Exception) -> None:
+        with self._lock:
+            news = not self._problem
+            self._problem = f"The Redis server at {self.address} {_reason(error)}."
+            self._try_at = time.monotonic() + PAUSE_SECONDS
+        if news:
+            log.warning("%s Contexts are not cached until it works again.", self._problem)
 
     def _note_lost(self, key: str) -> None:
         with self._lock:
@@ -205,36 +175,27 @@ class RedisCache:
                 del self._lost[next(iter(self._lost))]
 
 
-def _reply(connection: Any, *command: str | int) -> Any:
-    connection.send_command(*command)
-    return connection.read_response()
-
-
-def _scan(connection: Any, prefix: str, deadline: float) -> Iterator[list[str]]:
-    """Keys that begin with `prefix`, in steps; some may come twice. Raises TimeoutError."""
+def _scan(client: Redis, prefix: str) -> Iterator[str]:
+    """Keys that begin with `prefix`; some may come twice. Raises TimeoutError."""
+    until = time.monotonic() + SWEEP_SECONDS
     pattern = re.sub(r"([\\*?\[\]^-])", r"\\\1", prefix) + "*"
-    cursor = "0"
-    while True:
-        if time.monotonic() > deadline:
+    for key in client.scan_iter(match=pattern, count=SWEEP_STEP):
+        if time.monotonic() > until:
             raise TimeoutError
-        cursor, found = _reply(connection, "SCAN", cursor, "MATCH", pattern, "COUNT", SWEEP_STEP)
-        if found:
-            yield found
-        if cursor == "0":
-            return
+        yield key
 
 
-def _sweep(connection: Any, prefix: str, deadline: float) -> int:
+def _sweep(client: Redis, prefix: str) -> int:
     """Delete all keys that begin with `prefix`; how many there were. Raises TimeoutError."""
+    keys = list({*_scan(client, prefix)})
     return sum(
-        int(_reply(connection, "DEL", *keys[first : first + SWEEP_STEP]))
-        for keys in _scan(connection, prefix, deadline)
+        int(client.delete(*keys[first : first + SWEEP_STEP]))
         for first in range(0, len(keys), SWEEP_STEP)
     )
 
 
-def _connector(url: str) -> Callable[[], Any]:
-    """What makes connections, not yet open, to the server at `url`. Raises SettingsError."""
+def _client(url: str) -> Redis:
+    """A client of the server at `url`, not yet connected. Raises SettingsError."""
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -256,9 +217,8 @@ def _connector(url: str) -> Callable[[], Any]:
             raise ValueError("no socket")
         if parts.scheme != "unix" and not re.fullmatch(r"(/\d*)?", parts.path):
             raise ValueError("no number of a database")
-        options = {**parse_url(url), **ours}
-        make = options.pop("connection_class", redis.Connection)
-        make(**options)
+        pool = redis.ConnectionPool(**{**parse_url(url), **ours})
+        pool.make_connection()
     except (ValueError, TypeError, redis.RedisError):
         # Not even as its cause: these errors quote the address, and with it the password.
         raise SettingsError(
@@ -266,7 +226,7 @@ def _connector(url: str) -> Callable[[], Any]:
             "Write it as redis://host:6379/0, rediss://… for TLS or unix:///path/of/socket, "
             "special characters of a password as %XX.",
         ) from None
-    return lambda: make(**options)
+    return redis.Redis(connection_pool=pool)
 
 
 def _address(url: str) -> str:
@@ -280,50 +240,27 @@ def _address(url: str) -> str:
 
 def _reason(error: Exception) -> str:
     """What the server does wrong, in our words: its own may quote keys and values."""
-    import redis
+    from redis import exceptions as failures
 
-    if isinstance(error, redis.TimeoutError | TimeoutError):
-        return "does not answer"
-    for kind, reason in (
-        (redis.InvalidResponse, "answers, but not as a Redis server does"),
-        (redis.AuthenticationError, "does not accept the name and password"),
-        (redis.exceptions.NoPermissionError, "does not permit this user to read and write"),
-        (redis.BusyLoadingError, "is still loading its data"),
-        (redis.ReadOnlyError, "is a replica that takes no changes"),
-        (redis.OutOfMemoryError, "has no memory left for values"),
-        (redis.ResponseError, "refuses a command"),
-    ):
-        if isinstance(error, kind):
-            return reason
+    reasons = (
+        (failures.TimeoutError, "does not answer"),
+        (TimeoutError, "does not answer"),
+        (failures.InvalidResponse, "answers, but not as a Redis server does"),
+        (failures.AuthenticationError, "does not accept the name and password"),
+        (failures.NoPermissionError, "does not permit this user to read and write"),
+        (failures.BusyLoadingError, "is still loading its data"),
+        (failures.ReadOnlyError, "is a replica that takes no changes"),
+        (failures.OutOfMemoryError, "has no memory left for values"),
+        (failures.ResponseError, "refuses a command"),
+    )
+    if found := next((reason for kind, reason in reasons if isinstance(error, kind)), ""):
+        return found
     cause = error.__cause__ or error.__context__
     if isinstance(cause, ssl.SSLError):
         return f"cannot be reached by TLS ({cause.reason or type(cause).__name__})"
     if isinstance(cause, OSError) and cause.strerror:
         return f"cannot be reached ({cause.strerror})"
     return "cannot be reached"
-
-
-def _within(seconds: float, work: Callable[[], _T]) -> _T:
-    """Result of `work`, or TimeoutError, after which it goes on unheeded.
-
-    In a thread, because looking up a name has no time limit of its own.
-    """
-    outcome: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            outcome.put((True, work()))
-        except BaseException as error:
-            outcome.put((False, error))
-
-    threading.Thread(target=run, name="redis", daemon=True).start()
-    try:
-        worked, result = outcome.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError from None
-    if not worked:
-        raise result
-    return result  # type: ignore[no-any-return]
 
 
 def context_key(user: str, conversation: str) -> str:
