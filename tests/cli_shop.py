@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -52,21 +53,30 @@ class Result:
 Command = Callable[..., Result]
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small repository in a folder with a space, and its index in `data` beside it."""
+@pytest.fixture(scope="session")
+def indexed_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small repository in a folder with a space, and its index in `indexed` beside it."""
     base = tmp_path_factory.mktemp("cli")
     root = base / "my shop"
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    environment = {**os.environ, "CODEQA_DATA": str(base / "data"), "HOME": str(base)}
+    environment = {**os.environ, "CODEQA_DATA": str(base / "indexed"), "HOME": str(base)}
     command = [sys.executable, "-m", "codeqa", "index", str(root)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (base / "summary.txt").write_text(done.stdout)
     (base / "progress.txt").write_text(done.stderr)
     return root
+
+
+@pytest.fixture(scope="module")
+def shop(indexed_shop: Path) -> Path:
+    """The same with the index in `data`, as it was made."""
+    data = indexed_shop.parent / "data"
+    shutil.rmtree(data, ignore_errors=True)
+    shutil.copytree(indexed_shop.parent / "indexed", data)
+    return indexed_shop
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""The page's server on a port of its own, for tests over a real connection."""
+"""The page's server for tests: Flask's client over a written-down engine, and servers over a
+real connection, of that engine or of the shop's real one."""
 
 from __future__ import annotations
 
@@ -6,24 +7,46 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from flask.testing import FlaskClient
 
 from codeqa.settings import Settings
 from codeqa.web.app import create_app
 from codeqa.web.server import bind, make_server
 
 
+def client_of(settings: Settings, engine: Any) -> FlaskClient:
+    return create_app(settings, engine=engine).test_client()
+
+
+def ask(client: FlaskClient, question: str, conversation: str = "c", **more: Any) -> None:
+    """Ask and read the answer to its end; `body` are more fields of the question."""
+    body = {"question": question, "conversation": conversation, **more.pop("body", {})}
+    response = client.post("/chat/stream", json=body, **more)
+    assert response.get_data(as_text=True).endswith('d:{"finishReason":"stop"}\n')
+
+
+def listed(client: FlaskClient, **more: Any) -> list[dict[str, Any]]:
+    return client.get("/api/conversations", **more).json["conversations"]  # type: ignore[no-any-return]
+
+
 @contextlib.contextmanager
-def serving(settings: Settings, repository: Path) -> Iterator[int]:
-    """The port of a server over `repository`."""
+def serving(
+    settings: Settings, repository: Path | None = None, engine: Any = None
+) -> Iterator[int]:
+    """The port of a server over `repository`, or over `engine`."""
     listener = bind("127.0.0.1", 0)
-    app = create_app(settings, repository)
+    app = create_app(settings, repository, engine)
     server = make_server(app, settings, listener)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         yield listener.getsockname()[1]
     finally:
-        app.extensions["codeqa"].close()
+        app.extensions["codeqa"].closing.set()
+        if engine is None:
+            app.extensions["codeqa"].close()
         server.task_dispatcher.shutdown(timeout=5)
         server.trigger.pull_trigger(server.close)
         thread.join(5)

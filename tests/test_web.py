@@ -12,6 +12,7 @@ import pytest
 from browser.fakes import ANSWER, FILES, FakeEngine
 from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
+from serving import client_of
 
 from codeqa.errors import SettingsError
 from codeqa.llm import ModelChoice
@@ -23,25 +24,16 @@ from codeqa.web.app import create_app
 from codeqa.web.protocol import encode, line
 from codeqa.web.schemas import is_true
 
+pytest_plugins = ("web_kit",)
+
 TOKEN = "correct horse battery"
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture
-def client(settings: Settings, engine: FakeEngine) -> Iterator[FlaskClient]:
-    with create_app(settings, engine=engine).test_client() as client:  # type: ignore[arg-type]
-        yield client
 
 
 @pytest.fixture
 def guarded(data_dir: Path, engine: FakeEngine) -> FlaskClient:
     """A client of a server that was started with a token, for everybody in the network."""
     settings = load_settings(data=data_dir, token=TOKEN, host="0.0.0.0")
-    return create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+    return client_of(settings, engine)
 
 
 def stream(client: FlaskClient, question: str | None, **more: Any) -> list[str]:
@@ -655,7 +647,7 @@ def test_a_new_token_ends_old_sessions(data_dir: Path, engine: FakeEngine) -> No
     cookies = []
     for token in ("first", "second"):
         settings = load_settings(data=data_dir, token=token)
-        client = create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+        client = client_of(settings, engine)
         if not cookies:
             response = client.post("/login", data={"token": token})
             cookies.append(response.headers["Set-Cookie"].split(";")[0].split("=", 1))

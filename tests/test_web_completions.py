@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,11 +26,14 @@ from openai_server import (
 from pydantic import SecretStr
 from serving import serving
 
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from codeqa.web.errors import FieldError
 from codeqa.web.openai_format import UNANSWERED, read_messages
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = (
+    "cli_shop",
+    "web_kit",
+)
 
 QUESTION = "What does `Basket.add_article` do, and who calls it?"
 ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
@@ -39,12 +41,6 @@ TEXT = "".join(ANSWER)
 
 Start = Callable[..., int]
 Client = Callable[..., OpenAI]
-
-
-@pytest.fixture
-def shop_settings(shop: Path, data_dir: Path) -> Settings:
-    shutil.copytree(shop.parent / "data", data_dir)
-    return load_settings(data=data_dir, threads=12)
 
 
 @pytest.fixture

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
-from browser.fakes import ANSWER, FakeEngine
+from browser.fakes import ANSWER
 from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
+from serving import ask, listed
 
-from codeqa.settings import Settings
-from codeqa.web.app import create_app
+pytest_plugins = ("web_kit",)
 
 EVIL = [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}]
 
@@ -26,27 +24,6 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, {name: value or "" for name, value in attrs}))
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture
-def client(settings: Settings, engine: FakeEngine) -> Iterator[FlaskClient]:
-    with create_app(settings, engine=engine).test_client() as client:  # type: ignore[arg-type]
-        yield client
-
-
-def ask(client: FlaskClient, question: str, conversation: str, **more: Any) -> None:
-    body = {"question": question, "conversation": conversation, **more.pop("body", {})}
-    response = client.post("/chat/stream", json=body, **more)
-    assert response.get_data(as_text=True).endswith('d:{"finishReason":"stop"}\n')
-
-
-def listed(client: FlaskClient, **more: Any) -> list[dict[str, Any]]:
-    return client.get("/api/conversations", **more).json["conversations"]  # type: ignore[no-any-return]
 
 
 def test_conversations_are_listed_the_last_one_first(client: FlaskClient) -> None:

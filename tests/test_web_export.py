@@ -3,53 +3,42 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from browser.fakes import FakeEngine
 from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from openai_server import openai_server, stream
+from serving import ask
 
 from codeqa.render import inert_markdown
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.app import create_app
 from codeqa.web.conversations_api import ExportedConversation
 from codeqa.web.export import attachment
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = (
+    "cli_shop",
+    "web_kit",
+)
 
 QUESTION = "@codebase how is an article put into the basket?"
 ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
 
 
 @pytest.fixture
-def client(settings: Settings) -> Iterator[FlaskClient]:
-    engine: Any = FakeEngine()
-    with create_app(settings, engine=engine).test_client() as client:
-        yield client
-
-
-@pytest.fixture
-def shop_client(shop: Path, data_dir: Path) -> Iterator[FlaskClient]:
+def shop_client(shop: Path, shop_settings: Settings) -> Iterator[FlaskClient]:
     """A client over the real engine."""
-    shutil.copytree(shop.parent / "data", data_dir)
-    app = create_app(load_settings(data=data_dir), shop)
+    app = create_app(shop_settings, shop)
     yield app.test_client()
     app.extensions["codeqa"].close()
-
-
-def ask(client: FlaskClient, question: str, conversation: str = "c", **more: Any) -> None:
-    body = {"question": question, "conversation": conversation, **more}
-    assert client.post("/chat/stream", json=body).get_data().endswith(b'"stop"}\n')
 
 
 def exported(client: FlaskClient, kind: str = "markdown", conversation: str = "c") -> Any:
@@ -119,7 +108,7 @@ def test_json_holds_every_version_and_what_followed_it(shop_client: FlaskClient)
     ask(shop_client, QUESTION)
     ask(shop_client, "and what does it cost?")
     first, second = exported(shop_client, "json").json["turns"]
-    ask(shop_client, "@codebase who charges the card?", replaces=first["id"])
+    ask(shop_client, "@codebase who charges the card?", body={"replaces": first["id"]})
     values = exported(shop_client, "json").json
     (used,) = values["turns"]
     assert [turn["id"] for turn in values["others"]] == [first["id"], second["id"]]

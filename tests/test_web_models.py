@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser.fakes import FakeEngine
 from flask.testing import FlaskClient
+from serving import client_of
 
-from codeqa.settings import Settings, load_settings
-from codeqa.web.app import create_app
+from codeqa.settings import load_settings
+
+pytest_plugins = ("web_kit",)
 
 KEY = "sk-very-secret-0123456789"
 POSTS = ["/api/models", "/api/models/list", "/api/models/test", "/api/models/forget"]
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture
-def client(settings: Settings, engine: FakeEngine) -> Iterator[FlaskClient]:
-    with create_app(settings, engine=engine).test_client() as client:  # type: ignore[arg-type]
-        yield client
 
 
 def post(client: FlaskClient, target: str, **body: Any) -> dict[str, Any]:
@@ -166,7 +156,7 @@ def test_only_the_owner_of_a_shared_server_sees_to_the_model(
     data_dir: Path, engine: FakeEngine
 ) -> None:
     settings = load_settings(data=data_dir, token="owner,guest", host="0.0.0.0")
-    client = create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+    client = client_of(settings, engine)
     owner, guest = ({"Authorization": f"Bearer {token}"} for token in ("owner", "guest"))
     body = {"provider": "custom", "model": "m", "address": "http://127.0.0.1:9/v1"}
     for address in POSTS:

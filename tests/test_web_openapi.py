@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,7 +26,10 @@ from codeqa.web import openapi, questions_api
 from codeqa.web.app import create_app
 from codeqa.web.endpoints import description_of
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = (
+    "cli_shop",
+    "web_kit",
+)
 
 NOT_ASKED = {
     "GET /api/models/local": "looks for servers on other ports",
@@ -46,12 +48,6 @@ MAY_REFUSE = {
 """Where a request may be refused (400) that fits its schema: why no schema can say it."""
 QUESTION = "@codebase how is an article put into the basket?"
 FEW, MANY = 2, 25
-
-
-@pytest.fixture
-def shop_settings(shop: Path, data_dir: Path) -> Settings:
-    shutil.copytree(shop.parent / "data", data_dir)
-    return load_settings(data=data_dir, threads=8)
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import os
@@ -10,47 +9,30 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from browser.fakes import FakeEngine
+from serving import serving
 
-from codeqa.errors import CodeQAError, SettingsError
+from app import generate_context, main
+from codeqa.cli import main as codeqa_main
+from codeqa.errors import CodeQAError, IndexMissingError, SettingsError
 from codeqa.settings import Settings, load_settings
-from codeqa.web.app import create_app
-from codeqa.web.server import bind, make_server, open_port, page_address
+from codeqa.web.server import bind, open_port, page_address
+from create_tables import create_tables
+
+pytest_plugins = ("web_kit",)
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@contextlib.contextmanager
-def serving(settings: Settings, engine: FakeEngine) -> Iterator[int]:
-    """The port of a waitress server over the written-down engine."""
-    listener = bind("127.0.0.1", 0)
-    app = create_app(settings, engine=engine)  # type: ignore[arg-type]
-    server = make_server(app, settings, listener)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield listener.getsockname()[1]
-    app.extensions["codeqa"].closing.set()
-    server.task_dispatcher.shutdown(timeout=5)
-    server.trigger.pull_trigger(server.close)
-    thread.join(5)
-
-
-@pytest.fixture
 def port(data_dir: Path, engine: FakeEngine) -> Iterator[int]:
     """A server with few threads."""
-    with serving(load_settings(data=data_dir, threads=24), engine) as port:
+    with serving(load_settings(data=data_dir, threads=24), engine=engine) as port:
         yield port
 
 
@@ -93,7 +75,7 @@ def test_twenty_readers_are_served_at_once(port: int) -> None:
 def test_two_hundred_readers_are_served_at_once_by_the_settings_as_shipped(
     data_dir: Path, engine: FakeEngine
 ) -> None:
-    with serving(load_settings(data=data_dir), engine) as port:
+    with serving(load_settings(data=data_dir), engine=engine) as port:
         responses = [post(port, "slow") for _ in range(200)]
         assert all(b"classified" in response.readline() for response in responses)
         texts = [response.readline() for response in responses]
@@ -159,28 +141,25 @@ def test_the_address_that_is_printed_can_be_opened(host: str, address: str) -> N
 # The front door
 
 
-def test_a_folder_that_is_not_there_is_a_wrong_call(run_python: Callable[..., Any]) -> None:
-    done = run_python("app.py", "/nowhere/at/all")
-    assert done.returncode == 2 and "not a folder" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_other_machines_are_not_let_in_without_a_token(run_python: Callable[..., Any]) -> None:
-    done = run_python("app.py", "--host", "0.0.0.0")
-    assert done.returncode == 2 and "CODEQA_TOKEN" in done.stderr
-
-
-@pytest.mark.parametrize("command", [["app.py"], ["-m", "codeqa", "serve"]], ids=" ".join)
-def test_a_model_that_there_is_not_is_a_wrong_call(
-    command: list[str], run_python: Callable[..., Any]
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["/nowhere/at/all"], "not a folder"),
+        (["--host", "0.0.0.0"], "CODEQA_TOKEN"),
+        (["--model", "no-such/model"], "no-such"),
+    ],
+)
+def test_what_cannot_be_served_is_a_wrong_call(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = run_python(*command, "--model", "no-such/model")
-    assert done.returncode == 2 and "no-such" in done.stderr
-    assert done.stdout == "" and done.stderr.count("\n") == 1
+    for command, given in ((main, arguments), (codeqa_main, ["serve", *arguments])):
+        status, told = command(given), capsys.readouterr()
+        assert (status, told.out, told.err.count("\n")) == (2, "", 1)
+        assert said in told.err or "There is no folder" in told.err
 
 
 def test_the_front_door_indexes_serves_and_ends_cleanly(
-    tmp_path: Path, write_files: Callable[..., Path], run_python: Callable[..., Any]
+    tmp_path: Path, write_files: Callable[..., Path]
 ) -> None:
     repository = write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"})
     with bind("127.0.0.1", 0) as listener:
@@ -209,18 +188,14 @@ def test_the_front_door_indexes_serves_and_ends_cleanly(
 
 
 def test_generate_context_gives_the_block_of_the_repository_used_last(
-    tmp_path: Path, write_files: Callable[..., Path], run_python: Callable[..., Any]
+    tmp_path: Path, write_files: Callable[..., Path]
 ) -> None:
-    repository = write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"})
-    script = """import app, sys
-from create_tables import create_tables
-create_tables(sys.argv[1])
-print(app.generate_context("the total of a cart"))
-for rerank in (False, "false", "1"):
-    print(app.generate_context("the total of a cart", rerank=rerank))"""
-    done = run_python("-c", script, repository)
-    assert done.stdout.partition("[CONTEXT]\n")[1], done.stderr
-    assert done.stdout.count("Path: cart.py") == 4
+    with pytest.raises(IndexMissingError):
+        generate_context("the total of a cart")
+    create_tables(write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"}))
+    for rerank in (False, "false", "1"):
+        block = generate_context("the total of a cart", rerank=rerank)
+        assert block.startswith("[CONTEXT]\n") and "Path: cart.py" in block
 
 
 STREAMING = """
@@ -254,8 +229,3 @@ def test_a_server_that_is_told_to_end_does_not_wait_for_its_readers() -> None:
     finally:
         server.kill()
         server.communicate()
-
-
-def test_a_wsgi_server_finds_the_application(run_python: Callable[..., Any]) -> None:
-    done = run_python("-c", "import app; print(type(app.create_app()).__name__)")
-    assert done.stdout == "Flask\n", done.stderr

@@ -8,33 +8,21 @@ from typing import Any
 import pytest
 from browser.fakes import FakeEngine
 from flask.testing import FlaskClient
+from serving import ask, client_of, listed
 
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from codeqa.web.users import Gate
 
+pytest_plugins = ("web_kit",)
+
 ANNA, BELA = "anna's token", "bela's token"
-
-
-@pytest.fixture
-def engine() -> FakeEngine:
-    return FakeEngine()
-
-
-def ask(client: FlaskClient, question: str, conversation: str, **more: Any) -> None:
-    body = {"question": question, "conversation": conversation}
-    response = client.post("/chat/stream", json=body, **more)
-    assert response.get_data(as_text=True).endswith('d:{"finishReason":"stop"}\n')
-
-
-def listed(client: FlaskClient, **more: Any) -> list[dict[str, Any]]:
-    return client.get("/api/conversations", **more).json["conversations"]  # type: ignore[no-any-return]
 
 
 def start(data_dir: Path, engine: FakeEngine, token: str, **more: Any) -> FlaskClient:
     settings = load_settings(data=data_dir, token=token, **more)
-    return create_app(settings, engine=engine).test_client()  # type: ignore[arg-type]
+    return client_of(settings, engine)
 
 
 @pytest.fixture
