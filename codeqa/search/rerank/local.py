@@ -11,7 +11,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,8 @@ measure the same within the noise) and take 150 MB more."""
 SECONDS = 15.0
 """That one request waits for the model, loading included; what is not read by then keeps
 its order. Five times the usual, for slower and busier machines."""
+LAST_BATCH = 1.0
+"""Seconds on top, for a batch that was begun in time."""
 RETRY_SECONDS = 30.0
 """After a failure the checkpoint is left alone for so long: an unreachable hub costs each try
 its time."""
@@ -64,22 +65,23 @@ class LocalModel:
         load: Callable[..., Any] | None = None,
     ) -> None:
         self.name = short_name(checkpoint)
-        self._open = partial(load or load_ranker, checkpoint, family, may_download=download)
-        self._seconds = seconds
-        self._loading: Future[Any] | None = None
-        self._failed_at = math.inf
-        self._start = threading.Lock()
+        self.seconds = seconds
+        self._load = partial(load or load_ranker, checkpoint, family, may_download=download)
+        self._ranker: Any = None
+        self._failure: tuple[str, str] = ("", "")
+        self._failed_at = -math.inf
+        self._loading = threading.Lock()
         # The tokenizer is not made for several threads, and the model takes all cores anyway.
         self._turn = threading.Lock()
 
     def scores(self, hits: Sequence[Hit], query: Query) -> list[float | None]:
         """Scores of the first hits, as many as can be read in the time; None for the others.
 
-        Raises RerankerError when packages or checkpoint are missing or unfit and when it is
-        not loaded within the time; what the model raises comes as it is.
+        Raises RerankerError when packages or checkpoint are missing or unfit; what the model
+        raises comes as it is. Loading, which others wait for, is not bounded by the time.
         """
-        deadline = time.monotonic() + self._seconds
-        model = self._loaded(deadline)
+        deadline = time.monotonic() + self.seconds
+        ranker = self._loaded()
         texts = [document(hit.unit) for hit in hits]
         scores: list[float | None] = []
         needed = 0.0  # seconds of the longest batch so far: one more is begun if it can end
@@ -88,44 +90,28 @@ class LocalModel:
                 break
             started = time.monotonic()
             try:
-                scores += score_batch(model, query.text, texts[len(scores) : len(scores) + BATCH])
+                scores += score_batch(ranker, query.text, texts[len(scores) : len(scores) + BATCH])
             finally:
                 self._turn.release()
             needed = max(needed, time.monotonic() - started)
         return scores + [None] * (len(texts) - len(scores))
 
-    def _loaded(self, deadline: float) -> Any:
-        """The ranker of `rerankers`, waited for until `deadline`."""
-        with self._start:
-            if self._loading is None or time.monotonic() > self._failed_at + RETRY_SECONDS:
-                self._loading, self._failed_at = Future(), math.inf
-                # A daemon: a download that hangs must not keep the program from ending.
-                threading.Thread(target=self._load, args=(self._loading,), daemon=True).start()
-            loading = self._loading
-        try:
-            error = loading.exception(timeout=max(0.0, deadline - time.monotonic()))
-        except TimeoutError:
-            raise RerankerError(
-                f"{self.name} is still being loaded after {self._seconds:g} seconds.",
-                "Ask again in a moment.",
-            ) from None
-        if isinstance(error, RerankerError):  # for everyone who waits an error of their own
-            raise RerankerError(error.message, error.hint)
-        if error is not None:
-            raise RerankerError(
-                f"{self.name} cannot be loaded ({type(error).__name__}).",
-                "Look at its folder, or set CODEQA_RERANKER=built-in.",
-            )
-        return loading.result()
-
-    def _load(self, loading: Future[Any]) -> None:
-        try:
-            model = self._open()
-        except BaseException as error:  # whatever it is belongs to those who wait
-            self._failed_at = time.monotonic()
-            loading.set_exception(error)
-        else:
-            loading.set_result(model)
+    def _loaded(self) -> Any:
+        with self._loading:
+            if self._ranker is None and time.monotonic() > self._failed_at + RETRY_SECONDS:
+                try:
+                    self._ranker = self._load()
+                except RerankerError as error:
+                    self._failure = error.message, error.hint
+                except Exception as error:
+                    self._failure = (
+                        f"{self.name} cannot be loaded ({type(error).__name__}).",
+                        "Look at its folder, or set CODEQA_RERANKER=built-in.",
+                    )
+                self._failed_at = time.monotonic()
+            if self._ranker is None:
+                raise RerankerError(*self._failure)
+            return self._ranker
 
 
 @cache
@@ -135,8 +121,10 @@ def shared(checkpoint: str, family: Family, *, download: bool) -> ModelReranker:
 
 
 def local_reranker(model: LocalModel) -> ModelReranker:
-    """`model` as a reranker; it keeps to a deadline of its own."""
-    return ModelReranker(model.name, model.scores, candidates=CANDIDATES, seconds=None)
+    """`model` as a reranker, which is given up when loading takes longer than its time."""
+    return ModelReranker(
+        model.name, model.scores, candidates=CANDIDATES, seconds=model.seconds + LAST_BATCH
+    )
 
 
 def score_batch(model: Any, question: str, documents: Sequence[str]) -> list[float]:
@@ -167,11 +155,16 @@ def load_ranker(checkpoint: str, family: Family, *, may_download: bool) -> Any:
         except Exception as error:
             raise _unfit(name, family, folder, error) from None
     lacking = [one for one in unset.names if family != Family.COLBERT or ".pooler." not in one]
-    if lacking:
-        raise _other_kind(name, family, f"it lacks {', '.join(lacking[:3])}")
-    if family == Family.CROSS_ENCODER and model.model.config.num_labels != 1:
-        given = model.model.config.num_labels
-        raise _other_kind(name, family, f"it gives {given} numbers for a text, not one")
+    labels = model.model.config.num_labels if family == Family.CROSS_ENCODER else 1
+    if lacking or labels != 1:
+        why = f"it gives {labels} numbers for a text, not one"
+        if lacking:
+            why = f"it lacks {', '.join(lacking[:3])}"
+        raise RerankerError(
+            f"{name} is no {family} checkpoint: {why}.",
+            "Set CODEQA_RERANKER to one that is, or to `built-in`; a cross-encoder is written "
+            "`cross-encoder/…`.",
+        )
     return model
 
 
@@ -233,14 +226,6 @@ class _Unset(logging.Filter):
         self._logger.removeFilter(self)
         self._logger.setLevel(self._levels[0])
         self._whole.setLevel(self._levels[1])
-
-
-def _other_kind(name: str, family: Family, why: str) -> RerankerError:
-    return RerankerError(
-        f"{name} is no {family} checkpoint: {why}.",
-        "Set CODEQA_RERANKER to one that is, or to `built-in`; a cross-encoder is written "
-        "`cross-encoder/…`.",
-    )
 
 
 def _unfit(name: str, family: Family, folder: Path, error: Exception) -> RerankerError:

@@ -32,8 +32,8 @@ T = TypeVar("T")
 class ModelReranker:
     """Orders the best hits by half their own score and half what `score` says of them.
 
-    `candidates` are read, never more than CANDIDATES; `seconds` is the deadline, None for a
-    model that keeps to one of its own. `host` is where the candidates are sent, which a warning
+    `candidates` are read, never more than CANDIDATES, and after `seconds` they are not waited for
+    any longer. `host` is where the candidates are sent, which a warning
     then says; '' when they stay on this machine.
     """
 
@@ -43,7 +43,7 @@ class ModelReranker:
         score: Score,
         *,
         candidates: int = CANDIDATES,
-        seconds: float | None = SECONDS,
+        seconds: float = SECONDS,
         host: str = "",
     ) -> None:
         self.name = name
@@ -81,15 +81,12 @@ class ModelReranker:
 
     def _scores(self, head: Sequence[Hit], query: Query) -> Sequence[float | None]:
         try:
-            if self._seconds is None:
-                scores = self._score(head, query)
-            else:
-                scores = within(self._seconds, lambda: self._score(head, query))
+            scores = within(self._seconds, lambda: self._score(head, query))
         except RerankerError:
             raise
         except TimeoutError:
             raise RerankerError(
-                f"{self._place} did not answer within {self._seconds or 0:g} seconds.",
+                f"{self._place} did not answer within {self._seconds:g} seconds.",
                 "Ask again in a moment, or set CODEQA_RERANKER=built-in.",
             ) from None
         except Exception as error:  # anybody's code; its text may hold the question or the code
