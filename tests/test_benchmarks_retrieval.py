@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from benchmarks import search as search_benchmark
-from benchmarks.machine import conditions
 from benchmarks.retrieval import golden, peers, run, sets
 from benchmarks.retrieval.peers import Bm25Functions, PeerMissingError, Ripgrep, keywords
 from benchmarks.retrieval.report import markdown
@@ -95,21 +94,10 @@ def test_bm25_finds_functions_and_what_lies_between_them(
     assert peer.search("where is the") == []
 
 
-def test_lines_between_functions_are_cut_into_pieces() -> None:
-    pieces = list(peers._between([(3, 4), (70, 80)], 150))
-    assert pieces == [(1, 2), (5, 64), (65, 69), (81, 140), (141, 150)]
-    assert list(peers._between([(1, 5)], 5)) == []
-
-
 def test_keywords_are_words_that_somebody_would_search_for() -> None:
     assert keywords("How does the Router match a path, and the Router?") == [
         "router", "match", "path",
     ]  # fmt: skip
-
-
-def test_the_window_shown_is_where_most_keywords_stand() -> None:
-    places = [(1, frozenset({"a"})), (100, frozenset({"a"})), (120, frozenset({"b"}))]
-    assert peers._densest(places) == 100
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
@@ -279,9 +267,3 @@ def test_several_folders_are_measured_as_one_repository(
     assert "shop" in content["command"] and str(trees) not in content["command"]
     assert "5 searches each" in capsys.readouterr().out
     assert (trees / "shop" / "gate.py").read_text("utf-8") == FILES["gate.py"]
-
-
-def test_conditions_name_command_commit_and_machine() -> None:
-    found = conditions(["python", "-m", "x", "a b"])
-    assert found["command"] == "python -m x 'a b'"
-    assert found["machine"]["cores"] >= 1 and found["machine"]["python"].startswith("3.")

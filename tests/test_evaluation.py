@@ -96,11 +96,6 @@ def test_cover_counts_the_lines_that_are_read_and_none_of_them_twice() -> None:
     assert again["cover@500"] == 1
 
 
-def test_a_question_without_lines_has_figures_of_files_alone() -> None:
-    question = Question("r-5", "r", "x", (Target("a.py"),))
-    assert "line ndcg@10" not in score_question(question, [result("a.py")])
-
-
 def test_a_report_gives_means_groups_and_what_is_missing() -> None:
     other = Question("s-1", "s", "y", (Target("z.py"),), category="symbol", language="go")
     report = score([QUESTION, other], [ranked(result("a.py"), result("b.py"), result("c.py"))])
@@ -157,11 +152,6 @@ def test_questions_that_cannot_be_are_named_with_their_line(
     with pytest.raises(UsageError, match=message) as caught:
         load_questions(path)
     assert "line 2" in str(caught.value)
-
-
-def test_a_file_without_questions_is_said_to_hold_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no question"):
-        load_questions(write_lines(tmp_path / "q.jsonl", ""))
 
 
 def test_ranked_lists_come_back_as_they_were_written_also_packed(tmp_path: Path) -> None:

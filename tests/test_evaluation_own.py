@@ -216,16 +216,6 @@ def test_the_copy_holds_what_would_be_indexed_and_no_secret(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_folder_may_be_called_as_one_of_our_own(
-    tmp_path: Path, write_files: Write, settings: Settings, temporary: Path
-) -> None:
-    root = write_files(tmp_path / "data", {"basket.py": BASKET})
-    with copied(root, settings, quiet) as copy:
-        assert copy.folder.name == "data" and copy.sources == ("basket.py",)
-        assert copy.data != copy.folder and list(copy.data.iterdir()) == []
-    assert list(temporary.iterdir()) == []
-
-
 def test_a_copy_is_removed_when_its_use_is_interrupted(
     shop: Path, settings: Settings, temporary: Path
 ) -> None:
@@ -324,10 +314,6 @@ def test_a_history_tells_which_functions_small_commits_changed(shop: Path) -> No
         ("shop/till.py", "round_amount"),
     )
     assert "Begin" not in found  # it adds files, and changes none
-
-
-def test_a_folder_without_a_history_has_no_commits(tmp_path: Path, write_files: Write) -> None:
-    assert list(changes(write_files(tmp_path / "plain", FILES), 50)) == []
 
 
 def test_a_history_of_a_folder_is_of_that_folder_alone(shop: Path) -> None:
@@ -454,11 +440,6 @@ def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
     done = codeqa("eval", shop, *arguments)
     assert done.status == 2 and message in done.err and not done.out
     assert "copying" not in done.err
-
-
-def test_without_a_repository_or_questions_the_command_says_what_it_needs(codeqa: Command) -> None:
-    done = codeqa("eval")
-    assert done.status == 2 and "Give REPO, or --questions and --out" in done.err
 
 
 @pytest.mark.slow

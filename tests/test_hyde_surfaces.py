@@ -130,15 +130,6 @@ def test_another_value_is_refused_before_anything_is_asked(
     assert server.exchanges == []
 
 
-def test_the_answer_in_one_piece_takes_the_field_too(
-    make_client: Client, server: ScriptedServer
-) -> None:
-    body = {"query": f"@codebase {QUESTION}", "hyde": "one"}
-    response = make_client().post("/", json=body)
-    assert response.json == {"response": "".join(ANSWER)}
-    assert drafted(server) == [400]
-
-
 def test_the_context_panel_gets_drafts_times_and_how_each_hit_was_found(
     make_client: Client,
 ) -> None:
@@ -165,14 +156,6 @@ def test_the_context_panel_gets_drafts_times_and_how_each_hit_was_found(
     assert (chunk["score"], chunk["channels"]) == (paid["score"], paid["channels"])
     sent = {(one["path"], one["start_line"]) for one in shown["chunks"]}
     assert all(hit["sent"] == ((hit["path"], hit["start_line"]) in sent) for hit in hits)
-
-
-def test_an_opened_conversation_tells_the_stages_without_the_drafts(make_client: Client) -> None:
-    client = make_client()
-    ask(client)
-    (turn,) = client.get("/api/conversations/c").json["turns"]
-    assert turn["hyde"] == "two"
-    assert [set(stage) for stage in turn["stages"]] == [{"name", "milliseconds", "outcome"}] * 3
 
 
 def test_a_turn_that_searched_nothing_has_no_stages(make_client: Client) -> None:
@@ -243,12 +226,6 @@ def test_search_tells_a_program_what_was_drafted(
     assert document["stages"][0]["text"] == DRAFTS[400]
     assert any("hyde-1 text" in hit["channels"] for hit in document["hits"])
     assert drafted(chosen) == [400]
-
-
-def test_search_says_that_it_has_no_model_to_draft_with(shop_codeqa: Command, shop: Path) -> None:
-    result = shop_codeqa("search", "basket", "--repo", shop, "--hyde", "one")
-    assert result.status == 0
-    assert "No draft of the answer was made, for no language model is chosen." in result.err
 
 
 def test_ask_drafts_as_the_setting_says_or_as_it_is_told(

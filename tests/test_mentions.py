@@ -8,7 +8,7 @@ import pytest
 from indexed import indexed
 
 from codeqa.chat.context_selection import build_context
-from codeqa.search import Search, SearchResult, parse_query
+from codeqa.search import Search, SearchResult
 from codeqa.search.mentions import (
     GUARANTEED,
     Mention,
@@ -80,13 +80,6 @@ def paths(result: SearchResult) -> set[str]:
 )
 def test_what_stands_behind_an_at_sign(text: str, left: str, pointed: tuple[str, ...]) -> None:
     assert take_mentions(text) == (left, pointed)
-
-
-@pytest.mark.parametrize("tag", ["@codebase", "@CodeBase"])
-def test_the_tag_is_no_mention(tag: str) -> None:
-    query = parse_query(f"{tag} where is @app.py")
-    assert query.pointed == ("app.py",)
-    assert query.text == "where is app.py"
 
 
 @pytest.mark.parametrize(
@@ -265,29 +258,12 @@ def test_an_at_sign_that_points_at_nothing_breaks_no_search(search: Search, ques
     assert "total" in {hit.unit.name for hit in result.units}
 
 
-def test_a_mention_of_nothing_is_searched_for_as_a_plain_name(search: Search) -> None:
-    plain = search.search("where does add_articles come from app.get")
-    pointed = search.search("where does @add_articles come from @app.get")
-    assert [hit.unit.id for hit in pointed.units] == [hit.unit.id for hit in plain.units]
-
-
 def test_a_path_that_is_not_there_is_said_with_the_nearest(search: Search) -> None:
     (warning,) = search.search("@src/shop/baskt.py total").warnings
     assert "did you mean @src/shop/basket.py?" in warning
     (warning,) = search.search("total @src/shap/").warnings
     assert "did you mean @src/shop/?" in warning
     assert search.search("total @nothing").warnings == ()
-
-
-def test_many_mentions_share_the_context(
-    search: Search, tables: Tables, settings: Settings
-) -> None:
-    names = ("route", "start", "pay", "add_article", "load_plugin", "spaced", "page", "weigh")
-    result = search.search(" ".join(f"@{name}" for name in names), top=10)
-    tight = settings.model_copy(update={"context_characters": 2_400})
-    block = build_context(tables, result, tight)
-    assert all(f"def {name}(" in block.text for name in names)
-    assert len(block.text) <= 2_400
 
 
 def hit(number: int, path: str = "a.py") -> Hit:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 import threading
 import time
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from rerankers.documents import Document
@@ -29,7 +27,6 @@ from codeqa.search.rerank import BuiltInReranker, choice, local
 from codeqa.search.rerank import checkpoint as checkpoints
 from codeqa.search.rerank.local import BATCH, CANDIDATES, LocalModel, local_reranker
 from codeqa.search.rerank.model import ModelReranker
-from codeqa.search.rerank.reranker import document
 from codeqa.settings import load_settings
 
 QUESTION = parse_query("when does a session cookie expire")
@@ -102,18 +99,6 @@ def test_a_model_orders_the_first_hits_and_the_rest_stays_behind() -> None:
     assert done.hits[0].why == ("matches", "reranked by x-small: 0.90")
     assert (done.reranker, done.warnings) == ("x-small", ())
     assert with_model("./never").rerank([], QUESTION) == Reranked([], "")
-
-
-def test_a_model_reads_place_name_and_the_beginning_of_the_code() -> None:
-    text = document(hit(3, "def f3():\n" + "x = 1\n" * 9_000).unit)
-    assert text.startswith("src/m03.py f3\ndef f3():\nx = 1")
-    assert len(text) == 2_000
-
-
-def test_a_model_is_given_a_few_hits_at_a_time() -> None:
-    ranker = WordRanker()
-    with_ranker(ranker).rerank(HITS[:12], QUESTION)
-    assert [len(batch) for batch in ranker.batches] == [BATCH, BATCH, 2]
 
 
 def test_the_first_stage_has_half_a_say_and_penalties_hold() -> None:
@@ -280,12 +265,6 @@ def test_a_wished_model_without_the_extra_is_replaced_and_the_answer_says_how_to
         "installed. The built-in reranker was used. "
         "Install them with `pip install 'codeqa[rerank]'`.",
     )
-
-
-def test_the_extra_that_the_message_names_brings_what_is_missing() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extra = project["optional-dependencies"]["rerank"]
-    assert {"torch", "transformers"} <= {re.split(r"[=<>]", line)[0] for line in extra}
 
 
 def test_a_transformers_that_the_loader_cannot_use_is_named(

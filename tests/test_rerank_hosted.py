@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,40 +162,6 @@ def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is
         assert done.reranker.startswith("jina/")
         assert [path for path, _ in server.requests] == ["/v1/rerank"]
         assert "authorization" not in server.headers[0]
-
-
-def test_a_key_in_the_users_netrc_is_not_sent_instead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_host: Callable[[ScriptedServer], str]
-) -> None:
-    netrc = tmp_path / "netrc"
-    netrc.write_text("machine rerank.test login somebody password else\n")
-    netrc.chmod(0o600)
-    monkeypatch.setenv("NETRC", str(netrc))
-    with openai_server(the_last_first) as server:
-        choose_reranker(settings_for("cohere", named_host(server))).rerank(HITS, QUESTION)
-        (headers,) = server.headers
-    assert headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_several_threads_are_served_at_once() -> None:
-    both = threading.Barrier(2, timeout=10)
-
-    def together(path: str, body: dict[str, Any]) -> Plain:
-        both.wait()
-        return the_last_first(path, body)
-
-    with openai_server(together) as server:
-        reranker = choose_reranker(settings_for("cohere", server.base_url))
-        found: list[str] = []
-        threads = [
-            threading.Thread(target=lambda: found.append(reranker.rerank(HITS, QUESTION).reranker))
-            for _ in range(2)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
-    assert found == [f"cohere/{MODELS['cohere']}"] * 2
 
 
 # Only once chosen
@@ -398,12 +363,6 @@ def test_scores_that_are_no_numbers_order_nothing(score: str) -> None:
         done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
     assert "gives scores that are no numbers" in done.warnings[0]
-
-
-def test_an_empty_ranking_orders_nothing() -> None:
-    with openai_server(lambda path, body: (200, {}, {"results": []})) as server:
-        done = choose_reranker(settings_for("cohere", server.base_url)).rerank(HITS, QUESTION)
-    assert done.reranker == "built-in" and "read nothing" in done.warnings[0]
 
 
 @contextmanager

@@ -12,27 +12,10 @@ from codeqa.search.channels import (
     filter_of,
     symbol_strength,
 )
-from codeqa.search.fusion import fuse, ranks, z_scores
+from codeqa.search.fusion import fuse
 from codeqa.search.query import parse_query
 from codeqa.search.word_forms import form_pattern, variants, written_forms
-from codeqa.text.tag import has_tag, strip_tag
 from codeqa.types import Unit
-
-
-@pytest.mark.parametrize(
-    ("text", "tagged", "stripped"),
-    [
-        ("@codebase where is it", True, "where is it"),
-        ("where @CodeBase is it", True, "where is it"),
-        ("where is it @codebase", True, "where is it"),
-        ("mail me@codebase.org", False, "mail me@codebase.org"),
-        ("@codebases", False, "@codebases"),
-        ("plain", False, "plain"),
-    ],
-)
-def test_the_tag_is_seen_and_stripped(text: str, tagged: bool, stripped: str) -> None:
-    assert has_tag(text) is tagged
-    assert strip_tag(text) == stripped
 
 
 def test_question_words_are_left_out_and_identifiers_split() -> None:
@@ -53,12 +36,6 @@ def test_filters_are_taken_out_of_the_text() -> None:
     assert query.kinds == ("method",)
     assert query.paths == ("src/", "a b/")
     assert query.excluded_paths == ("tests",)
-
-
-def test_filters_given_by_keyword_join_those_written() -> None:
-    query = parse_query("x lang:go", language="Rust", kind="struct", path="src")
-    assert query.languages == ("go", "rust")
-    assert (query.kinds, query.paths) == (("struct",), ("src",))
 
 
 def test_what_only_looks_like_a_filter_stays_a_word() -> None:
@@ -243,12 +220,6 @@ def test_any_text_is_a_question(text: str) -> None:
     assert all(token == token.lower() for token in query.tokens if token.isascii())
 
 
-def test_a_pasted_file_is_cut() -> None:
-    query = parse_query("word " * 100_000 + " ".join(f"w{n}x" for n in range(9_000)))
-    assert len(query.text) <= 4_000
-    assert len(query.tokens) <= 96
-
-
 def test_a_single_channel_keeps_its_proportions() -> None:
     assert fuse({"text": {"a": 10.0, "b": 5.0}, "vector": {}}) == {"a": 1.0, "b": 0.5}
 
@@ -259,13 +230,6 @@ def test_channels_are_added_as_z_scores_and_what_one_lacks_counts_as_worse_than_
     assert fused["b"] == 1.0
     assert fused["a"] > fused["c"] > 0.0
     assert fused["d"] > 0.0
-
-
-def test_no_scores_fuse_to_nothing_and_equal_scores_to_equal_ones() -> None:
-    assert fuse({}) == fuse({"text": {}}) == {}
-    assert fuse({"text": {"a": 1.0}, "vector": {"b": 1.0}}) == {"a": 0.5, "b": 1.0}
-    assert z_scores({"a": 2.0, "b": 2.0}) == {"a": 0.0, "b": 0.0}
-    assert ranks({"a": 1.0, "b": 3.0, "c": 1.0}) == {"b": 1, "a": 2, "c": 3}
 
 
 def test_the_owner_of_a_dotted_name_is_not_what_is_asked_for() -> None:

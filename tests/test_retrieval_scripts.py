@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.search import Search, parse_query
-from codeqa.search.scripts import ASKING_WORDS, asking_words, describing_part, separate
-from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.settings import Settings
 from codeqa.store import Tables
 
@@ -151,42 +149,9 @@ def test_names_that_are_words_of_another_language_stay_names(
     assert parse_query(question).words == words
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("调用open_session的", "调用 open_session 的"),
-        ("セッションはopen_sessionで", "セッションは open_session で"),
-        ("open_session은", "open_session 은"),
-        ("在src/app.py中", "在 src/app.py 中"),
-        ("größe_x é2", "größe_x é2"),
-        ("плохо_x", "плохо_x"),
-        ("plain text", "plain text"),
-    ],
-)
-def test_identifiers_are_set_apart_from_letters_without_blanks(text: str, parts: str) -> None:
-    assert separate(text) == parts
-
-
-def test_what_only_asks_is_left_out_of_runs_of_signs() -> None:
-    assert describing_part("会话在哪里打开") == "会话 打开"
-    assert describing_part("セッションを開く").split() == ["セッション", "開"]
-
-
 def test_a_question_of_asking_signs_alone_still_searches_for_them() -> None:
     assert parse_query("是什么").words == ("是什么",)
     assert parse_query("なぜ").words == ("なぜ",)
-
-
-def test_word_lists_are_lower_case_words() -> None:
-    for words in ASKING_WORDS.values():
-        assert len(words) > 30
-        assert all(word == word.lower() and word.isalpha() for word in words)
-
-
-def test_english_is_asked_with_english_words() -> None:
-    assert asking_words(["where", "is", "die", "con"], QUESTION_WORDS) >= QUESTION_WORDS
-    assert "die" not in asking_words(["where", "is", "die", "defined"], QUESTION_WORDS)
-    assert "die" in asking_words(["wie", "wird", "die", "route"], QUESTION_WORDS)
 
 
 @tried(max_examples=200, deadline=None)

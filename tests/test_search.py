@@ -11,7 +11,7 @@ import pytest
 from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError, RerankerError
 from codeqa.files import Files
 from codeqa.indexing import Indexer
-from codeqa.search import Query, Reranked, Search, choose_reranker
+from codeqa.search import Query, Reranked, Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
 from codeqa.types import Hit, Unit
@@ -125,42 +125,6 @@ def test_a_file_that_is_named_comes_first(search: Search) -> None:
     assert "lies in a file that the question names" in result.files[0].best.why
 
 
-def test_a_file_that_is_named_is_found_even_when_no_word_of_it_matches(search: Search) -> None:
-    result = search.search("path_router.py")
-    assert result.units[0].unit.path == "src/shop/path_router.py"
-
-
-@pytest.mark.parametrize(
-    ("question", "allowed"),
-    [
-        ("session lang:python", {".py"}),
-        ("item lang:javascript", {".js"}),
-        ("cart language:javascript", {".js"}),
-    ],
-)
-def test_a_language_filter_lets_nothing_else_through(
-    search: Search, question: str, allowed: set[str]
-) -> None:
-    result = search.search(question)
-    assert result.units
-    assert {Path(hit.unit.path).suffix for hit in result.units} == allowed
-
-
-def test_path_and_kind_filters(search: Search) -> None:
-    inside = search.search("session path:tests")
-    assert {hit.unit.path for hit in inside.units} == {"tests/test_session.py"}
-    outside = search.search("session -path:tests")
-    assert outside.units
-    assert not any(hit.unit.path.startswith("tests/") for hit in outside.units)
-    classes = search.search("session", kind="class")
-    assert names(classes.units) == ["Session"]
-
-
-def test_a_filter_that_nothing_passes_finds_nothing(search: Search) -> None:
-    result = search.search("session lang:cobol")
-    assert result.units == () == result.files
-
-
 @pytest.mark.parametrize(
     "question",
     [
@@ -217,10 +181,6 @@ def test_a_file_that_changed_on_disk_is_marked(
     assert search.search("basket total").changed["src/shop/basket.py"] == "deleted"
 
 
-def test_an_unchanged_file_is_not_marked(search: Search) -> None:
-    assert search.search("session cookie").changed == {}
-
-
 def test_coverage_says_what_was_searched(search: Search) -> None:
     result = search.search("session")
     assert result.coverage == "7 of 7 files, text and symbols; no vectors"
@@ -229,16 +189,6 @@ def test_coverage_says_what_was_searched(search: Search) -> None:
 def test_a_question_about_the_repository_finds_its_readme_first(search: Search) -> None:
     result = search.search("what is this project?")
     assert result.units[0].unit.path == "README.md"
-
-
-def test_reranking_keeps_the_same_hits_and_says_what_it_did(search: Search) -> None:
-    plain = search.search("session cookie expire")
-    reranked = search.search("session cookie expire", rerank=True)
-    assert set(names(plain.units)) == set(names(reranked.units))
-    assert any("come closest" in why for why in reranked.units[0].why)
-    assert (plain.reranker, plain.warnings) == ("", ())
-    assert (reranked.reranker, reranked.warnings) == ("built-in", ())
-    assert [f.path for f in plain.files] == [f.path for f in reranked.files]
 
 
 def test_a_search_that_does_not_ask_for_it_never_calls_the_reranker(
@@ -271,17 +221,6 @@ def test_the_order_name_and_warning_of_a_reranker_reach_the_result(
     assert names(reranked.units) == names(plain.units)[::-1]
     assert (reranked.reranker, reranked.warnings) == ("backwards", ("It was late.",))
     assert search.search("zzz lang:cobol", rerank=True).units == ()
-
-
-def test_a_wished_reranker_that_is_not_there_costs_its_order_and_is_said(
-    tables: Tables, data_dir: Path, tmp_path: Path
-) -> None:
-    wished = load_settings(data=data_dir, reranker=str(tmp_path / "no folder"))
-    search = Search(lambda: tables, wished, reranker=choose_reranker(wished))
-    result = search.search("session cookie expire", rerank=True)
-    assert result.units and result.reranker == "built-in"
-    assert "The built-in reranker was used." in result.warnings[0]
-    assert search.search("session cookie expire").warnings == ()
 
 
 def test_without_an_index_the_error_says_what_to_do(settings: Settings, repository: Path) -> None:
@@ -432,7 +371,3 @@ def test_a_file_that_became_a_link_out_of_the_repository_is_not_followed(
     with pytest.raises(NotFoundError):
         files.read("src/shop/basket.py")
     assert files.line_count("src/shop/basket.py") is None
-
-
-def test_paths_are_those_of_the_index(tables: Tables) -> None:
-    assert Files(lambda: tables).paths() == sorted(FILES)

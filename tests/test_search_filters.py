@@ -79,16 +79,6 @@ def test_filters_let_through_what_they_say(
     assert paths(search, filters) == expected
 
 
-def test_kinds_are_alternatives_and_can_be_left_out(search: Search) -> None:
-    def kinds(filters: str) -> set[str]:
-        result = search.search(f"pay order path:src/pay.py {filters}", top=50)
-        return {hit.unit.kind for hit in result.units}
-
-    assert kinds("kind:class") == {"class"}
-    assert kinds("kind:Class kind:functions") == {"class", "function"}
-    assert "class" not in kinds("-kind:class")
-
-
 INJECTIONS = (
     "x' OR '1'='1",
     "x') OR (1=1",
@@ -189,11 +179,6 @@ def test_filters_that_let_something_through_are_silent(search: Search, filters: 
 
 def test_a_warning_repeats_only_the_beginning_of_a_long_value(search: Search) -> None:
     assert len(search.search("pay lang:" + "x" * 3_000).warnings[0]) < 200
-
-
-def test_filters_given_by_keyword_are_explained_as_well(search: Search) -> None:
-    assert "did you mean python" in " ".join(search.search("pay", language="pythn").warnings)
-    assert "matches path:zzz" in " ".join(search.search("pay", path="zzz").warnings)
 
 
 def test_nothing_outside_is_read_by_a_path(search: Search, tmp_path: Path) -> None:
