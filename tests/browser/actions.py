@@ -9,15 +9,52 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
+PHONE = {"width": 360, "height": 740, "has_touch": True, "is_mobile": True}
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+def field_of(page: Page) -> Locator:
+    """The field in which questions are written."""
+    return page.get_by_label(re.compile("Question about"))
+
 
 def ask(page: Page, question: str) -> None:
-    page.get_by_label(re.compile("Question about")).fill(question)
+    field_of(page).fill(question)
     page.keyboard.press("Enter")
 
 
 def answered(page: Page) -> None:
     """Wait until the last answer is complete."""
     expect(page.locator(".turn").last.get_by_role("button", name="Regenerate")).to_be_visible()
+
+
+def get_answer(page: Page, question: str) -> None:
+    ask(page, question)
+    answered(page)
+
+
+def being_written(page: Page, blocks: int = 2) -> None:
+    """Wait until the last answer has so many blocks, and more to come."""
+    expect(page.locator(".turn.writing .block").nth(blocks - 1)).to_be_attached()
+
+
+def stop(page: Page) -> None:
+    page.keyboard.press("Escape")
+    expect(page.locator(".turn").last.locator(".stages")).to_contain_text("Stopped")
+
+
+def open_context(page: Page) -> None:
+    page.get_by_role("button", name="Context").last.click()
+    expect(page.locator(".chunks")).to_be_visible()
+
+
+def copied(page: Page) -> str:
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def chip_of(page: Page) -> Locator:
+    """The switch that says whether the next question is searched for."""
+    return page.get_by_role("button", name="@codebase", exact=True)
 
 
 def loaded(page: Page) -> None:

@@ -1,4 +1,4 @@
-"""A browser and two servers for all browser tests: written-down answers, and the real thing."""
+"""A browser and three servers for all browser tests: written-down answers, and the real thing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.actions import PHONE
+from browser.bookshop import write_bookshop
 from browser.fake_models import FakeModels
 from browser.fakes import FakeChat, FakeEngine
-from browser.repository import write_repository
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from codeqa.settings import load_settings
@@ -34,13 +35,22 @@ FLAGS = [
 ]
 
 
-@dataclass
+OpenPage = Callable[..., Page]
+
+
+@dataclass(frozen=True)
 class Server:
     """A running server of the tests."""
 
     address: str
-    chat: FakeChat | None = None
-    models: FakeModels | None = None
+
+
+@dataclass(frozen=True)
+class ScriptedServer(Server):
+    """One whose answers and models are written down."""
+
+    chat: FakeChat
+    models: FakeModels
 
 
 @dataclass
@@ -51,6 +61,13 @@ class Watched:
     requests: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     """Parts of messages that the test provokes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+    for item in items:
+        if folder in item.path.parents:
+            item.add_marker(pytest.mark.browser)
 
 
 @pytest.fixture(scope="session")
@@ -79,42 +96,52 @@ def serve(app: Any, settings: Any) -> Iterator[str]:
     thread.join(5)
 
 
+def serve_scripted(folder: Path, **settings: Any) -> Iterator[tuple[str, FakeEngine]]:
+    loaded = load_settings(data=folder, threads=12, **settings)
+    engine = FakeEngine()
+    for address in serve(create_app(loaded, engine=engine), loaded):  # type: ignore[arg-type]
+        yield address, engine
+
+
+@pytest.fixture(scope="session")
+def scripted_server(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[str, FakeEngine]]:
+    yield from serve_scripted(tmp_path_factory.mktemp("scripted"))
+
+
 @pytest.fixture
-def scripted(tmp_path: Path) -> Iterator[Server]:
+def scripted(scripted_server: tuple[str, FakeEngine]) -> ScriptedServer:
     """A server whose answers are written down; no test finds what another one left."""
-    settings = load_settings(data=tmp_path / "scripted", threads=12)
-    engine = FakeEngine()
-    for address in serve(create_app(settings, engine=engine), settings):  # type: ignore[arg-type]
-        yield Server(address, engine.chat, engine.models)
+    address, engine = scripted_server
+    engine.begin_anew()
+    return ScriptedServer(address, engine.chat, engine.models)
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Server]:
+def guarded(tmp_path: Path) -> Iterator[ScriptedServer]:
     """The scripted server with two tokens: its owner's, `open sesame`, and `second key`."""
-    settings = load_settings(data=tmp_path / "guarded", threads=8, token="open sesame,second key")
-    engine = FakeEngine()
-    for address in serve(create_app(settings, engine=engine), settings):  # type: ignore[arg-type]
-        yield Server(address, engine.chat, engine.models)
+    for address, engine in serve_scripted(tmp_path, token="open sesame,second key"):
+        yield ScriptedServer(address, engine.chat, engine.models)
 
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server over a generated repository with its real index."""
-    yield from bookshop(tmp_path_factory.mktemp("real"))
+    yield from serve_bookshop(tmp_path_factory.mktemp("real"))
 
 
 @pytest.fixture(scope="session")
 def modelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Another one of its own, for tests in which a language model is chosen."""
-    yield from bookshop(tmp_path_factory.mktemp("modelled"))
+    yield from serve_bookshop(tmp_path_factory.mktemp("modelled"))
 
 
-def bookshop(folder: Path) -> Iterator[Server]:
-    """Serve the generated repository with its real index."""
+def serve_bookshop(folder: Path) -> Iterator[Server]:
     from codeqa.engine import open_engine
 
-    repository = write_repository(folder / "bookshop")
-    # Drafts are requests of their own: a test that wants them chooses them.
+    repository = write_bookshop(folder / "bookshop")
+    # HyDE makes requests of its own: a test that wants it chooses it.
     settings = load_settings(data=folder / "data", threads=24, workers=1, hyde="off")
     engine = open_engine(settings, repository)
     engine.index.run()
@@ -123,15 +150,17 @@ def bookshop(folder: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """`open_page(address, width=…, height=…, **context)` gives a page of its own.
+def open_page(chromium: Browser) -> Iterator[OpenPage]:
+    """`open_page(server, "/?c=…", width=…, height=…, **context)` gives a page of its own.
 
     Afterwards: nothing was written to the console, and no request went elsewhere.
     """
     contexts: list[BrowserContext] = []
     watched: list[Watched] = []
 
-    def opener(address: str, width: int = 1280, height: int = 800, **options: Any) -> Page:
+    def opener(
+        server: Server, path: str = "", width: int = 1280, height: int = 800, **options: Any
+    ) -> Page:
         # Without animations a position that is measured is the final one.
         options.setdefault("reduced_motion", "reduce")
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
@@ -144,7 +173,7 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
         page.on("console", lambda message: seen.console.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: seen.console.append(f"uncaught: {error}"))
         context.on("request", lambda request: seen.requests.append(request.url))
-        page.goto(address)
+        page.goto(server.address + path)
         return page
 
     yield opener
@@ -160,11 +189,12 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """Another small repository."""
-    folder = tmp_path / "corner-shop"
-    folder.mkdir()
-    (folder / "till.py").write_text(
-        'def open_till(cash):\n    """Open the till with some cash."""\n    return cash\n'
-    )
-    return folder
+def page(open_page: OpenPage, scripted: ScriptedServer) -> Page:
+    """The page over the scripted server."""
+    return open_page(scripted)
+
+
+@pytest.fixture
+def phone(open_page: OpenPage, scripted: ScriptedServer) -> Page:
+    """The same on a phone."""
+    return open_page(scripted, **PHONE)

@@ -556,6 +556,10 @@ class FakeSearch:
 
 class FakeEngine:
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing was asked, chosen or kept yet."""
         root = Path("/home/you/src/store")
         self.settings = SimpleNamespace(hyde="two", retrieval="explicit")
         self.location = SimpleNamespace(id="store-0123abcd", name="store", root=root)

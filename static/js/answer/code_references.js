@@ -88,22 +88,20 @@ async function lookUp(block, answer) {
     if (!found) continue;
     const [from, to] = [first + found.start, first + found.end];
     const label = `Open ${path}, lines ${from} to ${to}`;
-    block
-      .querySelector(".copy")
-      .before(
-        element(
-          "button.copy.open-file",
-          {
-            "data-path": path,
-            "data-start": from,
-            "data-end": to,
-            title: label,
-            "aria-label": label,
-          },
-          icon("file"),
-          "Open in file",
-        ),
-      );
+    block.querySelector(".copy").before(
+      element(
+        "button.copy.open-file",
+        {
+          "data-path": path,
+          "data-start": from,
+          "data-end": to,
+          title: label,
+          "aria-label": label,
+        },
+        icon("file"),
+        "Open in file",
+      ),
+    );
     return;
   }
 }

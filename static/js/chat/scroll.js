@@ -8,7 +8,7 @@ export class Scroll {
   #scroller;
   #jump;
   #following = false;
-  #input = 0;
+  #input = -Infinity; // when the reader last did something that scrolls
   #set = -1; // where the end was when the view was put there, -1 while it moves there
 
   constructor(scroller, thread, jump) {
@@ -47,6 +47,7 @@ export class Scroll {
   /** Puts the beginning of `node` at the top, where reading starts. */
   show(node, behavior = calm() ? "auto" : "smooth") {
     this.#following = false;
+    this.#input = -Infinity; // the press that asked for this is no scrolling of the reader's
     this.#jump.classList.remove("compact");
     const top = node.getBoundingClientRect().top - this.#scroller.getBoundingClientRect().top;
     this.#scroller.scrollBy({ top, behavior });

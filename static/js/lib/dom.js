@@ -9,7 +9,7 @@ const SVG = "http://www.w3.org/2000/svg";
 export function element(name, ...rest) {
   const [tag, ...classes] = name.split(".");
   const node = document.createElement(tag);
-  node.classList.add(...classes);
+  if (classes.length) node.className = classes.join(" ");
   if (tag === "button") node.type = "button"; // nothing is submitted unless it says so
   const [attributes, children] =
     rest[0]?.constructor === Object ? [rest[0], rest.slice(1)] : [{}, rest];

@@ -10,9 +10,9 @@ let open = null; // the menu in view
 
 /**
  * Opens a menu at `button` with `items` `{ symbol, label, action, danger }`; again closes it.
- * Arrow keys move in it.
+ * Arrow keys move in it. `focusBack()` is called when Escape closes it.
  */
-export function openMenu(button, items) {
+export function openMenu(button, items, focusBack) {
   const again = open?.button === button;
   open?.close(false);
   if (again) return;
@@ -65,7 +65,7 @@ export function openMenu(button, items) {
     removeEventListener("pointerdown", outside, true);
     removeEventListener("resize", leave);
     button.setAttribute("aria-expanded", "false");
-    if (focus) button.focus();
+    if (focus) focusBack();
   }
   const leave = () => close(false);
   addEventListener("pointerdown", outside, true);

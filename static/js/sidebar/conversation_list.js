@@ -68,7 +68,7 @@ export class ConversationList {
     const rows = [...fresh, ...this.#kept].filter(({ id }) => !this.#deleted.has(id));
     this.#list.replaceChildren(...rows.map((row) => this.#row(row)));
     byId("no-conversations").hidden = rows.length > 0;
-    if (focus) this.#list.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+    if (focus) this.#part(focus)?.focus();
   }
 
   #row({ id, title, updated }) {
@@ -111,16 +111,27 @@ export class ConversationList {
       current ? outlineOf(this.#current.turns, this.#hooks.show) : null,
     );
     more.addEventListener("click", () =>
-      openMenu(more, [
-        { symbol: "edit", label: "Rename", action: () => this.#rename(id, title, open) },
-        ...exportsOf(this.#repo, id),
-        { symbol: "trash", label: "Delete", action: () => this.#delete(id, title), danger: true },
-      ]),
+      openMenu(
+        more,
+        [
+          { symbol: "edit", label: "Rename", action: () => this.#rename(id, title) },
+          ...exportsOf(this.#repo, id),
+          { symbol: "trash", label: "Delete", action: () => this.#delete(id, title), danger: true },
+        ],
+        () => this.#part(`more ${id}`)?.focus(),
+      ),
     );
     return row;
   }
 
-  #rename(id, title, link) {
+  /** The link `open …` or the button `more …` of a row, as the list was written last. */
+  #part(name) {
+    return this.#list.querySelector(`[data-focus="${CSS.escape(name)}"]`);
+  }
+
+  #rename(id, title) {
+    const link = this.#part(`open ${id}`);
+    if (!link) return; // it was deleted meanwhile, in another tab
     this.#renaming = true;
     const field = element("input.rename", {
       type: "text",
@@ -139,7 +150,7 @@ export class ConversationList {
       const wanted = field.value.replace(/\s+/g, " ").trim();
       if (keep && wanted && wanted !== title) await this.#send(id, wanted);
       this.#render();
-      this.#list.querySelector(`[data-focus="${CSS.escape(`open ${id}`)}"]`)?.focus();
+      this.#part(`open ${id}`)?.focus();
     };
     field.addEventListener("keydown", (event) => {
       if (event.isComposing) return;
@@ -177,7 +188,7 @@ export class ConversationList {
         this.#deleted.delete(id);
         this.#render();
         if (current) this.#hooks.open(id);
-        else this.#list.querySelector(`[data-focus="${CSS.escape(`open ${id}`)}"]`)?.focus();
+        else this.#part(`open ${id}`)?.focus();
       },
       settle: async () => {
         try {

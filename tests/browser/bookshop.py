@@ -49,7 +49,7 @@ STOCK_TAIL = '''class Stock:
 '''
 
 
-def write_repository(folder: Path) -> Path:
+def write_bookshop(folder: Path) -> Path:
     """Write the repository; `reserve_copies` lies far down in its file."""
     shelves = "".join(
         f'def shelf_{n}():\n    """Shelf number {n}."""\n    return {n}\n\n\n' for n in range(60)

@@ -7,16 +7,11 @@ room for a busy one; work that grows with the length of the answer is ten times 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from browser.actions import ask, loaded, until
-from browser.conftest import Server
+from browser.conftest import OpenPage, ScriptedServer
 from playwright.sync_api import Page, expect
 
-pytestmark = pytest.mark.browser
-
-OpenPage = Callable[..., Page]
 MEDIAN_MILLISECONDS = 50
 P95_MILLISECONDS = 300
 LONGEST_MILLISECONDS = 1_500
@@ -52,9 +47,9 @@ def wheel(page: Page, by: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["prose", "code"])
 def test_an_answer_of_5000_lines_stays_smooth(
-    scripted: Server, open_page: OpenPage, kind: str
+    scripted: ScriptedServer, open_page: OpenPage, kind: str
 ) -> None:
-    page = open_page(scripted.address, reduced_motion="no-preference")
+    page = open_page(scripted, reduced_motion="no-preference")
     loaded(page)
     page.evaluate(WATCH)
     ask(page, f"long:{kind}")
@@ -70,27 +65,3 @@ def test_an_answer_of_5000_lines_stays_smooth(
     page.evaluate(WATCH)
     wheel(page, -1200)
     check(page, f"scrolling {kind} after a reload")
-
-
-def test_a_reader_keeps_the_place_in_a_long_answer(scripted: Server, open_page: OpenPage) -> None:
-    page = open_page(scripted.address)
-    loaded(page)
-    ask(page, "slow")
-    expect(page.locator(".block").nth(60)).to_be_attached()
-    page.mouse.move(700, 300)
-    page.mouse.wheel(0, 600)
-    line = page.locator(".block").nth(20)
-    expect(line).to_be_in_viewport()
-    page.wait_for_timeout(300)
-    before = line.bounding_box()
-    page.wait_for_timeout(700)
-    after = line.bounding_box()
-    assert before is not None and after is not None and abs(before["y"] - after["y"]) < 1
-    # Nor is it taken by keys that the scroller never hears, after the end was followed.
-    page.get_by_role("button", name="Jump to latest").click()
-    page.locator("#scroller").evaluate("e => { e.scrollTop -= 900 }")
-    page.wait_for_timeout(200)
-    place = page.locator("#scroller").evaluate("e => e.scrollTop")
-    page.wait_for_timeout(500)
-    assert page.locator("#scroller").evaluate("e => e.scrollTop") == place
-    page.keyboard.press("Escape")

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-import pytest
-from browser.actions import ask, loaded, scrolled_sideways, until
-from browser.conftest import Server
+from browser.actions import PHONE, ask, chip_of, field_of, loaded, scrolled_sideways, until
+from browser.conftest import OpenPage, Server
 from playwright.sync_api import Locator, Page, expect
 
-pytestmark = pytest.mark.browser
-
-OpenPage = Callable[..., Page]
 HOSTILE = "bookshop/<img src=x onerror=window.hacked=1>.py"
-
-
-def field_of(page: Page) -> Locator:
-    return page.get_by_label(re.compile("Question about"))
 
 
 def menu_of(page: Page) -> Locator:
@@ -35,7 +26,7 @@ def go_to(page: Page) -> Locator:
 def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
     real: Server, open_page: OpenPage
 ) -> None:
-    page = open_page(real.address)
+    page = open_page(real)
     loaded(page)
     field, menu = field_of(page), menu_of(page)
     options = menu.get_by_role("option")
@@ -66,13 +57,42 @@ def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
     page.keyboard.press("Control+z")
     expect(field).to_have_value("what does @Stock.reserve_copies do in @stock.p")
 
+    field.fill("")
+    field.press_sequentially("@booksh")
+    expect(options.first).to_contain_text("bookshop/")
+    page.keyboard.press("Tab")  # goes into the folder
+    expect(field).to_have_value("@bookshop/")
+    expect(menu).to_contain_text("orders.py")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("@bookshop/ ")
+    expect(chips_of(page)).to_have_text(["bookshop/"])
+    only = re.compile("only what lies there")
+    expect(chips_of(page).locator(".mention-name")).to_have_attribute("title", only)
 
-def test_escape_closes_the_list_and_what_is_typed_on_stays_a_word(
+    chip_of(page).click()
+    expect(chip_of(page)).to_have_attribute("aria-pressed", "false")
+    field.fill("")
+    field.press_sequentially("where is it @cod")
+    expect(options.first).to_contain_text("@codebase")
+    page.keyboard.press("Enter")  # switches the search on
+    expect(chip_of(page)).to_have_attribute("aria-pressed", "true")
+    expect(field).to_have_value("where is it ")
+
+
+def test_nothing_is_offered_after_escape_in_an_address_or_for_a_name_that_nothing_has(
     real: Server, open_page: OpenPage
 ) -> None:
-    page = open_page(real.address)
+    page = open_page(real)
     loaded(page)
     field, menu = field_of(page), menu_of(page)
+    asked: list[str] = []
+    page.on("request", lambda r: asked.append(r.url) if "/api/complete" in r.url else None)
+    field.type("@reserve_cop", delay=5)  # only the last of many letters is asked for
+    expect(menu.get_by_role("option").first).to_contain_text("Stock.reserve_copies")
+    assert len(asked) <= 4, asked
+    assert asked[-1].endswith("limit=12")
+
+    field.fill("")
     field.press_sequentially("@Ord")
     expect(menu).to_be_visible()
     page.keyboard.press("Escape")
@@ -85,16 +105,6 @@ def test_escape_closes_the_list_and_what_is_typed_on_stays_a_word(
     expect(menu.get_by_role("option").first).to_contain_text("Stock")
     field.fill("")
     expect(menu).to_be_hidden()
-
-
-def test_an_address_and_a_name_that_nothing_has_offer_nothing(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real.address)
-    loaded(page)
-    field, menu = field_of(page), menu_of(page)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
     field.press_sequentially("write to somebody@stock")
     with page.expect_response("**/api/complete*"):
         field.press_sequentially(" about @zzzznothing")
@@ -104,101 +114,49 @@ def test_an_address_and_a_name_that_nothing_has_offer_nothing(
     expect(chips_of(page)).to_have_class(re.compile("unknown"))
 
 
-def test_only_the_last_of_many_letters_is_asked_for(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address)
-    loaded(page)
-    asked: list[str] = []
-    page.on("request", lambda r: asked.append(r.url) if "/api/complete" in r.url else None)
-    field_of(page).type("@reserve_cop", delay=5)
-    expect(menu_of(page).get_by_role("option").first).to_contain_text("Stock.reserve_copies")
-    assert len(asked) <= 4, asked
-    assert asked[-1].endswith("limit=12")
-
-
-def test_a_folder_is_gone_into_with_tab_and_taken_with_enter(
+def test_chips_open_what_they_stand_for_and_the_answer_says_what_of_it_was_read(
     real: Server, open_page: OpenPage
 ) -> None:
-    page = open_page(real.address)
+    page = open_page(real)
     loaded(page)
-    field, menu = field_of(page), menu_of(page)
-    field.press_sequentially("@booksh")
-    expect(menu.get_by_role("option").first).to_contain_text("bookshop/")
-    page.keyboard.press("Tab")
-    expect(field).to_have_value("@bookshop/")
-    expect(menu).to_contain_text("orders.py")
-    page.keyboard.press("Enter")
-    expect(field).to_have_value("@bookshop/ ")
-    expect(chips_of(page)).to_have_text(["bookshop/"])
-    expect(chips_of(page).locator(".mention-name")).to_have_attribute(
-        "title", re.compile("only what lies there")
-    )
-
-
-def test_codebase_in_the_list_switches_the_search_on(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address)
-    loaded(page)
-    switch = page.get_by_role("button", name="@codebase", exact=True)
-    switch.click()
-    expect(switch).to_have_attribute("aria-pressed", "false")
-    field = field_of(page)
-    field.press_sequentially("where is it @cod")
-    expect(menu_of(page).get_by_role("option").first).to_contain_text("@codebase")
-    page.keyboard.press("Enter")
-    expect(switch).to_have_attribute("aria-pressed", "true")
-    expect(field).to_have_value("where is it ")
-
-
-def test_chips_open_what_they_stand_for_and_take_it_out(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address)
-    loaded(page)
-    field = field_of(page)
+    field, title = field_of(page), page.locator("#panel-title")
     field.fill("how do @bookshop/orders.py and @Stock.reserve_copies work? @nothing/of.it")
     expect(chips_of(page)).to_have_text(
         ["orders.py", re.compile("Stock.reserve_copies"), "@nothing/of.itnot in the index"]
     )
     expect(page.locator(".mention-note")).to_have_count(0)
-    page.get_by_role("button", name="@codebase", exact=True).click()
+    chip_of(page).click()
     expect(page.locator(".mention-note")).to_have_text("Will be looked up:")
     chips_of(page).nth(1).get_by_role("button", name="Stock.reserve_copies", exact=True).click()
-    expect(page.locator("#panel-title")).to_contain_text("stock.py")
+    expect(title).to_contain_text("stock.py")
     expect(page.locator(".source .cited").first).to_contain_text("def")
     page.get_by_role("button", name="Take out @bookshop/orders.py").click()
     expect(field).to_have_value("how do and @Stock.reserve_copies work? @nothing/of.it")
     expect(field).to_be_focused()
     expect(chips_of(page)).to_have_count(2)
 
-
-def test_after_the_answer_the_question_says_what_of_it_was_read(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real.address)
-    loaded(page)
-    page.get_by_role("button", name="@codebase", exact=True).click()  # off: mentions search
     ask(page, "what does @Stock.reserve_copies do to @bookshop/stock.py and @nowhere.at_all")
     included = page.locator(".turn .included li")
-    expect(included).to_have_count(3)
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(included).to_have_count(3)
     expect(included.nth(0)).to_have_text(re.compile("Stock.reserve_copies.*read whole"))
     expect(included.nth(1)).to_have_text(re.compile(r"stock.py.*\d+ lines? of \d+ read"))
     expect(included.nth(2)).to_have_text(re.compile("not in the index"))
     included.nth(0).get_by_role("button").click()
-    expect(page.locator("#panel-title")).to_contain_text("stock.py")
-    page.reload()
-    expect(page.locator(".turn .included li")).to_have_count(3)
+    expect(title).to_contain_text("stock.py")
 
 
 def test_hostile_names_are_text_everywhere(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address)
+    page = open_page(real)
     loaded(page)
     field = field_of(page)
-    field.press_sequentially("see @img src")
-    page.keyboard.press("Escape")
-    field.fill("")
     field.press_sequentially("see @bookshop/<")  # a sign that ends a mention
     expect(menu_of(page)).to_be_hidden()
     field.fill("")
     field.press_sequentially("see @bookshop/")
-    option = menu_of(page).get_by_role("option").filter(has_text="onerror")
-    option.click()
+    menu_of(page).get_by_role("option").filter(has_text="onerror").click()
     expect(field).to_have_value(f'see @"{HOSTILE}" ')
     expect(chips_of(page)).to_have_text([HOSTILE.rpartition("/")[2]])
     page.keyboard.press("Control+p")
@@ -211,48 +169,50 @@ def test_hostile_names_are_text_everywhere(real: Server, open_page: OpenPage) ->
     assert page.evaluate("window.hacked") is None
 
 
-def test_ctrl_p_goes_to_a_symbol_and_to_a_file(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address)
+def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
     loaded(page)
     page.keyboard.press("Control+p")
-    dialog = go_to(page)
-    box = dialog.get_by_role("combobox", name="File or symbol")
+    dialog, title = go_to(page), page.locator("#panel-title")
+    box, options = (
+        dialog.get_by_role("combobox", name="File or symbol"),
+        dialog.get_by_role("option"),
+    )
     expect(box).to_be_focused()
-    expect(dialog.get_by_role("option").first).to_contain_text("bookshop/")
+    expect(options.first).to_contain_text("bookshop/")
     page.keyboard.type("reserve")
-    expect(dialog.get_by_role("option").first).to_contain_text("Stock.reserve_copies")
+    expect(options.first).to_contain_text("Stock.reserve_copies")
     expect(box).to_have_attribute("aria-activedescendant", "go-to-0")
     expect(box).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("PageDown")
+    expect(options.last).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("PageUp")
     page.keyboard.press("Enter")
     expect(dialog).to_be_hidden()
-    expect(page.locator("#panel-title")).to_contain_text("stock.py")
+    expect(title).to_contain_text("stock.py")
     expect(page.locator(".source .cited").first).to_contain_text("def reserve_copies")
     page.keyboard.press("Control+p")
     expect(box).to_have_value("reserve")
     page.keyboard.type("orders.py:3-4")
     page.keyboard.press("Enter")  # at once: what fits is on its way
-    expect(page.locator("#panel-title")).to_contain_text("lines 3–4")
+    expect(title).to_contain_text("lines 3–4")
     page.keyboard.press("Control+p")
     page.keyboard.type("zzzznothing")
     expect(dialog.get_by_role("status")).to_contain_text("Nothing is called “zzzznothing”")
     page.keyboard.press("Control+p")
     expect(dialog).to_be_hidden()
-    expect(page.locator("#panel")).to_be_visible()
-
-
-def test_a_folder_in_the_dialog_shows_what_lies_in_it(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address)
-    loaded(page)
     page.get_by_role("button", name="Go to a file or symbol").click()
-    dialog = go_to(page)
-    dialog.get_by_role("option").filter(has_text="tests/").first.click()
-    expect(dialog.get_by_role("combobox")).to_have_value("tests/")
-    dialog.get_by_role("option").filter(has_text="test_orders.py").click()
-    expect(page.locator("#panel-title")).to_contain_text("test_orders.py")
+    box.fill("tests/")
+    options.filter(has_text="tests/").first.click()
+    expect(box).to_have_value("tests/")
+    options.filter(has_text="test_orders.py").click()
+    expect(title).to_contain_text("test_orders.py")
 
 
 def test_the_tree_is_walked_with_the_keyboard(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address)
+    page = open_page(real)
     loaded(page)
     toggle = page.get_by_role("button", name="Files", exact=True)
     expect(toggle).to_have_attribute("aria-expanded", "false")
@@ -265,10 +225,10 @@ def test_the_tree_is_walked_with_the_keyboard(real: Server, open_page: OpenPage)
     expect(items.first).to_be_focused()
     page.keyboard.press("ArrowRight")
     expect(items.first).to_have_attribute("aria-expanded", "true")
-    expect(tree.get_by_role("treeitem", name="orders.py", exact=True)).to_be_visible()
+    orders = tree.get_by_role("treeitem", name="orders.py", exact=True)
+    expect(orders).to_be_visible()
     page.keyboard.press("ArrowRight")
     page.keyboard.type("or")
-    orders = tree.get_by_role("treeitem", name="orders.py", exact=True)
     expect(orders).to_be_focused()
     expect(orders).to_have_attribute("aria-level", "2")
     page.keyboard.press("Enter")
@@ -282,27 +242,28 @@ def test_the_tree_is_walked_with_the_keyboard(real: Server, open_page: OpenPage)
     page.keyboard.press("End")
     expect(tree.get_by_role("treeitem", name="README.md")).to_be_focused()
     page.reload()
-    expect(page.get_by_role("tree", name="Files").get_by_role("treeitem").first).to_be_visible()
+    expect(items.first).to_be_visible()
 
 
 def test_all_of_it_works_by_touch_on_a_phone(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real.address, width=360, height=740, has_touch=True, is_mobile=True)
+    page = open_page(real, **PHONE)
     loaded(page)
-    field, menu = field_of(page), menu_of(page)
+    field = field_of(page)
+
+    def high_enough(button: Locator) -> bool:
+        box = button.bounding_box()
+        return box is not None and box["height"] >= 44
+
     field.tap()
     field.press_sequentially("what is @reserve")
-    option = menu.get_by_role("option").filter(has_text="Stock.reserve_copies")
+    option = menu_of(page).get_by_role("option").filter(has_text="Stock.reserve_copies")
     expect(option).to_be_visible()
-    box = option.bounding_box()
-    assert box is not None
-    assert box["height"] >= 44
+    assert high_enough(option)
     option.tap()
     expect(field).to_have_value("what is @Stock.reserve_copies ")
     expect(chips_of(page)).to_have_count(1)
     for name in ("Take out @Stock.reserve_copies", "Stock.reserve_copies"):
-        button = page.get_by_role("button", name=name, exact=True).bounding_box()
-        assert button is not None
-        assert button["height"] >= 44
+        assert high_enough(page.get_by_role("button", name=name, exact=True))
     assert not scrolled_sideways(page)
     page.locator("#open-sidebar").tap()
     page.get_by_role("button", name="Files", exact=True).tap()

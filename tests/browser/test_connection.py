@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, expecting, until
-from browser.conftest import Server
+from browser.actions import ask, being_written, expecting, field_of, get_answer, stop, until
+from browser.conftest import OpenPage, Server
 from browser.fakes import FakeEngine
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from codeqa.web.server import bind, make_server
 
-pytestmark = pytest.mark.browser
-
-OpenPage = Callable[..., Page]
 AWAY = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
         "ERR_EMPTY_RESPONSE", "ERR_INTERNET_DISCONNECTED")  # fmt: skip
 
@@ -34,7 +30,7 @@ class Restartable:
         self._server: Any = None
         self._thread: threading.Thread | None = None
 
-    def start(self) -> str:
+    def start(self) -> Server:
         app = create_app(self.settings, engine=self.engine)  # type: ignore[arg-type]
         listener = bind("127.0.0.1", self.port)
         self.port = listener.getsockname()[1]
@@ -42,7 +38,7 @@ class Restartable:
         self._app = app
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
-        return f"http://127.0.0.1:{self.port}"
+        return Server(f"http://127.0.0.1:{self.port}")
 
     def kill(self) -> None:
         server, thread = self._server, self._thread
@@ -71,14 +67,13 @@ def restartable(tmp_path: Path) -> Any:
 def test_a_restart_keeps_the_answer_so_far_and_the_text_typed_and_offers_to_go_on(
     restartable: Restartable, open_page: OpenPage
 ) -> None:
-    address = restartable.start()
-    page = open_page(address)
+    page = open_page(restartable.start())
+    field = field_of(page)
     expecting(page, *AWAY)
-    ask(page, "say:Complete.")
-    answered(page)
+    get_answer(page, "say:Complete.")
     ask(page, "slow")
-    expect(page.locator(".turn").last.locator(".block").nth(3)).to_be_visible()
-    page.locator("#question").fill("half a question")
+    being_written(page, blocks=4)
+    field.fill("half a question")
     restartable.kill()
     note = page.locator("#connection")
     expect(note).to_contain_text("The server does not answer.")
@@ -87,27 +82,24 @@ def test_a_restart_keeps_the_answer_so_far_and_the_text_typed_and_offers_to_go_o
     assert "Paragraph 3 of a long answer." in so_far
     restartable.start()
     expect(note).to_contain_text("The server is back. The last answer broke off.", timeout=15_000)
-    expect(page.locator("#question")).to_have_value("half a question")
+    expect(field).to_have_value("half a question")
     assert (page.locator(".turn").last.locator(".answer").text_content() or "") == so_far
     expect(page.locator(".turn")).to_have_count(2)
     note.get_by_role("button", name="Ask again").click()
-    expect(page.locator("#question")).to_have_value("half a question")
-    again = page.locator(".turn.writing")
-    expect(again.locator(".block").nth(2)).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator(".turn").last.locator(".stages")).to_contain_text("Stopped")
+    expect(field).to_have_value("half a question")
+    being_written(page)
+    stop(page)
     page.reload()
-    expect(page.locator("#question")).to_have_value("half a question")
+    expect(field).to_have_value("half a question")
 
 
 def test_what_had_come_stays_in_view_when_the_server_kept_nothing_of_it(
     restartable: Restartable, open_page: OpenPage
 ) -> None:
-    address = restartable.start()
-    page = open_page(address)
+    page = open_page(restartable.start())
     expecting(page, *AWAY)
     ask(page, "slow")
-    expect(page.locator(".block").nth(3)).to_be_visible()
+    being_written(page, blocks=4)
     restartable.kill()
     expect(page.locator("#connection")).to_contain_text("does not answer")
     restartable.engine = FakeEngine()  # with an empty state
@@ -123,8 +115,7 @@ def test_what_had_come_stays_in_view_when_the_server_kept_nothing_of_it(
 def test_while_nothing_is_asked_it_is_said_as_well_and_taken_back(
     restartable: Restartable, open_page: OpenPage
 ) -> None:
-    address = restartable.start()
-    page = open_page(address)
+    page = open_page(restartable.start())
     expecting(page, *AWAY)
     page.clock.install()
     page.reload()  # every timer is one of this clock
@@ -142,13 +133,3 @@ def test_while_nothing_is_asked_it_is_said_as_well_and_taken_back(
     expect(page.locator("#index-state")).to_contain_text("Ready")
     page.clock.run_for(9_000)
     expect(page.locator("#connection")).to_be_hidden()
-
-
-def test_the_field_is_kept_while_the_page_itself_is_loaded_again(
-    scripted: Server, open_page: OpenPage
-) -> None:
-    page = open_page(scripted.address)
-    page.locator("#question").fill("not sent yet")
-    page.goto(f"{scripted.address}/repositories")
-    page.go_back()
-    expect(page.locator("#question")).to_have_value("not sent yet")

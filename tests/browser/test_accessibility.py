@@ -1,0 +1,172 @@
+"""The page for those who do not see it, or not well: axe-core's rules, what is read, the focus."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from browser.actions import PHONE, ask, get_answer, loaded, open_context, stop, use_model
+from browser.conftest import OpenPage, ScriptedServer
+from browser.test_phone import EVERYTHING
+from playwright.sync_api import Page, expect
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+GRAVE = ("serious", "critical")
+DESKTOP = {"width": 1280, "height": 800}
+SMALL = {"width": PHONE["width"], "height": PHONE["height"]}
+
+
+def violations(page: Page, within: str = "body") -> list[str]:
+    """Serious and critical faults of what is in view: rule, place and why, one line each."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    result: dict[str, Any] = page.evaluate(
+        "part => axe.run(part, { resultTypes: ['violations'] })", within
+    )
+    return [
+        f"{rule['id']}: {' '.join(node['target'])}: {node['failureSummary'].splitlines()[1:2]}"
+        for rule in result["violations"]
+        if rule["impact"] in GRAVE
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(DESKTOP, "light", id="desktop-light"),
+        pytest.param(SMALL, "dark", id="phone-dark"),
+        pytest.param(DESKTOP, "dark", id="desktop-dark", marks=pytest.mark.slow),
+        pytest.param(SMALL, "light", id="phone-light", marks=pytest.mark.slow),
+    ],
+)
+def test_axe_finds_nothing_serious_in_any_view(
+    scripted: ScriptedServer, open_page: OpenPage, size: dict[str, int], scheme: str
+) -> None:
+    page = open_page(scripted, **size, color_scheme=scheme)
+    loaded(page)
+    faults = {"first page": violations(page)}
+    use_model(page)
+    page.locator("#codebase").click()
+    get_answer(page, EVERYTHING)
+    page.get_by_role("button", name="Regenerate").click()
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
+    page.get_by_role("button", name="Bad answer").click()
+    page.get_by_role("button", name="Details").click()
+    ask(page, "@codebase modelfail")
+    expect(page.get_by_role("alert")).to_be_visible()
+    get_answer(page, "@codebase unverified")
+    faults["conversation"] = violations(page)
+    page.locator("#effort").click()
+    faults["how to answer"] = violations(page, "#answer-options")
+    page.keyboard.press("Escape")
+    open_context(page)
+    page.locator(".chunks .exclude").first.click()
+    for fold in page.locator(".context summary").all():
+        fold.click()
+    faults["context"] = violations(page, "#panel")
+    page.locator(".chunks .open").first.click()
+    expect(page.locator(".source .cited").first).to_be_visible()
+    faults["file"] = violations(page, "#panel")
+    page.get_by_role("button", name="Close the panel").click()
+    if size is SMALL:
+        page.get_by_role("button", name="Open the menu").click()
+    page.get_by_label("Search the conversations").fill("cookie")
+    expect(page.locator("#conversations-found a").first).to_be_visible()
+    faults["found"] = violations(page, "#sidebar")
+    page.get_by_role("button", name="What is stored").click()
+    page.get_by_role("button", name="Everything").click()
+    faults["stored"] = violations(page, "#privacy")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    faults["keyboard"] = violations(page, "#shortcuts")
+    page.goto(f"{scripted.address}/repositories")
+    expect(page.locator("#no-repositories")).not_to_have_text("Looking…")
+    faults["repositories"] = violations(page)
+    assert {view: found for view, found in faults.items() if found} == {}
+
+
+def test_these_rules_would_find_a_fault(page: Page) -> None:
+    loaded(page)
+    for attribute in ("aria-label", "placeholder"):
+        page.locator("#conversation-search").evaluate(f"e => e.removeAttribute('{attribute}')")
+    page.locator(".version").evaluate("e => { e.style.color = '#ccc' }")
+    assert {fault.split(":")[0] for fault in violations(page, "#sidebar")} == {
+        "label", "color-contrast",
+    }  # fmt: skip
+
+
+def test_an_answer_is_read_in_whole_blocks_and_never_twice(page: Page) -> None:
+    loaded(page)
+    page.evaluate(
+        """() => { window.heard = [];
+        const region = document.getElementById("spoken-answer");
+        new MutationObserver(changes => changes.forEach(change => change.addedNodes.forEach(
+          node => window.heard.push(node.textContent)))).observe(region, { childList: true }); }"""
+    )
+    get_answer(page, "x")
+    heard = page.evaluate("window.heard")
+    assert heard[0].startswith("This answer is put together from the code itself: signatures,")
+    assert "Code in python, 4 lines." in heard and "A table of 1 row." in heard
+    assert len(heard) == len(set(heard)) == page.locator(".answer .block").count()
+    region = page.locator("#spoken-answer")
+    expect(region).to_have_attribute("aria-live", "polite")
+    assert page.locator(".answer").first.get_attribute("aria-live") is None  # not once more there
+    get_answer(page, "say:Another one.")
+    expect(region).to_have_text("Another one.")
+
+
+def test_every_control_has_a_name_and_the_focus_goes_through_a_turn_in_reading_order(
+    page: Page,
+) -> None:
+    get_answer(page, "x")
+    page.get_by_role("button", name="Regenerate").click()
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
+    nameless = """[...document.querySelectorAll("button, a, input, textarea")]
+      .filter(e => e.checkVisibility())
+      .filter(e => !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length))
+      .map(e => e.outerHTML)"""
+    assert page.evaluate(nameless) == []
+    page.get_by_role("button", name="Edit the question").focus()
+    page.keyboard.press("Shift+Tab")  # from here on the keyboard moves it
+    page.keyboard.press("Tab")
+    order = []
+    for _ in range(12):
+        name, ringed = page.evaluate(
+            """() => { const e = document.activeElement; return [
+              e.getAttribute("aria-label") || e.textContent.trim(),
+              e.matches(":focus-visible") && getComputedStyle(e).outlineStyle !== "none"]; }"""
+        )
+        order.append(name)
+        assert ringed, name
+        page.keyboard.press("Tab")
+    assert order[:4] == ["Edit the question", "Earlier version", "Later version", "Details"]
+    assert order[4].startswith("src/store/sessions.py")
+    assert "Copy" in order and "Code, python" in order
+
+
+def test_nothing_moves_for_who_wants_it_calm(scripted: ScriptedServer, open_page: OpenPage) -> None:
+    page = open_page(scripted, reduced_motion="reduce")
+    ask(page, "silent")
+    expect(page.locator(".stages .dot")).to_have_css("animation-name", "none")
+    stop(page)
+    running = "document.getAnimations().filter(one => one.playState === 'running').length"
+    assert page.evaluate(running) == 0
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, color_scheme="dark")
+    body, light_button = page.locator("body"), page.get_by_role("button", name="Light")
+    dark, light = "rgb(23, 24, 26)", "rgb(251, 250, 247)"
+    expect(body).to_have_css("background-color", dark)
+    light_button.click()
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(body).to_have_css("background-color", light)
+    expect(light_button).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="As the system").click()
+    expect(body).to_have_css("background-color", dark)

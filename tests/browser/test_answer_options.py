@@ -1,0 +1,215 @@
+"""How to answer: the effort and what it is made of, in one place, and how long it takes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from browser.actions import (
+    answered,
+    ask,
+    being_written,
+    chip_of,
+    get_answer,
+    set_answer_options,
+    stop,
+    use_model,
+)
+from browser.conftest import ScriptedServer
+from playwright.sync_api import Locator, Page, expect
+
+
+def last(server: ScriptedServer, *fields: str) -> tuple[Any, ...]:
+    return tuple(server.chat.asked[-1][field] for field in fields)
+
+
+def drafts(page: Page) -> Locator:
+    """The number of HyDE texts that is chosen, read while its form is closed."""
+    return page.locator('#answer-options input[name="hyde"]:checked')
+
+
+def test_an_effort_decides_on_drafts_and_reranking_and_is_remembered(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    use_model(page)
+    for name in ("fast", "normal", "deep"):
+        expect(page.locator(f"#expected-{name}")).to_have_text("–")
+    for label, asked in (
+        ("Deep", (True, "two")),
+        ("Normal", (False, "")),
+        ("Fast", (False, "off")),
+    ):
+        set_answer_options(page, label)
+        expect(page.locator("#effort")).to_have_text(label)
+        get_answer(page, "@codebase pause")
+        assert last(scripted, "rerank", "hyde") == asked
+    page.reload()
+    expect(page.locator("#effort")).to_have_text("Fast")
+    page.locator("#effort").click()
+    # What such answers took here: HyDE's two texts take 0.3 s each.
+    expect(page.locator("#expected-normal")).to_have_text(re.compile(r"^≈ \d\.\d s$"))
+    expect(page.locator("#expected-own")).to_have_text("–")
+
+
+def test_what_failed_or_was_stopped_tells_nothing_of_the_time(page: Page) -> None:
+    ask(page, "slow")
+    being_written(page)
+    stop(page)
+    ask(page, "fail")
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert page.evaluate("localStorage.getItem('codeqa.answer-times')") is None
+
+
+def test_strict_and_searching_by_itself_go_with_the_question_and_are_remembered(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    set_answer_options(page, "Strict", "By itself")
+    expect(page.locator("#effort")).to_have_text("Normal · strict")
+    expect(page.locator("#effort")).to_have_accessible_name(
+        "How to answer: normal, searches by itself, strict"
+    )
+    get_answer(page, "one")
+    mark = page.get_by_text("searched automatically")
+    expect(mark).to_be_hidden()
+    page.get_by_role("button", name="New conversation").first.click()
+    expect(chip_of(page)).to_have_attribute("aria-pressed", "false")  # the server decides
+    expect(chip_of(page)).to_have_attribute("title", re.compile("where the question needs it"))
+    get_answer(page, "needed: where are sessions kept?")
+    assert last(scripted, "retrieval", "strict") == ("auto", True)
+    assert not scripted.chat.asked[-1]["question"].startswith("@codebase")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(mark).to_be_visible()
+    expect(page.locator("#effort")).to_have_text("Normal · strict")
+    set_answer_options(page, "When asked", "Strict")
+    get_answer(page, "again")
+    assert last(scripted, "retrieval", "strict") == ("explicit", False)
+
+
+def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page) -> None:
+    ask(page, "slow")
+    being_written(page)
+    chip = page.locator("#effort")
+    chip.focus()
+    page.keyboard.press("Enter")
+    form = page.get_by_role("dialog", name="How to answer")
+    expect(form.get_by_role("radio", name=re.compile("^Normal"))).to_be_focused()
+    expect(chip).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("ArrowUp")
+    expect(form.get_by_role("radio", name=re.compile("^Fast"))).to_be_checked()
+    expect(page.locator("#announce")).to_have_text("How to answer: fast")
+    page.keyboard.press("Tab")
+    expect(form.get_by_role("switch", name=re.compile("^Rerank"))).to_be_focused()
+    page.keyboard.press("Space")
+    expect(chip).to_have_text("Own")
+    page.keyboard.press("Escape")
+    expect(form).to_be_hidden()
+    expect(chip).to_be_focused()
+    expect(page.locator(".turn")).to_have_class(re.compile("writing"))
+    chip.click()
+    expect(form).to_be_visible()
+    chip.click()  # again closes it
+    expect(form).to_be_hidden()
+    stop(page)
+
+
+def test_without_a_model_the_drafts_say_what_they_lack_and_lead_to_one(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    page.locator("#effort").click()
+    form = page.get_by_role("dialog", name="How to answer")
+    expect(form).to_contain_text("Drafts need a language model, and none is in use")
+    group = form.get_by_role("group", name="Drafts")
+    for option in group.get_by_role("radio").all():
+        expect(option).to_be_disabled()
+        expect(option).not_to_be_checked()
+    page.keyboard.press("Escape")
+    get_answer(page, "x")
+    assert last(scripted, "hyde") == ("",)
+    expect(page.locator(".facts")).not_to_contain_text("HyDE")
+    page.locator("#effort").click()
+    form.get_by_role("button", name="Choose a model").click()
+    expect(page.get_by_role("dialog", name="Language model")).to_be_visible()
+    expect(form).to_be_hidden()
+
+
+def test_the_setting_for_drafts_holds_until_something_is_chosen(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    use_model(page)
+    expect(drafts(page)).to_have_value("two")
+    get_answer(page, "x")
+    assert last(scripted, "hyde") == ("",)  # the server's setting decides
+    expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
+    set_answer_options(page, "One", "Rerank")
+    expect(page.locator("#effort")).to_have_text("Own")
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(drafts(page)).to_have_value("one")
+    get_answer(page, "@codebase again")
+    assert last(scripted, "hyde", "rerank") == ("one", True)
+    expect(page.locator(".facts").last).to_contain_text("HyDE 1 draft")
+    set_answer_options(page, "Off")
+    get_answer(page, "@codebase once more")
+    assert last(scripted, "hyde") == ("off",)
+    expect(page.locator(".facts").last).not_to_contain_text("HyDE")
+
+
+def test_a_question_is_asked_again_with_the_drafts_that_it_had(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    use_model(page)
+    set_answer_options(page, "One")
+    get_answer(page, "x")
+    set_answer_options(page, "Off")
+    page.get_by_role("button", name="Regenerate").click()
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
+    assert last(scripted, "hyde") == ("one",)
+    page.reload()
+    expect(drafts(page)).to_have_value("off")
+    page.locator(".question").hover()
+    page.get_by_role("button", name="Edit the question").click()
+    expect(drafts(page)).to_have_value("one")
+    set_answer_options(page, "Two")  # for this question alone
+    page.locator("#question").press("Enter")
+    expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
+    assert last(scripted, "hyde") == ("two",)
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(drafts(page)).to_have_value("off")
+    ask(page, "@codebase modelfail")
+    page.get_by_role("button", name="Answer without the model").click()
+    answered(page)
+    assert last(scripted, "use_model") == (False,)
+
+
+def test_drafting_is_told_while_it_lasts_and_so_is_a_draft_that_was_not_made(page: Page) -> None:
+    use_model(page)
+    ask(page, "pause")
+    stages = page.locator(".stages").last
+    expect(stages).to_contain_text("Drafting code to look for")
+    expect(stages).to_contain_text(re.compile(r"Drafted\s*0\.\d s"))
+    expect(stages).to_contain_text("Drafting again with what was found")
+    expect(stages).to_have_text(
+        re.compile(r"^Understood\s*Drafted\s*0\.\d s\s*Drafted again\s*0\.\d s\s*Found 4 pieces")
+    )
+    expect(page.locator(".answer")).not_to_contain_text("Session.load")  # a draft is no answer
+    for question, line, fact, told in (
+        ("skipped", None, "1 draft", "skipped: the first draft found what the question finds"),
+        ("late", "The draft took too long", "1 draft, 1 timed out", "timed out"),
+        ("lost", "No draft", "1 draft", "failed: The model's server cannot be reached."),
+    ):
+        get_answer(page, f"@codebase {question}")
+        expect(stages).to_contain_text("Drafted")
+        expect(stages).not_to_contain_text("Drafted again")
+        if line:
+            expect(stages.locator(".stopped")).to_contain_text(line)
+        hyde = page.locator(".facts").last.locator("div").filter(has_text="HyDE").locator("dd")
+        expect(hyde).to_have_text(fact)
+        page.get_by_role("button", name="Context").last.click()
+        second = page.locator(".search-stages li").nth(1)
+        expect(second).to_contain_text("Second draft")
+        expect(second).to_contain_text(told)
+        page.keyboard.press("Escape")

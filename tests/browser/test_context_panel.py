@@ -1,0 +1,172 @@
+"""The panel: a file at its lines, what an answer was made from and how that was found."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from browser.actions import (
+    CLIPBOARD,
+    answered,
+    chip_of,
+    copied,
+    expecting,
+    get_answer,
+    open_context,
+    set_answer_options,
+    use_model,
+)
+from browser.conftest import OpenPage, ScriptedServer
+from browser.fakes import BLOCK, DRAFT
+from playwright.sync_api import Page, expect
+
+SENT, DROPPED = "src/store/sessions.py:25-33", "src/store/long.py:1-2000"
+HIT = "src/store/long.py:1200-1210"
+
+
+def test_an_address_opens_a_file_at_its_lines_and_says_when_it_cannot(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, "/?file=src/store/long.py&lines=1500-1510")
+    cited = page.locator(".source .row.cited")
+    expect(cited).to_have_count(11)
+    expect(cited.first).to_be_in_viewport()
+    expect(page.locator("#panel-title")).to_contain_text("long.py")
+    page.get_by_role("button", name="Close the panel").click()
+    assert "file=" not in page.url
+    page.goto(f"{scripted.address}/?file=README.md")
+    expect(page.locator("#panel-note")).to_contain_text("has changed")
+    expecting(page, "404 (NOT FOUND)")
+    page.goto(f"{scripted.address}/?file=nowhere.py&lines=1-2")
+    expect(page.locator("#panel-body")).to_contain_text("not an indexed file")
+
+
+def test_without_a_model_it_says_that_nothing_was_sent_and_what_its_words_mean(page: Page) -> None:
+    get_answer(page, "x")
+    open_context(page)
+    panel = page.get_by_role("complementary", name="Source and context")
+    expect(panel).to_contain_text("Nothing was sent to a model")
+    expect(page.get_by_label("The context block", exact=True)).to_have_text(BLOCK)
+    legend = page.locator(".legend")
+    expect(legend.locator("dl")).to_be_hidden()
+    page.get_by_text("What these words mean").click()
+    expect(legend.locator("dt")).to_have_text(["text", "vector", "symbol", "<b>odd</b>"])
+    expect(legend.locator("dd").last).to_have_text("another kind of search")
+    expect(page.locator(".search-stages li")).to_have_count(1)  # nothing was drafted
+
+
+def test_it_shows_the_messages_exactly_as_they_were_sent(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, permissions=CLIPBOARD)
+    use_model(page)
+    get_answer(page, "x")
+    open_context(page)
+    panel = page.get_by_role("complementary", name="Source and context")
+    expect(panel).to_contain_text("Sent to gpt-4o at api.openai.com · 3,120 tokens")
+    messages = scripted.chat.turn("turn-1").sent
+    sent = [text for message in messages for text in message["parts"]]
+    assert page.locator(".message pre").all_text_contents() == sent
+    expect(page.locator(".message[open] pre")).to_have_text([sent[-2], BLOCK])
+    names = ["System prompt", "Earlier question", "Earlier answer", "Question and instruction"]
+    for name, summary in zip(names, page.locator(".message summary").all(), strict=False):
+        expect(summary).to_contain_text(name)
+    page.get_by_text("System prompt").click()
+    expect(page.get_by_label("System prompt", exact=True)).to_contain_text("<i>Never</i>")
+    page.get_by_role("button", name="Copy as JSON").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert [part["text"] for one in json.loads(copied(page)) for part in one["content"]] == sent
+
+    page.locator(".chunks button").first.click()
+    expect(page.locator(".source .cited").first).to_be_in_viewport()
+    page.get_by_role("button", name="Back to the context").click()
+    expect(page.locator(".chunks .dropped")).to_contain_text("left out: over the budget")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(page.get_by_role("button", name="Context")).to_be_focused()
+
+
+def test_it_tells_rank_score_reasons_and_channels_of_chunks_and_hits(page: Page) -> None:
+    use_model(page)
+    set_answer_options(page, "Rerank")
+    get_answer(page, "x")
+    open_context(page)
+    placed = "score 1.73 · symbol #1 · vector #2 · text #3 · hyde-2 vector #1 · hyde-1 text #5"
+    chunk = page.get_by_role("region", name="Chunks").locator("li").first
+    expect(chunk.locator(".placed")).to_have_text(f"hit 1 · {placed}")
+    expect(chunk.locator(".why")).to_have_text("named")
+    expect(chunk.get_by_title("Number 3 by: words of the question")).to_have_text("text #3")
+
+    found = page.get_by_role("region", name="How it was found")
+    expect(found.locator("header")).to_contain_text("4.1 s")
+    lines = found.locator(".stage-line")
+    expect(lines).to_have_text(
+        [
+            re.compile(r"First draft\s*hyde-1\s*2\.1 s"),
+            re.compile(r"Second draft\s*hyde-2\s*1\.8 s"),
+            re.compile(r"Search\s*31 ms"),
+            re.compile(r"Rerank\s*84 ms"),
+        ]
+    )
+    draft = page.get_by_label("First draft", exact=True)
+    expect(draft).to_be_hidden()
+    lines.first.focus()
+    page.keyboard.press("Enter")
+    expect(draft).to_be_visible()
+    assert draft.text_content() == DRAFT  # with its markup, as text
+    expect(found).to_contain_text("Written by gpt-4o at api.openai.com")
+
+    page.get_by_text("All hits, best first").click()
+    hits = found.locator(".hits li")
+    expect(hits).to_have_count(3)
+    expect(hits.first).to_contain_text("SecureCookie.open_session method")
+    expect(hits.first).to_contain_text("named; holds 3 of 4 words")
+    expect(hits.first.locator(".placed")).to_have_text(placed)
+    expect(hits.nth(1)).to_contain_text("<img src=x onerror=window.hacked=1>")
+    assert page.locator(".context").locator("b, img, script").count() == 0
+    expect(found.locator(".sent")).to_have_count(1)
+    hits.first.locator(".open").click()
+    expect(page.locator(".source .cited").first).to_be_in_viewport()
+    page.get_by_role("button", name="Back to the context").click()
+    expect(page.get_by_text("All hits, best first")).to_be_visible()
+
+
+def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    use_model(page)
+    get_answer(page, "x")
+    open_context(page)
+    bar = page.get_by_role("group", name="Chosen code")
+    expect(bar).to_be_hidden()
+    out = page.get_by_role("button", name=f"Leave {SENT} out")
+    out.focus()
+    page.keyboard.press("Space")
+    bar.get_by_role("button", name="Reset").click()
+    expect(bar).to_be_hidden()
+    expect(out).to_have_attribute("aria-pressed", "false")
+    out.click()
+    expect(out).to_have_attribute("aria-pressed", "true")
+    expect(bar).to_contain_text("1 piece left out")
+    page.get_by_role("button", name=f"Keep {SENT} in any case").click()  # one piece is either
+    expect(out).to_have_attribute("aria-pressed", "false")
+    expect(bar).to_contain_text("1 piece kept or put in")
+    out.click()
+    page.get_by_role("button", name=f"Put {DROPPED} in").click()
+    page.get_by_text("All hits, best first").click()
+    page.get_by_role("button", name=f"Put {HIT} in").click()
+    expect(page.locator("#announce")).to_have_text("2 pieces kept or put in, 1 piece left out")
+    bar.get_by_role("button", name="Ask again with these").click()
+    expect(page.locator("#panel")).to_be_hidden()
+    answered(page)
+    asked = scripted.chat.asked[-1]
+    assert asked["replaces"] == "turn-1" and asked["question"] == "@codebase x"
+    assert asked["pin"] == [DROPPED, HIT] and asked["exclude"] == [SENT]
+    expect(page.locator(".turn-notice")).to_have_text(
+        "Asked with 2 pieces of code put in, 1 piece left out"
+    )
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
+    page.get_by_role("button", name="Regenerate").click()  # the same once more
+    expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
+    assert scripted.chat.asked[-1]["exclude"] == [SENT]
+    expect(chip_of(page)).to_have_attribute("aria-pressed", "false")

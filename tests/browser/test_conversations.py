@@ -1,0 +1,253 @@
+"""Conversations in the sidebar and in the address: opened, found, renamed, deleted, taken along."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from browser.actions import (
+    CLIPBOARD,
+    ask,
+    being_written,
+    choose_from_menu,
+    copied,
+    expecting,
+    field_of,
+    get_answer,
+    row,
+)
+from browser.conftest import OpenPage, ScriptedServer
+from playwright.sync_api import Locator, Page, expect
+
+SESSIONS, LOGGING = "How are sessions kept?", "Where is logging set up?"
+
+
+def titles(page: Page) -> Locator:
+    return page.locator("#conversations .title")
+
+
+def new_conversation(page: Page) -> None:
+    page.get_by_role("button", name="New conversation").first.click()
+
+
+def two_conversations(page: Page, second: str = LOGGING) -> None:
+    """One about sessions with two questions, then another one."""
+    get_answer(page, SESSIONS)
+    get_answer(page, "say:The Täter is the cookie (signed).")
+    new_conversation(page)
+    get_answer(page, second)
+
+
+def link_of(page: Page, title: str) -> Locator:
+    return row(page, title).get_by_role("link").first
+
+
+def test_conversations_are_listed_opened_and_gone_back_to(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    expect(page.locator("#no-conversations")).to_be_visible()
+    two_conversations(page)
+    expect(page.locator("#no-conversations")).to_be_hidden()
+    expect(titles(page)).to_have_text([LOGGING, SESSIONS])
+    address = page.url
+    assert re.search(r"[?&]c=[0-9a-f]{24}", address)
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(page).to_have_title(f"{LOGGING} · store · CodeQA")
+    expect(page.locator(".turn")).to_have_count(1)
+    assert page.url == address
+    expect(page.locator(".question")).to_contain_text(f"@codebase{LOGGING}")
+    expect(page.locator(".answer .code-head")).to_contain_text("python")
+    expect(page.locator(".answer a.citation").first).to_be_visible()
+    expect(link_of(page, LOGGING)).to_have_attribute("aria-current", "page")
+
+    link_of(page, SESSIONS).click()
+    expect(page.locator(".question").last).to_contain_text("say:The Täter")
+    expect(page.locator(".turn").last).to_be_in_viewport()
+    outline = page.get_by_role("list", name="Questions of this conversation").get_by_role("link")
+    expect(outline).to_have_text([SESSIONS, re.compile("^say:")])
+    outline.first.click()
+    expect(page.locator(".question").first).to_be_in_viewport()
+    page.go_back()
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(page.locator(".question")).to_contain_text("logging")
+    get_answer(page, "and where to?")  # the conversation goes on as the same one
+    assert scripted.chat.asked[-1]["conversation"] == scripted.chat.asked[-2]["conversation"]
+    page.go_back()  # to the empty page between the two
+    expect(page.locator("#welcome")).to_be_visible()
+    page.go_forward()
+    expect(page.locator(".question").first).to_contain_text("logging")
+
+
+def test_a_conversation_is_renamed_in_its_place_by_its_menu(page: Page) -> None:
+    two_conversations(page)
+    more = page.get_by_role("button", name=f"More for “{LOGGING}”")
+    more.press("Enter")
+    items = {name: page.get_by_role("menuitem", name=name) for name in ("Rename", "Delete")}
+    expect(items["Rename"]).to_be_focused()
+    expect(more).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("End")
+    expect(items["Delete"]).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(items["Rename"]).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
+    expect(more).to_be_focused()
+    more.click()
+    page.mouse.click(700, 200)
+    expect(page.get_by_role("menu")).to_have_count(0)
+
+    choose_from_menu(page, LOGGING, "Rename")
+    field = page.get_by_label("Title of the conversation")
+    expect(field).to_be_focused()
+    field.fill("  Logging\tand levels ")
+    page.keyboard.press("Enter")
+    expect(link_of(page, "Logging and levels")).to_be_focused()
+    choose_from_menu(page, SESSIONS, "Rename")
+    field.fill("not this")
+    page.keyboard.press("Escape")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(titles(page)).to_have_text(["Logging and levels", SESSIONS])
+        expect(page).to_have_title(re.compile("^Logging and levels"))
+
+
+def test_a_menu_that_is_open_while_the_list_is_written_anew_still_works(page: Page) -> None:
+    get_answer(page, SESSIONS)
+    more = page.get_by_role("button", name=f"More for “{SESSIONS}”")
+    rewrite = "document.dispatchEvent(new Event('visibilitychange'))"
+    for key in ("Escape", "Enter"):
+        more.press("Enter")
+        with page.expect_response("**/api/conversations?*"):
+            page.evaluate(rewrite)
+        expect(more).to_have_attribute("aria-expanded", "false")  # it is another button now
+        page.keyboard.press(key)
+        if key == "Escape":
+            expect(more).to_be_focused()
+    page.get_by_label("Title of the conversation").fill("Sessions")
+    page.keyboard.press("Enter")
+    expect(link_of(page, "Sessions")).to_be_focused()
+
+
+def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    page.clock.install()
+    two_conversations(page)
+    choose_from_menu(page, LOGGING, "Delete")
+    expect(page.locator("#welcome")).to_be_visible()  # it was the one in view
+    expect(titles(page)).to_have_text([SESSIONS])
+    undo = page.get_by_role("button", name="Undo")
+    expect(undo).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".question")).to_contain_text("logging")
+    assert len(scripted.chat.all()) == 2
+
+    choose_from_menu(page, SESSIONS, "Delete")
+    page.clock.fast_forward(20_000)  # the focus is on the message: it stays
+    expect(undo).to_be_visible()
+    assert len(scripted.chat.all()) == 2
+    field_of(page).focus()
+    page.clock.fast_forward(1)
+    with page.expect_response(lambda response: response.request.method == "DELETE"):
+        page.clock.fast_forward(9_000)
+    expect(undo).to_be_hidden()
+    assert [one.title for one in scripted.chat.all()] == [LOGGING]
+    choose_from_menu(page, LOGGING, "Delete")
+    expect(undo).to_be_visible()
+    page.goto(scripted.address)  # leaving the page is no way to keep it
+    expect(page.locator("#no-conversations")).to_be_visible()
+    assert not scripted.chat.all()
+
+
+def test_an_answer_goes_on_unread_while_another_conversation_is_in_view(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    ask(page, "slow and long")
+    being_written(page)
+    new_conversation(page)
+    expect(page.locator("#welcome")).to_be_visible()
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    expect(row(page, "slow and long").locator(".dot")).to_be_visible()
+    get_answer(page, "say:in between")
+    expect(page.locator("#spoken-answer")).to_have_text("in between")  # and nothing of the other
+    link_of(page, "slow and long").click()
+    being_written(page, blocks=page.locator(".block").count() + 2)
+    assert not scripted.chat.cancelled.is_set()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".stages")).to_contain_text("Stopped")
+    expect(row(page, "slow and long").locator(".dot")).to_have_count(0)
+
+
+def test_a_conversation_that_is_not_there_is_said(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, "/?c=0123456789abcdef01234567")
+    expecting(page, "404 (NOT FOUND)")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("no such conversation")
+    alert.get_by_role("button", name="New conversation").click()
+    expect(page.locator("#welcome")).to_be_visible()
+    assert "c=" not in page.url
+
+
+def test_conversations_are_found_by_what_was_said_on_any_branch_and_open_there(page: Page) -> None:
+    two_conversations(page, second="say:an unusual wording")
+    page.get_by_role("button", name="Edit the question").last.click()
+    get_answer(page, "say:other words")
+    field = page.get_by_label("Search the conversations")
+    found = page.get_by_role("list", name="Conversations found").get_by_role("link")
+    field.fill("unusual")
+    found.click()
+    expect(page.locator(".answer")).to_have_text("an unusual wording")
+    expect(page.get_by_role("group", name="Version 1 of 2")).to_be_visible()
+
+    field.fill("täter")
+    expect(found).to_have_count(1)
+    expect(found).to_contain_text(SESSIONS)
+    expect(found.locator(".snippet mark")).to_have_text(["Täter"])
+    expect(page.locator("#announce")).to_have_text("1 conversation found")
+    expect(page.locator("#conversations")).to_be_hidden()
+    field.press("ArrowDown")
+    expect(found).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(page.locator(".question").last).to_be_in_viewport()
+
+    field.fill("(signed).")  # letters that mean something elsewhere
+    expect(found.locator(".snippet mark")).to_have_text(["(signed)."])
+    for nowhere in ("signed)[", "unheard of"):
+        field.fill(nowhere)
+        expect(page.locator("#nothing-found")).to_be_visible()
+    field.press("Escape")
+    expect(field).to_have_value("")
+    expect(titles(page)).to_have_count(2)
+    expecting(page, "ERR_INTERNET_DISCONNECTED")
+    page.context.set_offline(True)
+    field.fill("x")
+    expect(page.locator("#connection")).to_contain_text("does not answer")
+    page.context.set_offline(False)
+    expect(page.locator("#connection")).to_contain_text("is back")
+
+
+def test_a_conversation_is_exported_as_a_file_and_as_a_link(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, permissions=CLIPBOARD)
+    get_answer(page, SESSIONS)
+    for name, ending in (("Markdown", "md"), ("JSON", "json")):
+        with page.expect_download() as waited:
+            choose_from_menu(page, SESSIONS, f"Export as {name}")
+        assert waited.value.suggested_filename == f"How-are-sessions-kept.{ending}"
+        text = Path(waited.value.path()).read_text(encoding="utf-8")
+        assert "SecureCookieSessionInterface" in text
+    assert json.loads(text)["turns"][0]["question"] == SESSIONS
+    choose_from_menu(page, SESSIONS, "Copy link")
+    expect(page.locator("#toast")).to_contain_text("Link copied")
+    link = copied(page)
+    assert link.startswith(f"{scripted.address}/?") and re.search(r"[?&]c=[0-9a-f]{24}", link)
+    page.goto(link)
+    expect(page.locator(".question")).to_contain_text(SESSIONS)

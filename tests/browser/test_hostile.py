@@ -1,0 +1,292 @@
+"""Nothing that a model, a file, a provider or a person writes runs in the page.
+
+All payloads go through every way in which words of others reach it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import fakes
+from browser.actions import (
+    ask,
+    choose_from_menu,
+    choose_provider,
+    expecting,
+    get_answer,
+    stop,
+    until,
+    use_model,
+)
+from browser.conftest import OpenPage, ScriptedServer
+from browser.fake_models import HOSTILE
+from browser.payloads import PAYLOADS
+from playwright.sync_api import Page, expect
+
+from codeqa.chat import AskOptions
+
+FOREIGN = ":is(img, iframe, object, embed, form:not([id]), style, link, script:not([src]))"
+FEWEST = 50
+# What a line, a path or a name can hold.
+LINES = [payload.replace("\n", " ").replace("\x00", "") for payload in PAYLOADS]
+
+
+def unharmed(page: Page) -> None:
+    """Nothing ran; the policy would have stopped it, and nothing even tried."""
+    assert page.evaluate("window.hacked") is None
+    expect(page.locator(f"body {FOREIGN}")).to_have_count(0)
+
+
+def replies(page: Page, address: str, values: dict[str, Any], status: int = 200) -> None:
+    """Have the server's JSON at `address` hold what it would hold if somebody put it there."""
+    body = json.dumps(values)
+    page.route(
+        address,
+        lambda route: route.fulfill(status=status, content_type="application/json", body=body),
+    )
+
+
+def test_there_are_as_many_payloads_as_the_tests_rely_on() -> None:
+    assert len(set(PAYLOADS)) >= FEWEST and len(set(LINES)) >= FEWEST
+    assert all("hacked" in payload for payload in PAYLOADS)
+
+
+def test_as_questions_and_as_what_a_model_and_plugins_say_of_them(page: Page) -> None:
+    words = " ".join(LINES)
+    prefixes = ("", "rewritten:", "suggest:", "learn:name=", "plugged:", "revise:")
+    for prefix in prefixes:
+        get_answer(page, f"{prefix}{words}"[:19_000])
+    for button in page.get_by_role("button", name="Details").all():
+        button.click()
+    expect(page.locator(".details-facts").nth(1)).to_contain_text(LINES[0])
+    expect(page.locator(".learnt")).to_contain_text(LINES[3])
+    expect(page.locator(".turn-notice").last).to_contain_text(LINES[3])
+    unharmed(page)
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(len(prefixes))
+    unharmed(page)
+    page.get_by_role("button", name="Edit the question").first.press("Enter")
+    unharmed(page)
+
+
+def test_each_as_a_question_and_a_title_of_its_own(page: Page, scripted: ScriptedServer) -> None:
+    """In the bubble, the outline, the page's title and the list."""
+    get_answer(page, PAYLOADS[3])
+    expect(page.locator("#conversations .title")).to_have_text([PAYLOADS[3]])
+    assert page.title().startswith(PAYLOADS[3])
+    conversation = scripted.chat.asked[0]["conversation"]
+    for number, payload in enumerate(PAYLOADS):
+        list(scripted.chat.ask(AskOptions(payload, conversation=conversation)))
+        list(scripted.chat.ask(AskOptions(payload, conversation=f"c{number}")))
+    scripted.chat.rename(conversation, "to be renamed")
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(len(PAYLOADS) + 1, timeout=20_000)
+    expect(page.locator("#outline li")).to_have_count(len(PAYLOADS) + 1)
+    assert page.locator("#conversations .title").count() >= FEWEST
+    unharmed(page)
+
+    title = "to be renamed"
+    for payload in ('"><svg onload=window.hacked=1>', "‮</title><script>x</script>"):
+        choose_from_menu(page, title, "Rename")
+        page.get_by_label("Title of the conversation").fill(payload)
+        with page.expect_response(lambda response: response.request.method == "POST") as saved:
+            page.keyboard.press("Enter")
+        if not saved.value.ok:  # characters that cannot be shown are refused
+            expecting(page, "400 (BAD REQUEST)")
+            continue
+        title = payload
+        expect(page.locator("#conversations .current .title")).to_have_text(title)
+        unharmed(page)
+    choose_from_menu(page, title, "Delete")
+    expect(page.locator("#toast")).to_contain_text(title[:20])
+    unharmed(page)
+
+
+def test_each_as_an_answer_as_code_in_it_and_exported(page: Page, scripted: ScriptedServer) -> None:
+    fence = "`" * 6
+    code = "\n\n".join(f"{fence}html\n{payload}\n{fence}" for payload in PAYLOADS)
+    get_answer(page, "title")
+    for text in ("\n\n".join(PAYLOADS), code):
+        get_answer(page, f"say:{text}"[:19_900])
+        unharmed(page)
+    assert page.locator(".code-block").count() >= FEWEST
+    page.keyboard.press("Control+Shift+Semicolon")
+    conversation = scripted.chat.asked[0]["conversation"]
+    for name in ("Markdown", "JSON"):
+        with page.expect_download() as waited:
+            choose_from_menu(page, "title", f"Export as {name}")
+        assert "hacked" in Path(waited.value.path()).read_text(encoding="utf-8")
+        reply = page.request.get(
+            f"{scripted.address}/api/conversations/{conversation}/export?format={name.lower()}"
+        )
+        assert reply.headers["content-disposition"].startswith("attachment")
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "html" not in reply.headers["content-type"]
+    unharmed(page)
+
+
+def test_as_lines_of_a_file_and_as_names_of_files(
+    scripted: ScriptedServer, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(fakes.FILES, "src/all.html", ("html", "\n".join(LINES)))
+    monkeypatch.setitem(fakes.FILES, "src/all.py", ("python", "\n".join(LINES)))
+    page = open_page(scripted, "/?file=src/<img src=x onerror=window.hacked=1>.js&lines=1-1")
+    expect(page.locator(".source")).to_contain_text("<script>")
+    for name in ("all.html", "all.py"):
+        page.goto(f"{scripted.address}/?file=src/{name}&lines=1-9")
+        expect(page.locator("#panel-title")).to_contain_text(name)
+        assert until(lambda: page.locator(".source .row").count() >= FEWEST)
+        unharmed(page)
+    replies(page, "**/api/skipped?**", {
+        "total": len(LINES), "groups": [{"reason": LINES[3], "count": len(LINES), "paths": LINES}],
+    })  # fmt: skip
+    page.locator("#show-skipped").click()
+    page.locator(".groups summary").click()
+    expect(page.locator(".groups li")).to_have_count(len(LINES))
+    unharmed(page)
+    expecting(page, "404 (NOT FOUND)")
+    page.goto(f"{scripted.address}/?c=<img src=x onerror=window.hacked=1>&file={HOSTILE}")
+    expect(page.get_by_role("alert")).to_contain_text("no such conversation")
+    expect(page.locator("#panel-body")).to_contain_text("not an indexed file")
+    unharmed(page)
+
+
+def test_as_paths_names_reasons_and_messages_of_a_context(page: Page) -> None:
+    get_answer(page, "x")
+    chunks = [
+        {"id": str(n), "path": text, "start_line": 1, "end_line": 2, "language": text, "why": text,
+         "score": 1.5, "channels": {text: 1}, "characters": 12}
+        for n, text in enumerate(LINES)
+    ]  # fmt: skip
+    hits = [{**chunk, "name": chunk["path"], "kind": chunk["path"], "why": [chunk["path"]],
+             "sent": False} for chunk in chunks]  # fmt: skip
+    stages = [{"name": "hyde-1", "milliseconds": 1, "outcome": text, "text": text, "model": text,
+               "host": text} for text in LINES]  # fmt: skip
+    replies(page, "**/api/context/**", {
+        "text": LINES[3], "chunks": chunks, "dropped": chunks, "hits": hits, "stages": stages,
+        "messages": [{"role": text, "parts": [text, text]} for text in LINES],
+        "model": f"a/{LINES[3]}", "host": LINES[3], "tokens": {"prompt": 3}, "hyde": "one",
+    })  # fmt: skip
+    page.get_by_role("button", name="Context").click()
+    expect(page.locator(".chunks .where").first).to_contain_text(LINES[0])
+    expect(page.locator(".message")).to_have_count(2 * len(LINES))
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.locator(".chunks .exclude").nth(3).click()
+    unharmed(page)
+
+
+def test_as_what_is_found_stored_and_suggested_and_as_errors(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    rows = [{"id": text, "title": text, "created": 1, "updated": 1, "turns": 1, "turn": text,
+             "snippet": text} for text in LINES]  # fmt: skip
+    replies(page, "**/api/conversations?**", {"conversations": rows})
+    page.get_by_label("Search the conversations").fill("hacked")
+    expect(page.locator("#conversations-found li")).to_have_count(len(LINES))
+    assert page.locator("#conversations-found mark").count() >= FEWEST
+    unharmed(page)
+
+    receivers = [{"part": text, "name": text, "host": text, "local": False} for text in LINES]
+    replies(page, "**/api/privacy", {
+        "conversations": 1, "repositories": 1, "turns": 1, "thumbs": 0, "vectors": 0,
+        "cached": None, "profile": {text: text for text in LINES}, "folder": LINES[3],
+        "state_bytes": 1, "redis": LINES[4], "receivers": receivers, "plugins": True,
+        "keys_file": LINES[5],
+    })  # fmt: skip
+    replies(page, "**/api/privacy/everything", {
+        "counts": {"facts": 1}, "searched_files": 1, "searched_bytes": 1, "found": LINES,
+        "kept": LINES, "problems": LINES,
+    })  # fmt: skip
+    page.get_by_role("button", name="What is stored").click()
+    expect(page.locator("#privacy-body dt", has_text=LINES[3]).first).to_be_visible()
+    page.get_by_role("button", name="Everything").click()
+    page.get_by_role("button", name="Delete for good").click()
+    expect(page.locator(".privacy-result p")).to_have_count(3 * len(LINES) + 2)
+    unharmed(page)
+    page.keyboard.press("Escape")
+
+    expecting(page, "500")
+    error = {"message": " ".join(LINES), "hint": " ".join(LINES), "code": LINES[3]}
+    replies(page, "**/chat/stream", {"error": error}, status=500)
+    ask(page, "x")
+    expect(page.get_by_role("alert")).to_contain_text(LINES[3])
+    unharmed(page)
+
+    replies(page, "**/api/examples?**", {"questions": LINES})
+    repositories = [{"id": text, "open": False, "name": text, "path": text, "state": text,
+                     "files": 1, "units": 1, "references": 1, "bytes_on_disk": 1, "updated_at": 1,
+                     "problem": text} for text in LINES]  # fmt: skip
+    replies(page, "**/api/repos", {"current": "", "repositories": repositories})
+    page.goto(scripted.address)
+    expect(page.locator("#examples li")).to_have_count(len(LINES))
+    unharmed(page)
+    page.goto(f"{scripted.address}/repositories")
+    expect(page.locator("#repositories li")).to_have_count(len(LINES))
+    unharmed(page)
+
+
+def test_as_what_may_be_mentioned_and_as_names_in_the_tree(page: Page) -> None:
+    items = [{"kind": "symbol", "text": text, "label": text, "detail": text, "path": text,
+              "line": 1, "end_line": 2, "what": text} for text in LINES]  # fmt: skip
+    replies(page, "**/api/complete?**", {"items": items, "ready": True})
+    replies(page, "**/api/tree?**", {
+        "path": "", "folders": [{"name": t, "path": f"{t}/", "files": 1} for t in LINES],
+        "files": [{"name": t, "path": t} for t in LINES], "ready": True,
+    })  # fmt: skip
+    mentions = [{"text": f"m{n}", "kind": "file", "path": text, "line": 0, "end_line": 0,
+                 "places": 1, "included": "", "held": 0, "lines": 0}
+                for n, text in enumerate(LINES)]  # fmt: skip
+    replies(page, "**/api/mentions?**", {"mentions": mentions})
+    field = page.locator("#question")
+    field.press_sequentially("@ha")
+    expect(page.locator("#mentions [role=option]").first).to_be_visible()
+    unharmed(page)
+    page.keyboard.press("Enter")
+    unharmed(page)
+    field.fill(" ".join(f"@m{n}" for n in range(len(LINES))))
+    expect(page.locator("#mention-chips li").nth(3)).to_be_visible()
+    unharmed(page)
+    page.locator("#files-toggle").click()
+    expect(page.locator("#files-tree [role=treeitem]").first).to_be_visible()
+    page.keyboard.press("Control+p")
+    unharmed(page)
+
+
+def test_models_and_what_providers_say_are_text(page: Page) -> None:
+    expecting(page, "502 (BAD GATEWAY)")
+    dialog = choose_provider(page, "Ollama")
+    dialog.get_by_label("Model", exact=True).click()
+    dialog.get_by_role("option", name=HOSTILE).click()
+    dialog.get_by_role("button", name="Test").click()
+    expect(dialog.get_by_role("status")).to_contain_text(HOSTILE)
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(page.locator("#model-chip-name")).to_have_text(HOSTILE)
+    get_answer(page, "x")
+    expect(page.locator(".facts")).to_contain_text(HOSTILE)
+    page.get_by_role("button", name="Context").click()
+    expect(page.locator("#panel-title")).to_contain_text(HOSTILE)
+    expect(page.locator(".message pre").last).to_contain_text("<b>src</b>")
+    unharmed(page)
+    ask(page, "silent")
+    expect(page.locator(".stages").last).to_contain_text(f"Waiting for {HOSTILE}")
+    stop(page)
+    dialog = choose_provider(page, "Groq")
+    dialog.get_by_label("Key", exact=True).fill("wrong")
+    dialog.get_by_label("Model", exact=True).fill(PAYLOADS[9])
+    dialog.get_by_role("button", name="Test").click()
+    expect(dialog.get_by_role("status")).to_contain_text(HOSTILE)
+    page.keyboard.press("Escape")
+    use_model(page)
+    said = [HOSTILE, PAYLOADS[16], PAYLOADS[45]]
+    page.get_by_role("button", name="New conversation").first.click()
+    for payload in said:
+        ask(page, f"modelfail because:{payload}")
+        expect(page.get_by_role("alert").last).to_contain_text(payload.strip())
+    page.reload()
+    expect(page.get_by_role("alert")).to_have_count(len(said))
+    for alert, payload in zip(page.get_by_role("alert").all(), said, strict=True):
+        expect(alert).to_contain_text(payload.strip())
+    unharmed(page)

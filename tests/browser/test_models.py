@@ -1,0 +1,276 @@
+"""Choosing a language model: what is offered, where it would send, its key, testing it."""
+
+from __future__ import annotations
+
+import re
+
+from browser.actions import (
+    choose_provider,
+    choose_radio,
+    expecting,
+    get_answer,
+    loaded,
+)
+from browser.conftest import OpenPage, ScriptedServer
+from playwright.sync_api import Locator, Page, expect
+
+BAD_GATEWAY = "502 (BAD GATEWAY)"
+
+
+def open_dialog(page: Page) -> Locator:
+    page.locator("#model-chip").click()
+    return page.get_by_role("dialog", name="Language model")
+
+
+def test_without_a_model_the_page_says_what_one_adds_and_nothing_is_looked_for(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    chip = page.get_by_role("button", name="No language model. Choose one")
+    expect(chip).to_have_text("No model")
+    expect(page.locator("#without-model")).to_contain_text("explains in its own words")
+    assert scripted.models.probed == 0  # only who opens the dialog wants to know
+    page.locator("#without-model").get_by_role("button", name="Choose one").click()
+    dialog = page.get_by_role("dialog", name="Language model")
+    expect(dialog.get_by_role("radio", name=re.compile("^Ollama"))).to_be_focused()
+    choose_radio(dialog, re.compile("^No model"))
+    expect(dialog).to_contain_text("A model adds")
+    expect(dialog.get_by_role("button", name="Use no model")).to_be_hidden()  # it is so already
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#without-model button")).to_be_focused()
+
+
+def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they_are(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    page.route("**/api/models/local", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    dialog = open_dialog(page)
+    tops = """() => [...document.querySelectorAll(".provider")]
+      .map(row => [row.querySelector("input").value, row.getBoundingClientRect().top])"""
+    expect(page.locator(".providers-looking")).to_have_text("Looking for models…")
+    before = page.evaluate(tops)
+    expect(page.locator(".providers-looking")).to_have_count(0)
+    assert len(before) > 8 and page.evaluate(tops) == before
+
+    names, details = page.locator(".provider-title"), page.locator(".provider-detail")
+    expect(names.nth(1)).to_have_text("Ollama")
+    expect(details.nth(1)).to_have_text("running, 3 models")
+    expect(names.nth(5)).to_have_text("OpenAI")
+    expect(details.nth(5)).to_have_text("found OPENAI_API_KEY")
+    where = page.locator("#model-where")
+    expect(where).to_contain_text("Runs on this machine: questions and code stay here.")
+    expect(page.get_by_label("Model", exact=True)).to_have_value("qwen3:8b")
+    expect(page.get_by_label("Key", exact=True)).to_be_hidden()
+    expect(dialog.get_by_role("radio", name=re.compile("^Ollama"))).to_be_focused()
+    for _ in range(4):
+        page.keyboard.press("ArrowDown")
+    expect(where).to_contain_text(
+        "Questions and the code found for them would be sent to api.openai.com."
+    )
+    expect(page.get_by_label("Key", exact=True)).to_be_visible()
+    assert scripted.models.current() is None and not scripted.models.tested
+
+
+def test_a_first_visit_lands_on_what_could_be_used_at_once(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    title = page.locator("#model-provider")
+    for local, exported, landed in (
+        (True, True, "Ollama"),
+        (False, True, "OpenAI"),
+        (False, False, "Choose a model"),
+    ):
+        scripted.models.local, scripted.models.exported = local, exported
+        dialog = open_dialog(page)
+        expect(dialog.locator(".providers-looking")).to_have_count(0)
+        expect(title).to_have_text(landed)
+        page.keyboard.press("Escape")
+    open_dialog(page)
+    expect(dialog).to_contain_text(
+        "No model is in use. Choose one from the list, or go on without."
+    )
+    expect(dialog.get_by_role("button", name=re.compile("^Use"))).to_be_hidden()
+    expect(dialog.get_by_role("radio", checked=True)).to_have_count(0)
+    page.keyboard.press("ArrowDown")  # from the first row, which only has the focus
+    expect(title).to_have_text("Ollama")
+
+
+def test_a_model_is_listed_tested_used_and_given_up(page: Page, scripted: ScriptedServer) -> None:
+    dialog = choose_provider(page, "OpenAI")
+    field = dialog.get_by_label("Model", exact=True)
+    dialog.get_by_role("button", name="List models").click()
+    expect(dialog.get_by_role("status")).to_contain_text("4 models: choose one.")
+    options = dialog.get_by_role("option")
+    expect(options).to_have_count(4)
+    for other in ("embed", "whisper", "tts", "dall-e", "moderation"):  # they do not chat
+        expect(dialog.get_by_role("option", name=re.compile(other))).to_have_count(0)
+    expect(field).to_be_focused()
+    field.press_sequentially("-mini")
+    expect(options).to_have_text(["gpt-4o-mini"])
+    page.keyboard.press("ArrowDown")
+    expect(field).to_have_attribute("aria-activedescendant", "model-options-0")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("gpt-4o-mini")
+    expect(dialog).to_be_visible()  # Enter took the suggestion, nothing more
+    dialog.get_by_role("button", name="Test").click()
+    expect(dialog.get_by_role("status")).to_have_text(
+        "gpt-4o-mini at api.openai.com answered in 640 ms."
+    )
+    assert scripted.models.current() is None  # a test chooses nothing
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_be_hidden()
+    chip = page.locator("#model-chip")
+    expect(chip).to_be_focused()
+    expect(page.locator("#without-model")).to_be_hidden()
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(chip).to_have_text("gpt-4o-miniapi.openai.com")
+    get_answer(page, "x")
+    expect(page.locator(".facts")).to_contain_text("gpt-4o-mini · api.openai.com")
+    choose_provider(page, "No model").get_by_role("button", name="Use no model").click()
+    expect(chip).to_have_text("No model")
+    assert scripted.models.current() is None
+
+
+def test_the_suggestions_close_before_the_dialog_does(page: Page) -> None:
+    dialog = choose_provider(page, "Ollama")
+    field = dialog.get_by_label("Model", exact=True)
+    field.click()
+    expect(dialog.get_by_role("option")).to_have_count(3)
+    page.keyboard.press("Escape")
+    expect(dialog.get_by_role("listbox")).to_be_hidden()
+    expect(dialog).to_be_visible()
+    field.click()
+    dialog.get_by_role("option", name="llama3.2:3b").click()
+    expect(field).to_have_value("llama3.2:3b")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_a_test_can_be_cancelled_and_its_result_goes_with_what_it_was_about(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    dialog = choose_provider(page, "OpenAI")
+    field, result = dialog.get_by_label("Model", exact=True), dialog.get_by_role("status")
+    test = dialog.get_by_role("button", name="Test", exact=True)
+    field.fill("patience")
+    with page.expect_event("requestfailed") as aborted:
+        test.click()
+        expect(result).to_have_text("Asking for one word…")
+        dialog.get_by_role("button", name="Cancel", exact=True).click()
+    assert aborted.value.url.endswith("/api/models/test")
+    expect(result).to_be_empty()
+    scripted.models.patient.set()
+    address = dialog.get_by_label("Address", exact=True)
+
+    def another_address() -> None:
+        choose_radio(dialog, re.compile("Another address"))
+        address.fill("localhost:9999/v1")
+        field.fill("mine")
+
+    field.fill("gpt-4o")
+    for prepare, change in (
+        (None, lambda: field.press_sequentially("-mini")),
+        (None, lambda: dialog.get_by_label("Key", exact=True).fill("k")),
+        (None, lambda: choose_radio(dialog, re.compile("Mistral"))),
+        (another_address, lambda: address.fill("localhost:9999/v1/")),
+    ):
+        if prepare:
+            prepare()
+        test.click()
+        expect(result).to_contain_text("answered in 640 ms")
+        change()
+        expect(result).to_be_empty()
+
+
+def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    expecting(page, BAD_GATEWAY)
+    dialog = choose_provider(page, "Anthropic")
+    key, result = dialog.get_by_label("Key", exact=True), dialog.get_by_role("status")
+    expect(key).to_have_attribute("type", "password")
+    expect(dialog).to_contain_text("Kept on this machine, readable by you alone")
+    use = dialog.get_by_role("button", name="Use this model")
+    use.click()
+    expect(result).to_contain_text("Enter a key for api.anthropic.com first.")
+    expect(key).to_be_focused()
+    key.fill("wrong key")
+    dialog.get_by_role("button", name="Test").click()
+    expect(result).to_contain_text("The server refused the key")
+    expect(result).to_contain_text("Enter another key, then test again.")
+    for leave in (
+        lambda: choose_radio(dialog, re.compile("Mistral")),
+        lambda: page.keyboard.press("Escape"),
+    ):
+        key.fill("half typed")  # what was not used does not stay in the dialog
+        leave()
+        expect(page.locator("#model-key")).to_have_value("")
+    choose_provider(page, "Anthropic")
+    key.fill("a good key")
+    use.click()
+    expect(dialog).to_be_hidden()
+    assert scripted.models.keys == {"api.anthropic.com": "a good key"}
+
+    open_dialog(page)
+    expect(key).to_have_value("")
+    expect(dialog).to_contain_text("A key for api.anthropic.com is kept on this machine.")
+    assert "a good key" not in page.content()
+    forget = dialog.get_by_role("button", name="Forget key")
+    forget.click()
+    expect(result).to_have_text("The key is forgotten.")
+    expect(forget).to_be_hidden()
+    assert scripted.models.keys == {}
+
+
+def test_another_address_names_the_host_before_anything_is_sent(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    dialog = choose_provider(page, "Another address")
+    result, address = dialog.get_by_role("status"), dialog.get_by_label("Address", exact=True)
+    test, where = dialog.get_by_role("button", name="Test"), page.locator("#model-where")
+    test.click()
+    expect(result).to_contain_text("Enter the address of the server first.")
+    expect(dialog).to_contain_text("any server with OpenAI’s chat-completions API")
+    address.fill("models.example/v1")
+    test.click()
+    expect(result).to_contain_text("Begin the address with https://")
+    expect(address).to_be_focused()
+    address.fill("https://models.example/v1")
+    expect(where).to_contain_text("would be sent to models.example.")
+    address.fill("127.0.0.1:9999/v1")  # on this machine that is enough
+    expect(where).to_contain_text("Runs on this machine")
+    dialog.get_by_label("Model", exact=True).fill("mine")
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_be_hidden()
+    chosen = scripted.models.current()
+    assert (chosen.provider, chosen.model, chosen.address) == (
+        "custom", "mine", "http://127.0.0.1:9999/v1",
+    )  # fmt: skip
+    expect(page.locator("#model-chip")).to_have_text("minethis machine")
+    open_dialog(page)
+    expect(address).to_have_value("http://127.0.0.1:9999/v1")
+
+
+def test_behind_tokens_each_sees_their_own_and_only_the_owner_chooses(
+    guarded: ScriptedServer, open_page: OpenPage
+) -> None:
+    for token in ("open sesame", "second key"):
+        page = open_page(guarded)
+        expecting(page, "401 (UNAUTHORIZED)")
+        page.get_by_label("Token").fill("guessed")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("not the token")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", name=re.compile("store"))).to_be_visible()
+        loaded(page)
+        get_answer(page, f"asked with {token}")
+    expect(page.locator("#conversations .title")).to_have_text(["asked with second key"])
+    dialog = open_dialog(page)
+    expect(dialog.locator("#models-notice")).to_contain_text("Only the owner of this server")
+    expect(dialog.locator("#model-form")).to_have_attribute("inert", "")
+    expect(dialog.locator(".providers-looking")).to_have_count(0)
+    assert guarded.models.probed == 0

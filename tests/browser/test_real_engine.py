@@ -1,0 +1,411 @@
+"""The page over the real engine, without a model and with a scripted one that is really served."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.actions import (
+    answered,
+    ask,
+    chip_of,
+    choose_from_menu,
+    choose_provider,
+    expecting,
+    get_answer,
+    loaded,
+    open_context,
+    set_answer_options,
+    until,
+)
+from browser.conftest import OpenPage, Server
+from openai_server import ScriptedServer as ModelServer
+from openai_server import completion, failure, openai_server, silent, stream
+from playwright.sync_api import Locator, Page, expect
+
+ASK = "How are copies of a book reserved?"
+FIRST_TOKENS, SECOND_TOKENS = 400, 768
+"""How much HyDE's first and second request ask for."""
+FIRST_TEXT = """
+  window.firstTexts = [];
+  new MutationObserver(() => {
+    const turns = document.querySelectorAll(".turn.writing");
+    for (const turn of turns) {
+      if (turn.timed || !turn.querySelector(".answer").textContent) continue;
+      turn.timed = true;
+      window.firstTexts.push(performance.timeOrigin + performance.now());
+    }
+  }).observe(document, { childList: true, subtree: true, characterData: true });
+"""
+"""Notes, in milliseconds since the epoch, when text of each answer is first in the page."""
+
+
+# Without a model
+
+
+def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_lines(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    expect(page.get_by_role("heading", name=re.compile("bookshop"))).to_be_visible()
+    get_answer(page, ASK)
+    expect(page.locator(".question")).to_contain_text(f"@codebase{ASK}")
+    for told in ("Understood", "pieces of code", "Answered"):
+        expect(page.locator(".stages")).to_contain_text(told)
+
+    citation = page.locator('a.citation[data-path="bookshop/stock.py"]').first
+    start, end = (int(citation.get_attribute(f"data-{name}") or 0) for name in ("start", "end"))
+    citation.click()
+    cited = page.locator(".source .row.cited")
+    expect(cited).to_have_count(end - start + 1)
+    expect(cited.first).to_be_in_viewport()
+    expect(cited.first).to_have_attribute("data-line", str(start))
+    lines = (page.locator(".source .row code")).all_text_contents()
+    assert "def reserve_copies" in "\n".join(lines[start - 1 : end])
+    assert "file=bookshop" in page.url
+    page.keyboard.press("Escape")
+    expect(page.locator("#panel")).to_be_hidden()
+    expect(citation).to_be_focused()
+
+    button = page.locator(".open-file").first
+    block = page.locator(".code-block").filter(has=button).first
+    first = (block.locator("pre").text_content() or "").strip().split("\n")[0].strip()
+    button.click()
+    expect(cited.first).to_contain_text(first)
+
+
+def test_the_context_is_shown_exactly_as_it_was_packed_and_packed_anew_without_a_piece(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    get_answer(page, ASK)
+    open_context(page)
+    block = page.get_by_label("The context block", exact=True)
+    expect(block).to_contain_text("=== CHUNK 1 ===")
+    text = block.text_content() or ""
+    assert text.startswith("[CONTEXT]\n")
+    first = page.locator(".chunks .where").first.text_content() or ""
+    path, _, lines = first.rpartition(":")
+    assert f"Path: {path}\nLines: {lines}\n" in text
+    page.get_by_role("button", name=f"Leave {first} out").click()
+    page.get_by_role("button", name="Ask again with these").click()
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
+    open_context(page)
+    expect(block).to_contain_text("CHUNK 1")
+    expect(block).not_to_contain_text(f"Path: {path}\nLines: {lines}\n")
+
+
+def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_as_it_is(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    expect(page.locator("#index-state")).to_contain_text("Ready")
+    expect(page.locator('[data-figure="files"]')).to_have_text("5")
+    page.get_by_role("button", name=re.compile("skipped: why")).click()
+    panel = page.get_by_role("complementary", name="Source and context")
+    expect(panel).to_contain_text("binary")
+    expect(panel).to_contain_text("cover.png")
+    example = page.locator("#examples button").first
+    question = example.text_content() or ""
+    example.click()
+    answered(page)
+    expect(page.locator(".question")).to_contain_text(question)
+    get_answer(page, "what does hostile do?")
+    expect(page.locator(".answer").last).to_contain_text("hostile")
+    open_context(page)
+    page.locator('.chunks button[data-path*="onerror"]').first.click()
+    expect(page.locator(".source")).to_contain_text("<script>window.hacked=1</script>")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_another_folder_is_indexed_from_the_page_and_one_that_is_not_there_explained(
+    real: Server, open_page: OpenPage, tmp_path: Path
+) -> None:
+    shop = tmp_path / "corner-shop"
+    shop.mkdir()
+    (shop / "till.py").write_text("def open_till(cash):\n    return cash\n", encoding="utf-8")
+    page = open_page(real, "/repositories")
+    expecting(page, "400 (BAD REQUEST)")
+    expect(page.get_by_role("link", name=re.compile("bookshop"))).to_be_visible()
+    page.get_by_label("Folder of a repository").fill("/nowhere/at/all")
+    page.keyboard.press("Enter")
+    expect(page.locator("#job")).to_contain_text("not a folder")
+    page.get_by_label("Folder of a repository").fill(str(shop))
+    page.get_by_role("button", name="Index and open").click()
+    expect(page.get_by_role("heading", name=re.compile("corner-shop"))).to_be_visible()
+    loaded(page)
+    get_answer(page, "open the till")
+    expect(page.locator('a.citation[data-path="till.py"]').first).to_be_visible()
+
+
+def test_thumbs_survive_a_reload_and_go_with_their_conversation(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    question = f"{ASK} (thumbed)"
+    get_answer(page, question)
+    page.get_by_role("button", name="Bad answer").click()
+    page.get_by_label(re.compile("What was wrong")).fill("It misses the shelf")
+    with page.expect_response(re.compile("/feedback")) as kept:
+        page.get_by_role("button", name="Save reason").click()
+    assert kept.value.ok
+    page.reload()
+    expect(page.get_by_role("button", name="Bad answer")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".reason-text")).to_have_text("It misses the shelf")
+    choose_from_menu(page, question, "Delete")
+    page.goto(real.address)  # which leaves no way back
+    again = {"value": 1, "reason": ""}
+    assert until(lambda: page.request.post(kept.value.url, data=again).status == 404)
+
+
+def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    chip_of(page).click()
+    get_answer(page, "My name is Ada.")
+    expect(page.locator(".learnt")).to_contain_text("name: Ada")
+    page.get_by_role("button", name="New conversation").first.click()
+    get_answer(page, "What is an order?")
+    expecting(page, "ERR_INTERNET_DISCONNECTED")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="What is stored").click()
+    dialog = page.get_by_role("dialog", name="What is stored")
+    expect(dialog.get_by_role("alert")).to_contain_text("The server cannot be reached.")
+    page.context.set_offline(False)
+    dialog.get_by_role("button", name="Try again").click()
+    expect(dialog).to_contain_text(re.compile(r"Conversations \d+, about \d+ repositor(y|ies)"))
+    expect(dialog).to_contain_text("Nobody: nothing leaves this machine.")
+    expect(dialog).to_contain_text("name Ada")
+    result = dialog.locator(".privacy-result")
+    listed = page.locator("#conversations li.conversation")
+    before = listed.count()
+
+    def delete(scope: str) -> None:
+        dialog.get_by_role("button", name=scope).click()
+        sure = dialog.get_by_role("group", name=f"Delete: {scope}")
+        expect(sure).to_contain_text("There is no way back.")
+        sure.get_by_role("button", name="Delete for good").click()
+
+    dialog.get_by_role("button", name="This conversation").click()
+    sure = dialog.get_by_role("group", name="Delete: This conversation")
+    expect(sure).to_contain_text("“What is an order?”, 1 question in view.")
+    sure.get_by_role("button", name="Keep it").click()
+    expect(sure).to_have_count(0)
+    delete("What it knows of you")
+    expect(result).to_contain_text("1 thing known of you")
+    expect(dialog).to_contain_text("Nothing. Tell it")
+    expect(page.locator(".turn")).to_have_count(1)  # the conversation stays
+    delete("This conversation")
+    expect(result).to_contain_text("Deleted: 1 conversation")
+    expect(result).to_contain_text("nothing of it is left.")
+    expect(listed).to_have_count(before - 1)
+    expect(page.locator("#welcome")).to_be_visible()
+    delete("Everything")
+    expect(dialog).to_contain_text("Conversations none")
+    dialog.get_by_role("button", name="Close").click()
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(page.locator("#no-conversations")).to_be_visible()
+
+
+# With a model
+
+
+def use(page: Page, server: ModelServer, model: str = "test-model") -> Locator:
+    """Choose the scripted server in the dialog, as somebody with a server of their own does."""
+    dialog = choose_provider(page, "Another address")
+    dialog.get_by_label("Address", exact=True).fill(server.base_url)
+    dialog.get_by_label("Model", exact=True).fill(model)
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_be_hidden()
+    return dialog
+
+
+def sent(server: ModelServer, index: int = -1) -> list[Any]:
+    """The messages of a request, each content as a list of texts."""
+    texts = []
+    for message in server.requests[index][1]["messages"]:
+        content = message["content"]
+        parts = [content] if isinstance(content, str) else [part["text"] for part in content]
+        texts.append((message["role"], parts))
+    return texts
+
+
+def block_of(parts: list[str]) -> str:
+    return next((text for text in parts if text.startswith("[CONTEXT]")), "")
+
+
+def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
+    modelled: Server, open_page: OpenPage
+) -> None:
+    answers = iter(
+        [
+            completion("ready"),
+            stream(["Stock takes them off ", "the shelf [bookshop/stock.py:311-320].\n\n",
+                    "It raises an error when there are too few."], usage=(900, 30)),
+            stream(["It is raised as `OutOfStockError`."], usage=(950, 12)),
+            stream(["Another way to say it."], usage=(950, 6)),
+        ]
+    )  # fmt: skip
+    with openai_server(lambda path, body: next(answers)) as server:
+        page = open_page(modelled)
+        dialog = choose_provider(page, "Another address")
+        dialog.get_by_label("Address", exact=True).fill(server.base_url)
+        dialog.get_by_role("button", name="List models").click()
+        dialog.get_by_role("option", name="gpt-4o", exact=True).click()
+        dialog.get_by_role("button", name="Test").click()
+        expect(dialog.get_by_role("status")).to_have_text(
+            re.compile(r"^gpt-4o at 127\.0\.0\.1\S* answered in [\d,]+ ms\.$")
+        )
+        dialog.get_by_role("button", name="Use this model").click()
+        expect(page.locator("#model-chip")).to_contain_text("gpt-4othis machine")
+
+        get_answer(page, ASK)
+        expect(page.locator(".answer")).to_contain_text("when there are too few.")
+        expect(page.locator('a.citation[data-path="bookshop/stock.py"]')).to_be_visible()
+        expect(page.locator(".facts")).to_contain_text("900 in, 30 out")
+        (system, instructions), *_ = sent(server)
+        assert system == "system" and "reserve_copies" not in "".join(instructions)
+        role, parts = sent(server)[-1]
+        assert role == "user" and "@codebase" not in "".join(parts)
+        block = block_of(parts)
+        assert "def reserve_copies" in block
+
+        expect(page.locator("#estimate")).to_contain_text("sends ≈")
+        get_answer(page, "Which error is that?")
+        assert block_of(sent(server)[-1][1]) == block  # the cached context, unchanged
+        history = [text for role, texts in sent(server)[1:-1] for text in texts]
+        assert history[0] == ASK and "off the shelf" in history[1]
+
+        open_context(page)
+        shown = page.locator(".message pre")
+        expect(shown.first).to_be_attached()
+        assert shown.all_text_contents() == [text for _, texts in sent(server) for text in texts]
+        page.keyboard.press("Escape")
+
+        page.reload()
+        expect(page.locator(".turn")).to_have_count(2)
+        expect(page.locator(".answer").last).to_contain_text("It is raised as OutOfStockError.")
+        page.get_by_role("button", name="Regenerate").last.click()
+        expect(page.locator(".answer").last).to_contain_text("Another way to say it.")
+        answered(page)
+        assert sent(server)[-1] == sent(server, -2)[-1]
+        again = [text for _, texts in sent(server)[1:-1] for text in texts]
+        assert again == history  # the answer that is replaced is not held against it
+        page.reload()
+        expect(page.locator(".turn")).to_have_count(2)
+        expect(page.locator(".answer").last).to_contain_text("Another way to say it.")
+
+
+def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
+    modelled: Server, open_page: OpenPage
+) -> None:
+    with openai_server(lambda path, body: silent(30)) as server:
+        page = open_page(modelled)
+        use(page, server)
+        ask(page, ASK)
+        expect(page.locator(".stages")).to_contain_text("Waiting for test-model")
+        assert server.wait_for_requests(1)
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator(".stages")).to_contain_text("Stopped")
+        assert server.wait_for_disconnects(1)
+        page.reload()
+        expect(page.locator(".turn")).to_contain_text("Stopped before it was complete")
+        expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+
+
+def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
+    modelled: Server, open_page: OpenPage
+) -> None:
+    hostile = "<img src=x onerror=window.hacked=1> no such model"
+    key = "sk-secret-123"
+    refusals = iter([failure(404, hostile), failure(401, f"bad key {key}")])
+    with openai_server(lambda path, body: next(refusals)) as server:
+        page = open_page(modelled)
+        expecting(page, "502 (BAD GATEWAY)")
+        dialog = use(page, server)
+        ask(page, ASK)
+        alert = page.get_by_role("alert")
+        for reloaded in (False, True):
+            if reloaded:
+                page.reload()
+            expect(alert).to_contain_text("test-model")
+            expect(alert.locator("p")).not_to_be_empty()  # the next step
+            expect(alert.locator("img")).to_have_count(0)
+        assert page.evaluate("window.hacked") is None
+        page.get_by_role("button", name="Answer without the model").click()
+        answered(page)
+        for reloaded in (False, True):
+            if reloaded:
+                page.reload()
+            expect(page.locator(".answer")).to_contain_text("reserve_copies")
+            expect(page.locator(".turn")).to_have_count(1)
+
+        choose_provider(page, "Another address")
+        dialog.get_by_label("Key", exact=True).fill(key)
+        dialog.get_by_role("button", name="Test").click()
+        expect(dialog.get_by_role("status")).to_contain_text(re.compile("key", re.IGNORECASE))
+        expect(dialog.get_by_role("status")).not_to_contain_text(key)
+        headers = {name.lower(): value for name, value in server.headers[-1].items()}
+        assert headers["authorization"] == f"Bearer {key}"
+
+
+def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
+    modelled: Server, open_page: OpenPage
+) -> None:
+    def reply(path: str, body: dict[str, Any]) -> Any:
+        most = body.get("max_tokens", body.get("max_completion_tokens"))
+        if most == FIRST_TOKENS:
+            return stream(["def hostile():\n", "    return shelf_7() + shelf_9()"])
+        if most == SECOND_TOKENS:
+            return stream(["def reserve_copies(stock, count):\n    raise OutOfStockError"])
+        return stream(["Stock takes them off the shelf [bookshop/stock.py:311-320]."])
+
+    with openai_server(reply) as server:
+        page = open_page(modelled)
+        use(page, server)
+        chosen = page.locator('#answer-options input[name="hyde"]:checked')
+        expect(chosen).to_have_value("off")  # the server's setting
+        set_answer_options(page, "Two")
+        get_answer(page, ASK)
+        expect(page.locator(".answer")).to_have_text(re.compile("^Stock takes them off the shelf"))
+        expect(page.locator(".stages")).to_contain_text("Drafted")
+        limits = [body.get("max_tokens", body.get("max_completion_tokens"))
+                  for _, body in server.requests]  # fmt: skip
+    assert limits[0] == FIRST_TOKENS and SECOND_TOKENS in limits
+    page.reload()
+    expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
+    open_context(page)
+    page.locator(".hyde-text summary").first.click()
+    expect(page.get_by_label("First draft", exact=True)).to_contain_text("return shelf_7()")
+    page.get_by_text("All hits, best first").click()
+    expect(page.locator(".hits .sent").first).to_be_visible()
+    expect(page.locator(".chunks .placed").first).to_contain_text(re.compile(r"text #\d+"))
+    expect(page.locator(".hits .placed", has_text="hyde-1").first).to_be_visible()
+
+
+@pytest.mark.slow  # a measurement: on a machine that is busy with other tests it tells nothing
+def test_the_first_text_is_in_the_page_a_tenth_of_a_second_after_the_models_first_token(
+    modelled: Server, open_page: OpenPage
+) -> None:
+    pieces = ["word "] * 3
+    with openai_server(lambda path, body: stream(pieces, delay=0.05)) as server:
+        page = open_page(modelled)
+        use(page, server)
+        page.add_init_script(FIRST_TEXT)
+        page.reload()
+        loaded(page)
+        epoch = time.time() - time.monotonic()
+        for number in range(5):
+            get_answer(page, f"{ASK} {number}")
+        shown = [seen / 1000 - epoch for seen in page.evaluate("window.firstTexts")]
+        told = [exchange.first_piece for exchange in server.exchanges if exchange.first_piece]
+    assert len(shown) == len(told) == 5
+    late = [1000 * (seen - said) for seen, said in zip(shown, told, strict=True)]
+    assert statistics.median(late) < 100, late
