@@ -40,7 +40,7 @@ const hooks = {
 
 const panel = new Panel(repo, (id, places) => {
   const turn = view?.turnOf(id);
-  if (turn && !view.running) view.askWith(turn, places);
+  if (turn && !view.running) view.again(turn, places);
   else announce("That answer is not in view any more, or another one is being written");
 });
 const scroll = new Scroll(byId("scroller"), thread, byId("jump"));
@@ -95,7 +95,7 @@ const models = new ModelChip(() => {
 /** Asks; what is typed in the field stays there with `keep`. */
 function send(asked, { keep = false } = {}) {
   if (!view || view.running) return; // or the conversation of the address is still being read
-  const instead = composer.replacing && view.turns.includes(editing) ? editing : null;
+  const instead = composer.editing && view.turns.includes(editing) ? editing : null;
   if (!keep) composer.clear();
   connection.settle();
   if (inAddress("c") !== view.id) pushAddress({ c: view.id });
@@ -109,7 +109,7 @@ function askAnew(text) {
 
 function edit(turn) {
   editing = turn;
-  composer.fill(turn.asked, true);
+  composer.fill(turn.asked);
   announce("Edit the question; the new answer will stand beside the one there is");
 }
 

@@ -411,7 +411,7 @@ class FakeChat:
                 {**stage, **(asked if stage["name"].startswith("hyde") else nobody)}
                 for stage in turn.stages
             ]
-            hits = hits_of(any(stage["name"].startswith("hyde") for stage in stages))
+            hits = list(hits_of(any(stage["name"].startswith("hyde") for stage in stages)))
         record = TurnRecord(turn.id, turn.question, "", 0.0, "", hits=hits, chunks=(chunk,))
         return SimpleNamespace(
             block=ContextBlock(BLOCK, (chunk,), (left,)), chunks=(chunk,), dropped=(left,),

@@ -130,11 +130,6 @@ export class Conversation {
     return this.turnOf(id) ?? null;
   }
 
-  /** Asks the question of `turn` again with other code: `{ pin, exclude }`, each `path:12-34`. */
-  askWith(turn, places) {
-    this.again(turn, { pin: places.pin, exclude: places.exclude });
-  }
-
   /** Shows the version `id` of `turn` and what was asked after it. */
   async #branch(turn, id, step) {
     if (this.#running) return;
@@ -203,7 +198,7 @@ export class Conversation {
     };
   }
 
-  /** Asks the question of `turn` once more, with `changes` to how it was asked. */
+  /** Asks the question of `turn` once more, with `changes` to how it was asked, like `{ pin, exclude }`. */
   async again(turn, changes = {}) {
     if (this.#running) return;
     const options = this.#hooks.answerOptions();

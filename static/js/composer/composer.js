@@ -98,11 +98,6 @@ export class Composer {
     return this.#before !== null;
   }
 
-  /** Whether the question in the field takes the place of the last one. */
-  get replacing() {
-    return !this.#bar.hidden;
-  }
-
   get codebase() {
     return pressed(this.#codebase);
   }
@@ -146,10 +141,10 @@ export class Composer {
     this.#hooks.changed();
   }
 
-  /** Puts a question there, to be changed and sent again; `replacing` says that it is replaced. */
-  fill({ text, codebase, ...options }, replacing) {
+  /** Puts an earlier question there, to be changed and asked again beside the old one. */
+  fill({ text, codebase, ...options }) {
     this.#before ??= { codebase: this.codebase, ...this.answerOptions };
-    this.#bar.hidden = !replacing;
+    this.#bar.hidden = false;
     this.#switch({
       ...this.#before,
       ...options,

@@ -24,10 +24,6 @@ export class ModelChip {
     this.refresh();
   }
 
-  get current() {
-    return this.#current;
-  }
-
   /** Name of the model in use, "" for none. */
   get name() {
     return this.#current ? this.#current.model || this.#current.title : "";
