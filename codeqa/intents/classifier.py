@@ -5,31 +5,71 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, places_of
-from codeqa.intents.asking import ask_model
-from codeqa.intents.heuristics import by_heuristics
 from codeqa.intents.intent import INTENTS, POLICY_VERSION, Intent
-from codeqa.llm import Cancelled, Model, never
+from codeqa.intents.reading import read, shortened
+from codeqa.intents.rules import RULES, Rule
+from codeqa.llm import Cancelled, Message, Model, never
+from codeqa.prompts import render_prompt
+from codeqa.repository.secrets import mask_secrets
 from codeqa.state.cache import Cache
 from codeqa.text.tokens import well_formed
 
-TAGGED = Intent("knowledge_base", 1.0, "tag", "the tag @codebase")
 CACHE_SECONDS = 1_800.0
-"""Lifetime of a cached intent (S3.12)."""
+"""Lifetime of a cached intent."""
 MODEL_SECONDS = 3.0
 """Time that a model has; then the rules' answer stands."""
 MODEL_BELOW = 0.8
-"""Confidence of the rules under which a model is asked: a lead of less than three points. Of the
-messages that the rules had not been made on a sixth lie below, with 12 of 20 errors
-(benchmarks/results/intents.md)."""
+"""Confidence of the rules under which a model is asked: a lead of less than three points
+(benchmarks/results/intents.md says how many messages lie below, and how many of them are wrong)."""
 PAUSE_SECONDS = 30.0
 """A model that did not say a usable word is not asked for an intent again for so long."""
+MOST_TOKENS = 32
+"""The JSON that a model is asked for has about 20."""
+MOST_CHARACTERS = 400
+"""Longest answer that is read, whatever a server sends."""
+
+_TAGGED = Intent("knowledge_base", 1.0, "tag", "the tag @codebase")
+_ASKED = "a language model was asked"
+_CACHED = "a language model was asked within the last half hour"
+_UNSURE = "nothing else fits"
+_BEFORE = ("privacy", "profile", "continuation", "knowledge_base", "general")
+"""Which intent wins a draw."""
+_FIRST = "It is the first message of a conversation."
+_LATER = "There are earlier turns, which you do not see."
+_OBJECT = re.compile(r"\{[^{}]*\}")
 
 log = logging.getLogger(__name__)
+
+
+def by_heuristics(text: str, *, has_history: bool) -> Intent:
+    """The intent of `text`, which comes without tag and mode, by the rules alone: no model, no
+    network, well under a millisecond."""
+    sums, held = weigh(text, has_history=has_history)
+    if not held:  # nothing is known of it: a question, or more of the same
+        name = "continuation" if has_history else "knowledge_base"
+        return Intent(name, 0.5, "heuristics", _UNSURE)
+    best, second = sorted(_BEFORE, key=lambda name: -sums[name])[:2]
+    reason = max((rule for rule in held if rule.intent == best), key=lambda rule: rule.weight)
+    # Every two points of lead halve the doubt.
+    confidence = round(1 - 0.5 * 2 ** ((sums[second] - sums[best]) / 2), 2)
+    return Intent(best, confidence, "heuristics", reason.name)
+
+
+def weigh(text: str, *, has_history: bool) -> tuple[Mapping[str, int], list[Rule]]:
+    """The sum of each intent's weights, and the rules that hold."""
+    message = read(text, has_history=has_history)
+    held = [rule for rule in RULES if rule.holds(message)]
+    sums = dict.fromkeys(INTENTS, 0)
+    for rule in held:
+        sums[rule.intent] += rule.weight
+    return sums, held
 
 
 class Classifier:
@@ -69,7 +109,7 @@ class Classifier:
         Raises nothing: whatever becomes of the cache and the model, the rules have an answer.
         """
         if tagged:
-            return TAGGED
+            return _TAGGED
         key = cache_key(user, text, has_history)
         if (known := self._recall(key)) is not None:
             return known
@@ -83,23 +123,20 @@ class Classifier:
         return said
 
     def _ask(self, text: str, has_history: bool, cancelled: Cancelled) -> Intent | None:
+        """What the model says in time; None without one, and when it says nothing of use."""
         if cancelled() or time.monotonic() < self._ask_again:
             return None
+        until = time.monotonic() + self._seconds
+        said = None
         try:
             model = self._connect()
+            if model is None:
+                return None
+            asked = messages_for(text, has_history, self._config_dir)
+            answer = _answer_of(model, asked, lambda: time.monotonic() >= until or cancelled())
+            said = read_answer(answer, has_history=has_history)
         except CodeQAError as error:  # a model that is badly set is told where it is to answer
-            log.info("no model to classify by: %s", type(error).__name__)
-            return None
-        if model is None:
-            return None
-        said = ask_model(
-            model,
-            text,
-            has_history=has_history,
-            config_dir=self._config_dir,
-            seconds=self._seconds,
-            cancelled=cancelled,
-        )
+            log.info("no intent from a model: %s", type(error).__name__)
         if said is None and not cancelled():
             self._ask_again = time.monotonic() + PAUSE_SECONDS
         return said
@@ -121,11 +158,50 @@ class Classifier:
             log.warning("an intent could not be cached: %s", places_of(error))
 
 
-_CACHED = "a language model was asked within the last half hour"
-
-
 def cache_key(user: str, text: str, has_history: bool) -> str:
-    """Key of a cached intent (C-22); neither the user nor the text can be read from it."""
+    """Key of a cached intent; neither the user nor the text can be read from it."""
     normal = " ".join(well_formed(text).casefold().split())
     parts = json.dumps([user, normal, has_history, POLICY_VERSION])
     return f"intent:{hashlib.sha256(parts.encode()).hexdigest()}"
+
+
+def messages_for(text: str, has_history: bool, config_dir: Path | None) -> list[Message]:
+    """What a model is sent: the message without what looks like a secret, and no other turn.
+
+    Raises SettingsError for a prompt override that cannot be used.
+    """
+    earlier = _LATER if has_history else _FIRST
+    return [
+        {
+            "role": "system",
+            "content": render_prompt("classify_intent", config_dir, earlier=earlier),
+        },
+        {"role": "user", "content": shortened(mask_secrets(text))},
+    ]
+
+
+def read_answer(said: str, *, has_history: bool) -> Intent | None:
+    """The intent in a model's answer; None unless it is one, with a confidence from 0 to 1."""
+    found = _OBJECT.search(said[:MOST_CHARACTERS])
+    try:
+        answer = json.loads(found.group()) if found else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(answer, dict):
+        return None
+    name, sure = answer.get("intent"), answer.get("confidence")
+    if name not in INTENTS or (name == "continuation" and not has_history):
+        return None
+    if isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1:
+        return None
+    return Intent(str(name), round(float(sure), 2), "model", _ASKED)
+
+
+def _answer_of(model: Model, asked: list[Message], over: Cancelled) -> str:
+    said = ""
+    with closing(model.stream(asked, max_tokens=MOST_TOKENS, cancelled=over)) as pieces:
+        for piece in pieces:
+            said += piece if isinstance(piece, str) else ""
+            if len(said) > MOST_CHARACTERS:
+                break
+    return said

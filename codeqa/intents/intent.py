@@ -1,4 +1,4 @@
-"""What a message is for (S3.03 to S3.07), as a value."""
+"""What a message is for as a value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 INTENTS = ("general", "knowledge_base", "continuation", "profile", "privacy")
 
-POLICY_VERSION = 1
+POLICY_VERSION = 2
 """Part of the key under which intents are cached: raise it with every change of the rules."""
 
 

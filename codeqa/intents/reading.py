@@ -1,154 +1,229 @@
-"""What a message says, word by word: the kinds of its words, in order, for the rules."""
+"""A message cut into words, with what each may mean (`lexicon.toml`), for the rules."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from codeqa.intents.lexicon import (
-    ENGLISH,
-    UNSPACED,
-    Kinds,
-    Lexicon,
-    language_of,
-    lexicons,
-    pattern_of,
+from codeqa.intents.lexicon import UNSPACED, Lexicon, lexicon
+
+LONGEST = 1_200
+"""Characters that are looked at of a longer message, two thirds of them from its beginning:
+what is wanted stands before or after what was pasted."""
+CODE, NUMBER = "CODE", "NUMBER"
+"""Kinds that no lexicon can list."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<code>
+        ```[^`]*(?:```|$) | `[^`\n]+`
+      | https?://\S+ | [\w.+-]+@[\w-]+\.[\w.]+
+      | \.{0,2}/?(?:[\w.-]+/){2,}[\w.-]* | [\w.-]+/[\w-]+\.\w+ | (?<!\w)\.{0,2}/\w[\w.-]*  # a path
+      | (?:src|lib|tests?|docs|app|pkg|cmd|internal)/\w[\w.-]* | [\w-]{2,}/(?=[\s?!,;]|$)
+      | [A-Za-z_]\w*(?:(?:\.|::|->|\#)[A-Za-z_]\w*)+(?:\(\w*\))?    # a.b, a file, a::b
+      | [A-Za-z_]\w*\((?:\w*|\.\.\.)\)                             # a call
+      | _*[A-Za-z0-9]+(?:_+[A-Za-z0-9]+)+_* | __?[a-z]\w* | [a-z]\w*_(?!\w)      # in_snakes
+      | [a-z]+[a-z0-9]*[A-Z][A-Za-z0-9]* | (?:[A-Z][a-z0-9]+){2,}[A-Z]?          # inHumps
+      | (?<!\S)--?[a-z][\w-]+ | SIG[A-Z]{3,} | @[A-Za-z_][\w.]*
+    )
+  | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*(?:\+\+|\#)?)
+  | (?P<number>\d[\w.,%+-]*)
+  | (?P<mark>[.!?…]+|[,;:()\n—–¿¡。！？、，；：]|\s-\s)
+    """,
+    re.VERBOSE,
 )
-from codeqa.intents.tokens import Token, has_panic, is_unspaced, shortened, tokenise
-
-CODE = "CODE"
+_NO_CODE = re.compile(
+    r"(?i)github|gitlab|javascript|typescript|postgresql|mongodb|openai|codeqa|iphone|macos|youtube|"
+    r"graphql|mysql|nosql|devops|powershell|stackoverflow|node\.js|vue\.js|e\.g|i\.e|and/or|tcp/ip"
+)
+"""Names of things in the world, and abbreviations, that are spelt as code is."""
+_FAILURE = re.compile(
+    r"Traceback \(most recent|^[ \t]+at \S+|^failure:|^\w*(?:Error|Exception)\b[:\[]|error\[\w+\]|"
+    r"^[ \t]*File \"|goroutine \d+|\berror: |segmentation fault|core dumped|\bexit code \d|npm ERR|"
+    r"^[ \t]*(?:def|class|function|public|private|static|const|let|var|import|from|func|fn) \w"
+    r".*[({:;]",
+    re.MULTILINE,
+)
+_CONTRACTIONS = {
+    "im": "i am", "ive": "i have", "whats": "what is", "wheres": "where is", "whos": "who is",
+    "hows": "how is", "thats": "that is", "dont": "do not", "doesnt": "does not",
+    "didnt": "did not", "isnt": "is not", "cant": "can not", "cannot": "can not",
+    "wont": "will not", "lets": "let us", "can't": "can not", "won't": "will not",
+    "let's": "let us", "pls": "please", "u": "you", "ur": "your",
+}  # fmt: skip
+_TAILS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'d": "would",
+          "'ll": "will"}  # fmt: skip
+_IS = frozenset(
+    ("it", "that", "this", "what", "who", "where", "how", "why", "when", "there", "here", "he",
+     "she", "name", "everything")
+)  # fmt: skip
+"""Words after which `'s` is "is"; after others it is a genitive."""
 _LEADS_IN = frozenset(
     ("please", "actually", "btw", "by", "the", "way", "also", "and", "but", "so", "remember",
-     "note", "fyi", "just", "wait", "before", "now", "bitte", "übrigens", "por", "favor", "svp")
+     "just", "wait", "before", "now", "bitte")
 )  # fmt: skip
 """Words before the one that a clause begins with in earnest."""
-_ENDS = frozenset(".!?…;\n—–。！？；")
+_EMPTY = frozenset(
+    ("COMMON", "AUX", "PRONOUN", "SUCH", "OPENING", "SOCIAL", "THANKS", "FORM", "DOUBT", "I",
+     "ME", "MY", "YOU", "OUR", "WHERE", "WHAT", "NOT", NUMBER)
+)  # fmt: skip
+"""Kinds of words that name nothing by themselves."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """A message read with the lexicon. Positions are those of its words and pieces of code."""
+    """A message read with the lexicon. Places are those of its words and pieces of code."""
 
     has_history: bool
-    language: str
     words: list[str] = field(default_factory=list)
     kinds: list[set[str]] = field(default_factory=list)
-    sentence: list[int] = field(default_factory=list)
-    """Number of the sentence that each word stands in."""
     clause: list[int] = field(default_factory=list)
-    """The same for what commas and colons part as well."""
+    """Number of the clause that each word stands in; marks part clauses."""
     at: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Kind or word → where it stands; of a phrase, its first word."""
+    """Kind or word → where it stands."""
     lead: list[int] = field(default_factory=list)
     """How many words of its clause stand before each, without those that lead in."""
-    proper: set[int] = field(default_factory=set)
-    """Words with a capital letter."""
+    capitals: set[int] = field(default_factory=set)
+    """Places of words with a capital letter."""
     asks: bool = False
-    """Ends in a question mark, or has one."""
-    panic: bool = False
-    signs: int = 0
+    """Has a question mark."""
+    failure: bool = False
+    """Holds what a program prints when it fails, or lines of code."""
 
     def has(self, *names: str) -> bool:
         """Whether one of these words or kinds is there."""
         return any(name in self.at for name in names)
 
-    def count(self, *names: str) -> int:
-        """How many places one of these stands at."""
-        return len({place for name in names for place in self.at.get(name, ())})
-
-    def near(self, first: str, second: str, within: int = 5) -> bool:
-        """Whether `second` follows `first` by at most `within` words, in one sentence."""
+    def near(self, firsts: str | Sequence[str], seconds: str | Sequence[str], within: int) -> bool:
+        """Whether one of `seconds` follows one of `firsts`, words or kinds, by at most `within`
+        words in one clause."""
         return any(
-            0 < later - early <= within and self.sentence[later] == self.sentence[early]
+            0 < later - early <= within and self.clause[later] == self.clause[early]
+            for first in ((firsts,) if isinstance(firsts, str) else firsts)
             for early in self.at.get(first, ())
+            for second in ((seconds,) if isinstance(seconds, str) else seconds)
             for later in self.at.get(second, ())
         )
 
-    def any_near(self, firsts: Sequence[str], seconds: Sequence[str], within: int = 5) -> bool:
-        """`near` for any of both."""
-        return any(self.near(a, b, within) for a in firsts for b in seconds)
-
     def opens(self, *names: str, within: int = 1) -> bool:
-        """Whether a clause begins with one of these, after words that only lead in, or has it
-        among its first `within` words."""
+        """Whether a clause has one of these among its first `within` words, after words that
+        only lead in."""
         return any(self.lead[place] < within for name in names for place in self.at.get(name, ()))
 
     def begins(self, *names: str) -> bool:
-        """Whether the message itself begins with one of these."""
-        return any(0 in self.at.get(name, ()) for name in names)
+        """Whether the first word is of one of these kinds."""
+        return bool(self.kinds) and not self.kinds[0].isdisjoint(names)
+
+    def ends(self, name: str) -> bool:
+        """Whether the last word is of this kind."""
+        return bool(self.kinds) and name in self.kinds[-1]
+
+    def only(self, *names: str) -> bool:
+        """Whether there are words, and all are of these kinds."""
+        wanted = set(names)
+        return bool(self.words) and all(kinds & wanted for kinds in self.kinds)
+
+    def specific(self, place: int) -> bool:
+        """Whether the word there names something."""
+        return not self.kinds[place] & _EMPTY
 
     @property
     def length(self) -> int:
         """How many words and pieces of code there are."""
         return len(self.words)
 
+    @property
+    def names(self) -> int:
+        """How many words name something: all but those of grammar, of talk and of any code."""
+        return sum(self.specific(place) for place in range(self.length))
+
 
 def read(text: str, *, has_history: bool) -> Reading:
     """Read `text`; of a long one its beginning and its end."""
-    text = shortened(text)
-    tokens = tokenise(text)
-    language = language_of(text, [token.text for token in tokens if token.sort == "word"])
-    found = Reading(has_history, language, panic=has_panic(text))
-    lexicon = lexicons()[language]
-    if language == ENGLISH:
-        tokens = [replace(t, text=lexicon.spelt(t.text)) if t.sort == "word" else t for t in tokens]
-    sentence = clause = 0
-    for token in tokens:
-        if token.sort == "mark":
-            found.asks |= any(mark in token.text for mark in "?？¿")
+    known = lexicon()
+    text = unicodedata.normalize("NFC", shortened(text))
+    found = Reading(has_history, failure=_FAILURE.search(text) is not None)
+    clause = 0
+    for match in _TOKEN.finditer(text):
+        piece, sort = match.group(), match.lastgroup
+        if sort == "mark":
+            found.asks |= any(mark in piece for mark in "?？¿")
             clause += 1
-            sentence += token.text[0] in _ENDS
             continue
-        if token.sort == "sign":
-            found.signs += 1
-            continue
-        for word, kinds in _of_token(token, language, lexicon):
-            if token.capital:
-                found.proper.add(len(found.words))
+        if sort == "code" and not _NO_CODE.fullmatch(piece):
+            parts: list[tuple[str, Collection[str]]] = [(piece, {CODE})]
+        elif sort == "number":
+            parts = [(piece, {NUMBER})]
+        else:
+            if piece[0].isupper():
+                found.capitals.add(found.length)
+            parts = [part for word in _expanded(piece) for part in _parts(word, known)]
+        for word, kinds in parts:
             found.words.append(word)
             found.kinds.append(set(kinds))
-            found.sentence.append(sentence)
             found.clause.append(clause)
-    _add_phrases(found, lexicon)
+    _add_phrases(found, known)
     _count_leads(found)
     for place, word in enumerate(found.words):
-        for name in (word, *found.kinds[place]):
+        for name in {word, *found.kinds[place]}:
             found.at[name].append(place)
     return found
 
 
-def _of_token(token: Token, language: str, lexicon: Lexicon) -> list[tuple[str, Kinds]]:
-    word = token.text
-    if token.sort == "code":
-        return [(word, frozenset([CODE]))]
-    if token.sort == "number":
-        return [(word, frozenset(["NUMBER"]))]
-    if language not in UNSPACED or not is_unspaced(word):
-        kinds = lexicon.kinds(word)
-        if not kinds and language != ENGLISH:
-            known = lexicons()[ENGLISH].kinds(word)
-            kinds = known & {"TECH", "SOFTWARE", "PRIVATE"}
-        return [(word, kinds)]
-    pieces: list[tuple[str, Kinds]] = []
+def shortened(text: str) -> str:
+    """What is looked at of `text`: all of it, or its beginning and end."""
+    if len(text) <= LONGEST:
+        return text
+    tail = LONGEST // 3
+    return text[: LONGEST - tail] + "\n" + text[-tail:]
+
+
+def _expanded(piece: str) -> list[str]:
+    """The words of a piece: contractions are taken apart."""
+    word = piece.lower().replace("’", "'")
+    if word in _CONTRACTIONS:
+        return _CONTRACTIONS[word].split()
+    if word.endswith("'s"):
+        return [word[:-2], "is"] if word[:-2] in _IS else [word[:-2]]
+    for tail, meaning in _TAILS.items():
+        if word.endswith(tail) and len(word) > len(tail):
+            return [word[: -len(tail)], meaning]
+    return word.split("'")
+
+
+def _parts(word: str, lexicon: Lexicon) -> Iterator[tuple[str, Collection[str]]]:
+    """`word` and its kinds; one of a script without blanks is cut at the entries in it."""
+    if not UNSPACED.search(word):
+        word = lexicon.spelt(word)
+        yield word, lexicon.kinds(word)
+        return
     last = 0
-    for match in pattern_of(language).finditer(word):
+    for match in lexicon.unspaced.finditer(word):
         if match.start() > last:
-            pieces.append((word[last : match.start()], frozenset()))
-        pieces.append((match.group(), lexicon.kinds(match.group())))
+            yield word[last : match.start()], ()
+        yield match.group(), lexicon.words[match.group()]
         last = match.end()
     if last < len(word):
-        pieces.append((word[last:], frozenset()))
-    return pieces
+        yield word[last:], ()
 
 
 def _add_phrases(found: Reading, lexicon: Lexicon) -> None:
     """A phrase gives its kinds to its words; what they are by themselves they stay."""
-    for place in range(len(found.words)):
-        for length, kinds in lexicon.phrases_at(found.words, place):
-            if found.sentence[place] == found.sentence[place + length - 1]:
-                for inside in range(place, place + length):
+    for place, word in enumerate(found.words):
+        for phrase, kinds in lexicon.phrases.get(word, ()):
+            if _is_phrase(found.words[place : place + len(phrase)], phrase):
+                for inside in range(place, place + len(phrase)):
                     found.kinds[inside] |= kinds
+
+
+def _is_phrase(words: Sequence[str], phrase: Sequence[str]) -> bool:
+    return len(words) == len(phrase) and all(
+        word == known or (known.endswith("*") and word.startswith(known[:-1]))
+        for word, known in zip(words, phrase, strict=True)
+    )
 
 
 def _count_leads(found: Reading) -> None:
@@ -157,5 +232,5 @@ def _count_leads(found: Reading) -> None:
         if clause != current:
             current, before = clause, 0
         found.lead.append(before)
-        if before or not (word in _LEADS_IN or kinds & {"SOCIAL", "OPENING"}):
+        if before or not (word in _LEADS_IN or kinds & {"SOCIAL", "OPENING", "THANKS"}):
             before += 1
