@@ -33,14 +33,7 @@ RULES = (
         and not m.has(CODE, "CODEBASE", "FACT", "FORM", "LASTING"),
     ),
     Rule("asks what is kept at all", "privacy", 8, signs.keeps_at_all),
-    Rule(
-        "asks about their own words or data", "privacy", 7,
-        lambda m: (signs.is_question(m) or m.near("I", ("want", "like"), 2)) and not signs.of_code(m)
-        and not m.has("FACT") and (
-            m.near("SUCH", "TALK", 1)
-            or (m.near("MY", ("TALK", "DATA"), 2) and not m.has_history)
-        ),
-    ),
+    Rule("asks about their own words or data", "privacy", 7, signs.own_words),
     Rule(
         "asks for all that is known of the speaker", "privacy", 6,
         lambda m: m.has("ABOUT_ME")

@@ -121,6 +121,14 @@ def kept_of_theirs(m: Reading) -> bool:
     return m.near(own, "STORE", 6) or m.near("STORE", own, 5)
 
 
+def own_words(m: Reading) -> bool:
+    """ "Are my chats stored?", "I want to see my data", "this conversation"."""
+    wanted = is_question(m) or m.near("I", ("want", "like"), 2)
+    this = m.near("SUCH", "TALK", 1)
+    own = m.near("MY", ("TALK", "DATA"), 2) and not m.has_history
+    return wanted and (this or own) and not (of_code(m) or m.has("FACT"))
+
+
 def keeps_at_all(m: Reading) -> bool:
     """ "What gets logged?", "is anything uploaded?": said of nothing else, it is of the app."""
     bare = m.near("WHAT", "STORE", 2) and m.length <= 4 and not m.has_history
