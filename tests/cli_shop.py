@@ -97,3 +97,10 @@ def shop_codeqa(codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The same with the shop's index."""
     monkeypatch.setenv("CODEQA_DATA", str(shop.parent / "data"))
     return codeqa
+
+
+@pytest.fixture
+def copied_codeqa(codeqa: Command, shop: Path, tmp_path: Path) -> Command:
+    """The same with a copy of the shop's index in the test's own data folder."""
+    shutil.copytree(shop.parent / "data", tmp_path / "data")
+    return codeqa

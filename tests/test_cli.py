@@ -41,12 +41,10 @@ def test_index_shows_plain_progress_when_not_on_a_terminal(shop: Path) -> None:
     assert progress.strip() and "\r" not in progress and "\x1b" not in progress
 
 
-def test_a_second_index_reads_nothing_again(shop: Path, run_python: Run, tmp_path: Path) -> None:
-    data = tmp_path / "copy of data"
-    shutil.copytree(shop.parent / "data", data)
-    done = run_python("-m", "codeqa", "index", shop, env={"CODEQA_DATA": str(data)})
-    assert done.returncode == 0, done.stderr
-    assert "0 new or changed, 3 unchanged" in done.stdout
+def test_a_second_index_reads_nothing_again(shop: Path, copied_codeqa: Command) -> None:
+    done = copied_codeqa("index", shop)
+    assert done.status == 0, done.err
+    assert "0 new or changed, 3 unchanged" in done.out
 
 
 def test_a_missing_folder_is_bad_usage(codeqa: Command, tmp_path: Path) -> None:
@@ -303,16 +301,14 @@ def test_no_repositories_is_an_empty_list(codeqa: Command) -> None:
 
 
 def test_repos_remove_deletes_the_index_and_nothing_else(
-    codeqa: Command, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied_codeqa: Command, shop: Path, tmp_path: Path
 ) -> None:
-    data = tmp_path / "copy of data"
-    shutil.copytree(shop.parent / "data", data)
-    monkeypatch.setenv("CODEQA_DATA", str(data))
-    removed = codeqa("repos", "remove", "my shop", "--yes")
+    data = tmp_path / "data"
+    removed = copied_codeqa("repos", "remove", "my shop", "--yes")
     assert (removed.status, removed.out) == (0, f"Removed the index of {shop}\n")
     assert not any((data / "repos").iterdir())
     assert (shop / "store" / "basket.py").exists()
-    again = codeqa("repos", "remove", "my shop", "--yes")
+    again = copied_codeqa("repos", "remove", "my shop", "--yes")
     assert again.status == 1 and "is not indexed" in again.error
 
 
@@ -349,16 +345,14 @@ def test_doctor_passes_on_a_sound_installation(shop_codeqa: Command) -> None:
 
 
 def test_doctor_finds_an_index_that_does_not_agree_with_itself(
-    codeqa: Command, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied_codeqa: Command, shop: Path, tmp_path: Path
 ) -> None:
     import lancedb
 
-    data = tmp_path / "copy of data"
-    shutil.copytree(shop.parent / "data", data)
-    monkeypatch.setenv("CODEQA_DATA", str(data))
+    data = tmp_path / "data"
     (tables,) = (data / "repos").glob("*/tables")
     lancedb.connect(tables).open_table("methods").delete("name = 'total_price'")
-    result = codeqa("doctor", "--repo", "my shop")
+    result = copied_codeqa("doctor", "--repo", "my shop")
     assert result.status == 1
     line = next(line for line in result.out.splitlines() if "index of my shop" in line)
     assert line.startswith("FAIL") and "the manifest counts" in line
@@ -366,18 +360,16 @@ def test_doctor_finds_an_index_that_does_not_agree_with_itself(
 
 
 def test_doctor_survives_an_index_that_cannot_be_read(
-    codeqa: Command, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied_codeqa: Command, shop: Path, tmp_path: Path
 ) -> None:
-    data = tmp_path / "copy of data"
-    shutil.copytree(shop.parent / "data", data)
-    monkeypatch.setenv("CODEQA_DATA", str(data))
+    data = tmp_path / "data"
     for path in (data / "repos").rglob("*.lance/**/*"):
         if path.is_file():
             path.write_bytes(b"not a table")
-    result = codeqa("doctor")
+    result = copied_codeqa("doctor")
     assert result.status == 1
     assert "FAIL  index of my shop" in result.out
-    assert "unreadable" in codeqa("repos", "list").out
+    assert "unreadable" in copied_codeqa("repos", "list").out
 
 
 def test_doctor_never_shows_a_secret(codeqa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,10 +402,12 @@ def test_python_files_of_the_working_directory_do_not_replace_libraries(
     assert f"files        {len(names)} (" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["-m", "codeqa", "index"], ["create_tables.py"]])
 def test_the_home_of_nobody_is_a_folder_that_is_not_there(
-    arguments: list[str], run_python: Run
+    codeqa: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = run_python(*arguments, "~nobody-of-that-name/src")
-    assert done.returncode in (1, 2)
-    assert "~nobody-of-that-name/src" in done.stderr and "unexpected" not in done.stderr
+    import create_tables
+
+    nobody = "~nobody-of-that-name/src"
+    assert nobody in codeqa("index", nobody).error
+    assert create_tables.main([nobody]) == 2
+    assert nobody in capsys.readouterr().err

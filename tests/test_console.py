@@ -21,7 +21,7 @@ def failing(error: BaseException, *arguments: str) -> int:
     def fail() -> None:
         raise error
 
-    return command.run(fail, arguments)
+    return command.run_command(fail, arguments)
 
 
 @pytest.mark.parametrize(

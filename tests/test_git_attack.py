@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.doctor import installation
-from codeqa.doctor.check import run as run_check
+from codeqa.doctor.check import run_check
 from codeqa.errors import RepositoryError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repository import walk as walking

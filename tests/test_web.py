@@ -21,7 +21,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.types import Event
 from codeqa.web import protocol, security
 from codeqa.web.app import create_app
-from codeqa.web.protocol import encode, line
+from codeqa.web.protocol import encode_stream, line
 from codeqa.web.schemas import is_true
 
 pytest_plugins = ("web_kit",)
@@ -81,7 +81,7 @@ def test_the_stream_says_what_it_is(client: FlaskClient) -> None:
 
 
 def test_nothing_retrieved_means_no_line_about_it() -> None:
-    lines = list(encode([Event("classified", {"intent": "general", "confidence": 0.5})]))
+    lines = list(encode_stream([Event("classified", {"intent": "general", "confidence": 0.5})]))
     assert b"retrieved" not in b"".join(lines)
 
 
@@ -100,7 +100,7 @@ def test_a_crash_ends_the_stream_without_its_detail(client: FlaskClient) -> None
 
 
 def test_stopping_ends_the_stream_properly() -> None:
-    lines = list(encode([Event("token", {"text": "a"}), Event("stopped", {})]))
+    lines = list(encode_stream([Event("token", {"text": "a"}), Event("stopped", {})]))
     assert lines == [b'0:"a"\n', b'e:{"finishReason":"stop"}\n', b'd:{"finishReason":"stop"}\n']
 
 
@@ -114,7 +114,7 @@ def test_closing_the_stream_closes_the_events() -> None:
         finally:
             closed.append(True)
 
-    lines = encode(events())
+    lines = encode_stream(events())
     next(lines)
     lines.close()  # type: ignore[attr-defined]
     assert closed
@@ -141,7 +141,7 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
 
 def test_any_text_fits_on_one_line() -> None:
     text = 'a"\n\r\u2028\u2029\x00\ud800\U0001f600\\'
-    (sent, *_) = encode([Event("token", {"text": text})])
+    (sent, *_) = encode_stream([Event("token", {"text": text})])
     assert sent.count(b"\n") == 1
     assert json.loads(sent[2:].decode()) == text.replace("\ud800", "?")
 
@@ -251,7 +251,7 @@ def test_steps_and_reasons_reach_only_a_client_that_asks(client: FlaskClient) ->
                        "query_tags": [], "steps": [1], "rules": ["follow-up"], "suggestions": []}),
         Event("step", {"name": "persist", "milliseconds": 1}),
     ]  # fmt: skip
-    assert b"".join(encode(events)).decode().splitlines() == [
+    assert b"".join(encode_stream(events)).decode().splitlines() == [
         '8:[{"stage":"classified","intent":"continuation","confidence":0.8}]',
         '8:[{"stage":"generating"}]',
         '0:"a"',
@@ -260,7 +260,7 @@ def test_steps_and_reasons_reach_only_a_client_that_asks(client: FlaskClient) ->
         'd:{"finishReason":"stop"}',
     ]
     clock = iter(range(100)).__next__
-    lines = b"".join(encode(events, cite=lambda *_: None, clock=clock)).decode().splitlines()
+    lines = b"".join(encode_stream(events, cite=lambda *_: None, clock=clock)).decode().splitlines()
     told = annotations(lines)
     assert told[0] == {"stage": "step", "name": "embed", "took": 3.2, "milliseconds": 1000}
     assert told[1]["source"] == "heuristics" and told[1]["rules"] == ["follow-up"]
@@ -679,7 +679,7 @@ def test_the_log_says_where_something_failed_and_nothing_of_what_was_asked(
         except KeyError as error:
             raise ValueError("quok" + "kas") from error
 
-    stream = b"".join(encode(broken())).decode()
+    stream = b"".join(encode_stream(broken())).decode()
     assert stream.count("\n3:") == 1 and stream.endswith('d:{"finishReason":"error"}\n')
     app = create_app(settings)
     app.add_url_rule("/broken", view_func=lambda: next(iter([*broken()])))

@@ -180,7 +180,7 @@ def test_every_address_of_the_server_is_described(settings: Settings) -> None:
         if rule.endpoint != "static" and not description_of(app.view_functions[rule.endpoint])
     ]
     assert missing == []
-    paths = openapi.describe(app)["paths"]
+    paths = openapi.openapi_document(app)["paths"]
     assert len(paths) >= 30 and "/static/{filename}" in paths
     for methods in paths.values():
         for operation in methods.values():
@@ -208,7 +208,7 @@ def test_the_description_says_whether_a_token_is_needed(
     data_dir: Path, token: str, needed: bool
 ) -> None:
     settings = load_settings(data=data_dir, token=SecretStr(token))
-    document = openapi.describe(create_app(settings))
+    document = openapi.openapi_document(create_app(settings))
     assert ({} in document["security"]) is not needed
     assert {"token": []} in document["security"]
     assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from typing import Any
 
 import click
@@ -21,11 +21,13 @@ from codeqa.cli.command import (
     repo_option,
     rerank_option,
 )
-from codeqa.cli.console import PlainText, Waiting, drafts_line, visible
-from codeqa.cli.repository import open_repository
+from codeqa.cli.console import PlainText, Waiting, hyde_line, visible
+from codeqa.cli.repository import chosen_repository
+from codeqa.engine import open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.intents import MODES
 from codeqa.llm import parse_choice
+from codeqa.settings import load_settings
 from codeqa.types import Event
 
 USER = "terminal"
@@ -80,9 +82,10 @@ def ask_command(
         raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
     if mode and mode not in MODES:
         raise UsageError(f"There is no mode {mode}.", f"Choose one: {', '.join(MODES)}.")
+    root = chosen_repository(load_settings(), repo)
     waiting = Waiting()
     waiting.show("Opening the index…")
-    with contextlib.closing(waiting), open_repository(repo) as engine:
+    with closing(waiting), closing(open_engine(load_settings(root), root)) as engine:
         if model:
             engine.models.prefer(parse_choice(model))
             if choice := engine.models.current():
@@ -90,7 +93,7 @@ def ask_command(
         # A name per repository: what is cached for a conversation belongs to one of them.
         conversation = f"{USER}-{engine.location.id}"
         if not go_on:  # a new question owes nothing to those before it
-            with contextlib.suppress(NotFoundError):
+            with suppress(NotFoundError):
                 engine.conversations.delete(conversation, USER)
         options = AskOptions(
             question if go_on else f"@codebase {question}",
@@ -182,7 +185,7 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     coverage = done.get("coverage", "")
     if coverage and coverage not in answer:
         yield f"Searched: {coverage}"
-    if drafts := drafts_line(done.get("stages") or ()):
+    if drafts := hyde_line(done.get("stages") or ()):
         yield drafts
     if reranker := done.get("reranker"):
         yield f"Reranked: {reranker}"

@@ -28,7 +28,7 @@ Command = Callable[..., Any]
 debug_option = click.option(
     "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
 )
-"""`--debug`, which `run` looks for by itself."""
+"""`--debug`, which `run_command` looks for by itself."""
 repo_option = click.option(
     "--repo", help="Folder of the repository, or the name it has in 'codeqa repos list'."
 )
@@ -83,7 +83,7 @@ def front_door(
             from codeqa.settings import quiet_libraries
 
             quiet_libraries()
-            return run(made, arguments, program=program, kept=kept)
+            return run_command(made, arguments, program=program, kept=kept)
 
         return main
 
@@ -107,7 +107,7 @@ def ask_first(yes: bool, question: str, what: str) -> None:
     click.confirm(question, abort=True)
 
 
-def run(
+def run_command(
     made: click.Command,
     arguments: Sequence[str] | None = None,
     *,

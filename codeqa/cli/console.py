@@ -14,7 +14,7 @@ from codeqa.types import IndexSummary, Progress
 SECONDS_BETWEEN_LINES = 3.0
 """Pause between two plain progress lines of one phase, so that a log stays readable."""
 
-DRAFTS = {"hyde-1": "first", "hyde-2": "second"}
+HYDE_STAGES = {"hyde-1": "first", "hyde-2": "second"}
 """Names of stages of a search → which of the drafts a language model wrote in it."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
@@ -245,11 +245,11 @@ def human_seconds(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def drafts_line(stages: Iterable[Mapping[str, Any]]) -> str:
+def hyde_line(stages: Iterable[Mapping[str, Any]]) -> str:
     """What came of the drafts, each with its time, as a line; '' when there were none."""
     parts = []
     for stage in stages:
-        if which := DRAFTS.get(str(stage.get("name"))):
+        if which := HYDE_STAGES.get(str(stage.get("name"))):
             outcome, took = str(stage.get("outcome")), float(stage.get("milliseconds") or 0)
             parts.append(f"{which} {outcome}" + (f" in {took / 1000:.1f} s" if took else ""))
     return f"Drafts: {', '.join(parts)}" if parts else ""

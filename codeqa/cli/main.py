@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from codeqa import __version__
-from codeqa.cli.command import HELP, debug_option, run, shown
+from codeqa.cli.command import HELP, debug_option, run_command, shown
 
 COMMANDS = {
     "ask": "ask",
@@ -62,4 +62,4 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    return run(cli, arguments)
+    return run_command(cli, arguments)

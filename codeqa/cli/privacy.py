@@ -36,12 +36,12 @@ def show_command(as_json: bool, user: str) -> None:
         click.echo(_plain(privacy_report("", stored)))
 
 
-@privacy_command.group()
-def delete() -> None:
+@privacy_command.group("delete")
+def delete_command() -> None:
     """Delete a conversation, the profile or everything, for good."""
 
 
-@command("conversation", ["codeqa privacy delete conversation 4f1c2a --yes"], group=delete)
+@command("conversation", ["codeqa privacy delete conversation 4f1c2a --yes"], group=delete_command)
 @click.argument("conversation", metavar="ID")
 @yes_option
 @user_option
@@ -53,7 +53,7 @@ def delete_conversation_command(conversation: str, yes: bool, user: str) -> None
     _report(found.delete("conversation", user, kept.id, kept.repository))
 
 
-@command("profile", ["codeqa privacy delete profile --yes"], group=delete)
+@command("profile", ["codeqa privacy delete profile --yes"], group=delete_command)
 @yes_option
 @user_option
 def delete_profile_command(yes: bool, user: str) -> None:
@@ -65,7 +65,7 @@ def delete_profile_command(yes: bool, user: str) -> None:
     _report(found.delete("profile", user))
 
 
-@command("everything", ["codeqa privacy delete everything --yes"], group=delete)
+@command("everything", ["codeqa privacy delete everything --yes"], group=delete_command)
 @yes_option
 @user_option
 def delete_everything_command(yes: bool, user: str) -> None:

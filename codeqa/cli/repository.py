@@ -1,32 +1,13 @@
-"""Which repository a command is about, and its engine."""
+"""Which repository a command is about."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from codeqa.errors import UsageError
 from codeqa.repositories import find_repositories, recent_repositories
-from codeqa.settings import Settings, load_settings, with_home
+from codeqa.settings import Settings, with_home
 from codeqa.store import list_locations
-
-if TYPE_CHECKING:
-    from codeqa.engine import Engine
-
-
-@contextmanager
-def open_repository(repo: str | None) -> Iterator[Engine]:
-    """The engine of the repository that is meant."""
-    from codeqa.engine import open_engine
-
-    root = chosen_repository(load_settings(), repo)
-    engine = open_engine(load_settings(root), root)
-    try:
-        yield engine
-    finally:
-        engine.close()
 
 
 def chosen_repository(settings: Settings, repo: str | None) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from codeqa.cli.command import command, hyde_option, json_option, repo_option, rerank_option
-from codeqa.cli.console import drafts_line, visible
+from codeqa.cli.console import hyde_line, visible
 from codeqa.cli.repository import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.llm import Models
@@ -103,7 +103,7 @@ def search_command(
         click.echo(_hit_text(number, hit))
     if result.coverage:
         click.echo(f"\nSearched: {result.coverage}", err=True)
-    if drafts := drafts_line(asdict(stage) for stage in result.stages):
+    if drafts := hyde_line(asdict(stage) for stage in result.stages):
         click.echo(drafts, err=True)
     if result.reranker:
         click.echo(f"Reranked: {result.reranker}", err=True)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from codeqa.doctor import indices, installation
-from codeqa.doctor.check import Check, run
+from codeqa.doctor.check import Check, run_check
 from codeqa.settings import Settings
 from codeqa.store import list_locations
 
@@ -20,18 +20,18 @@ __all__ = ["Check", "examine"]
 
 def examine(settings: Settings, only: Path | None = None) -> Iterator[Check]:
     """Run all checks; `only` is the root of the one index to look at."""
-    yield run("Python", installation.python)
-    yield run("git", installation.git)
-    yield run("settings", partial(installation.chosen, settings))
-    yield run("data", partial(installation.data, settings))
-    yield run("languages", installation.grammars)
-    yield run("LanceDB", installation.tables)
-    yield run("embedding", installation.embedding)
-    yield run("port", partial(installation.port, settings))
-    yield run("model", partial(installation.model, settings))
-    yield run("reranker", partial(installation.reranker, settings))
+    yield run_check("Python", installation.python)
+    yield run_check("git", installation.git)
+    yield run_check("settings", partial(installation.chosen, settings))
+    yield run_check("data", partial(installation.data, settings))
+    yield run_check("languages", installation.grammars)
+    yield run_check("LanceDB", installation.tables)
+    yield run_check("embedding", installation.embedding)
+    yield run_check("port", partial(installation.port, settings))
+    yield run_check("model", partial(installation.model, settings))
+    yield run_check("reranker", partial(installation.reranker, settings))
     if settings.redis_url:
-        yield run("Redis", partial(installation.redis, settings))
+        yield run_check("Redis", partial(installation.redis, settings))
     for location in list_locations(settings):
         if only is None or location.root == only:
-            yield run(f"index of {location.name}", partial(indices.index, location))
+            yield run_check(f"index of {location.name}", partial(indices.index, location))

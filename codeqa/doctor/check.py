@@ -21,7 +21,7 @@ class Check:
     hint: str = ""
 
 
-def run(name: str, check: Callable[[], Result]) -> Check:
+def run_check(name: str, check: Callable[[], Result]) -> Check:
     """The outcome of `check`, also when it raises."""
     try:
         return Check(name, *check())

@@ -69,8 +69,8 @@ def create_app(
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(days=SESSION_DAYS)
     app.extensions["codeqa"] = Workspace(settings, repository, engine)
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    errors.register(app)
-    security.register(app, settings)
+    errors.handle_errors(app)
+    security.guard(app, settings)
     for module in ADDRESSES:
         module.endpoints.register(app)
     return app

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.requests import engine_of
-from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, Model, RepoQuery, Text, Values
+from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, RepoQuery, Schema, Text, Values
 from codeqa.web.users import member_of_request
 
 Kind = Literal["file", "folder", "symbol"]
@@ -26,7 +26,7 @@ class CompleteQuery(RepoQuery):
     limit: Annotated[int, Field(ge=1, le=MOST_ITEMS)] = 20
 
 
-class Item(Model):
+class Item(Schema):
     kind: Kind
     text: str
     """What is written behind `@`: it stands for this place and no other."""
@@ -40,7 +40,7 @@ class Item(Model):
     """Kind of a definition, such as `class`."""
 
 
-class Items(Model):
+class Items(Schema):
     items: list[Item]
     ready: bool
     """False while the names are being read for the first time."""
@@ -51,19 +51,19 @@ class TreeQuery(RepoQuery):
     """A folder, empty for the root."""
 
 
-class TreeFolder(Model):
+class TreeFolder(Schema):
     name: str
     path: str
     files: int
     """Indexed files below."""
 
 
-class TreeFile(Model):
+class TreeFile(Schema):
     name: str
     path: str
 
 
-class Tree(Model):
+class Tree(Schema):
     path: str
     folders: list[TreeFolder]
     files: list[TreeFile]
@@ -71,14 +71,14 @@ class Tree(Model):
     """False while the paths are being read for the first time."""
 
 
-class MentionsBody(Model):
+class MentionsBody(Schema):
     text: Annotated[str, Clean, Field(max_length=QUESTION_CHARACTERS)]
     """A question."""
     turn: Id | None = None
     """The answer whose context is looked at."""
 
 
-class MentionedPlace(Model):
+class MentionedPlace(Schema):
     text: str
     """As written, without `@` and quotes."""
     kind: Kind | Literal[""]
@@ -95,7 +95,7 @@ class MentionedPlace(Model):
     """Lines that were sent, of all that are meant."""
 
 
-class MentionedPlaces(Model):
+class MentionedPlaces(Schema):
     mentions: list[MentionedPlace]
 
 

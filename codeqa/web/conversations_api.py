@@ -17,8 +17,8 @@ from codeqa.web.schemas import (
     WITH_WORDS,
     Clean,
     FilledId,
-    Model,
     RepoQuery,
+    Schema,
     Values,
     filled,
 )
@@ -35,7 +35,7 @@ class ConversationsQuery(RepoQuery):
     """What to look for in titles, questions and answers; empty lists all."""
 
 
-class Summary(Model):
+class Summary(Schema):
     id: str
     title: str
     created: float
@@ -47,11 +47,11 @@ class Summary(Model):
     """And the text around it."""
 
 
-class Summaries(Model):
+class Summaries(Schema):
     conversations: list[Summary]
 
 
-class OpenedConversation(Model):
+class OpenedConversation(Schema):
     id: str
     title: str
     carries: int
@@ -61,22 +61,22 @@ class OpenedConversation(Model):
     turns: list[TurnValues]
 
 
-class TitleBody(Model):
+class TitleBody(Schema):
     title: Annotated[
         str, Clean, Field(max_length=TITLE_CHARACTERS), AfterValidator(filled), WITH_WORDS
     ]
 
 
-class Renamed(Model):
+class Renamed(Schema):
     id: str
     title: str
 
 
-class Deleted(Model):
+class Deleted(Schema):
     deleted: str
 
 
-class BranchBody(Model):
+class BranchBody(Schema):
     turn: FilledId
     """Id of the turn whose branch is to be the one in use."""
 
@@ -89,12 +89,12 @@ class ExportedTurn(TurnValues):
     context: ContextValues
 
 
-class Named(Model):
+class Named(Schema):
     id: str
     name: str
 
 
-class ExportedConversation(Model):
+class ExportedConversation(Schema):
     """All that is kept of a conversation."""
 
     format: Literal["codeqa-conversation"]

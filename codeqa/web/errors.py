@@ -91,7 +91,7 @@ def api_error(status: int, code: str, message: str, param: str = "") -> dict[str
     }
 
 
-def register(app: Flask) -> None:
+def handle_errors(app: Flask) -> None:
     """Turn everything that views raise into that shape; no traceback leaves the server."""
 
     @app.errorhandler(CodeQAError)

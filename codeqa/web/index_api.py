@@ -19,7 +19,7 @@ from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.examples import example_questions
 from codeqa.web.requests import engine_of, workspace
-from codeqa.web.schemas import Filled, Health, Model, RepoQuery, Values
+from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
 from codeqa.web.users import member_of_request
 
 SKIPPED_PATHS = 500
@@ -40,14 +40,14 @@ class LinesQuery(FileQuery):
     """0 stands for `start`."""
 
 
-class ProgressValues(Model):
+class ProgressValues(Schema):
     phase: str
     done: int
     total: int
     detail: str
 
 
-class Status(Model):
+class Status(Schema):
     id: str
     hyde: str
     retrieval: str
@@ -68,18 +68,18 @@ class Status(Model):
     error: str
 
 
-class SkippedGroup(Model):
+class SkippedGroup(Schema):
     reason: str
     count: int
     paths: list[str]
 
 
-class SkippedFiles(Model):
+class SkippedFiles(Schema):
     total: int
     groups: list[SkippedGroup]
 
 
-class FileLines(Model):
+class FileLines(Schema):
     path: str
     language: str
     changed: bool
@@ -97,11 +97,11 @@ class SomeLines(FileLines):
     """The lines as they are."""
 
 
-class Examples(Model):
+class Examples(Schema):
     questions: list[str]
 
 
-class Repository(Model):
+class Repository(Schema):
     id: str
     open: bool
     name: str
@@ -115,12 +115,12 @@ class Repository(Model):
     problem: str
 
 
-class Repositories(Model):
+class Repositories(Schema):
     current: str
     repositories: list[Repository]
 
 
-class PathBody(Model):
+class PathBody(Schema):
     path: Filled
     """Full path of a folder; `~` stands for the home folder of who runs the server."""
 

@@ -15,13 +15,13 @@ from codeqa.llm import CUSTOM, PROVIDERS, ModelChoice, ModelProvider, Models, pr
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.requests import workspace
-from codeqa.web.schemas import Id, Model, Text, Values
+from codeqa.web.schemas import Id, Schema, Text, Values
 from codeqa.web.users import member_of_request
 
 endpoints = Endpoints("models", "Language model", "/api/models")
 
 
-class ChoiceBody(Model):
+class ChoiceBody(Schema):
     provider: Id | None = None
     """Empty for none, where a model is chosen."""
     model: Id | None = None
@@ -30,7 +30,7 @@ class ChoiceBody(Model):
     """Only taken, never given."""
 
 
-class CurrentModel(Model):
+class CurrentModel(Schema):
     provider: str
     title: str
     model: str
@@ -41,7 +41,7 @@ class CurrentModel(Model):
     key: str
 
 
-class ProviderValues(Model):
+class ProviderValues(Schema):
     name: str
     title: str
     host: str
@@ -52,7 +52,7 @@ class ProviderValues(Model):
     needs_address: bool
 
 
-class ModelsValues(Model):
+class ModelsValues(Schema):
     current: CurrentModel | None
     providers: list[ProviderValues]
     problem: str
@@ -60,22 +60,22 @@ class ModelsValues(Model):
     """Whether this user may choose the model."""
 
 
-class LocalServer(Model):
+class LocalServer(Schema):
     provider: str
     title: str
     address: str
     models: list[str]
 
 
-class LocalServers(Model):
+class LocalServers(Schema):
     servers: list[LocalServer]
 
 
-class ModelNames(Model):
+class ModelNames(Schema):
     models: list[str]
 
 
-class TestedValues(Model):
+class TestedValues(Schema):
     milliseconds: int
     model: str
     host: str

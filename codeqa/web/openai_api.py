@@ -27,9 +27,9 @@ from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import api_error
 from codeqa.web.openai_format import (
+    ClientConversation,
     Completion,
     CompletionBody,
-    Conversation,
     ModelList,
     ModelValues,
     read_messages,
@@ -180,7 +180,7 @@ def usage(done: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _ask(
-    engine: Engine, conversation: Conversation, stored: bool, left: Callable[[], bool]
+    engine: Engine, conversation: ClientConversation, stored: bool, left: Callable[[], bool]
 ) -> Iterator[Event]:
     options = AskOptions(
         conversation.question,

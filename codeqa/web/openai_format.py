@@ -17,7 +17,7 @@ from codeqa.web.schemas import (
     CitationValues,
     Clean,
     Counts,
-    Model,
+    Schema,
 )
 
 RULES = ("system", "developer")
@@ -49,16 +49,16 @@ _ANY_MESSAGE = {
 }
 
 
-class StreamOptions(Model):
+class StreamOptions(Schema):
     include_usage: bool | None = None
     """Whether a last piece tells what the answer cost."""
 
 
-class ResponseFormat(Model):
+class ResponseFormat(Schema):
     type: Literal["text"]
 
 
-class CompletionBody(Model):
+class CompletionBody(Schema):
     """What of OpenAI's request is heeded; what else there is, such as `temperature`, is not."""
 
     model: Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)]
@@ -85,13 +85,13 @@ class CompletionBody(Model):
     """Tools are never called."""
 
 
-class Usage(Model):
+class Usage(Schema):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
 
 
-class Extension(Model):
+class Extension(Schema):
     """What CodeQA tells beyond OpenAI's API."""
 
     turn: str
@@ -103,20 +103,20 @@ class Extension(Model):
     notice: str
 
 
-class CompletionMessage(Model):
+class CompletionMessage(Schema):
     role: Literal["assistant"]
     content: str
     refusal: None
 
 
-class CompletionChoice(Model):
+class CompletionChoice(Schema):
     index: int
     message: CompletionMessage
     logprobs: None
     finish_reason: Literal["stop", "length"]
 
 
-class Completion(Model):
+class Completion(Schema):
     id: str
     object: Literal["chat.completion"]
     created: int
@@ -126,14 +126,14 @@ class Completion(Model):
     codeqa: Extension
 
 
-class ModelValues(Model):
+class ModelValues(Schema):
     id: str
     object: Literal["model"]
     created: int
     owned_by: str
 
 
-class ModelList(Model):
+class ModelList(Schema):
     object: Literal["list"]
     data: list[ModelValues]
 
@@ -147,7 +147,7 @@ class TooMuchError(FieldError):
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ClientConversation:
     """What `messages` say."""
 
     question: str
@@ -157,7 +157,7 @@ class Conversation:
     """What the client's system messages ask for."""
 
 
-def read_messages(messages: Sequence[Any]) -> Conversation:
+def read_messages(messages: Sequence[Any]) -> ClientConversation:
     """The last entry by the user is the question; what stands behind it is left out.
 
     Raises FieldError for what is no text, and where there is no question.
@@ -175,7 +175,7 @@ def read_messages(messages: Sequence[Any]) -> Conversation:
             "Shorten it.",
         )  # fmt: skip
     wishes = "\n\n".join(text for role, text in read if role in RULES and text.strip())
-    return Conversation(question, _pairs(read[: asked[-1]]), wishes)
+    return ClientConversation(question, _pairs(read[: asked[-1]]), wishes)
 
 
 def _pairs(messages: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -46,12 +46,12 @@ def openapi() -> Values:
     """This description."""
     app = current_app
     if "codeqa_openapi" not in app.extensions:
-        app.extensions["codeqa_openapi"] = describe(app)
+        app.extensions["codeqa_openapi"] = openapi_document(app)
     document: Values = app.extensions["codeqa_openapi"]
     return document
 
 
-def describe(app: Flask) -> dict[str, Any]:
+def openapi_document(app: Flask) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `app`."""
     operations = list(_operations(app))
     models: list[type[BaseModel]] = sorted(

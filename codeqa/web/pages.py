@@ -11,7 +11,7 @@ from codeqa import __version__
 from codeqa.errors import CodeQAError
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.requests import workspace
-from codeqa.web.schemas import Model, RepoQuery
+from codeqa.web.schemas import RepoQuery, Schema
 from codeqa.web.users import Gate
 
 PAGE = "text/html"
@@ -21,7 +21,7 @@ SENT_ON = ""
 endpoints = Endpoints("pages", "Pages")
 
 
-class TokenForm(Model):
+class TokenForm(Schema):
     token: str = ""
 
 

@@ -6,13 +6,13 @@ from typing import Literal
 
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.requests import workspace
-from codeqa.web.schemas import FilledId, Id, Model, Values
+from codeqa.web.schemas import FilledId, Id, Schema, Values
 from codeqa.web.users import member_of_request
 
 endpoints = Endpoints("privacy", "Privacy", "/api/privacy")
 
 
-class ReceiverValues(Model):
+class ReceiverValues(Schema):
     part: Literal["model", "embedding", "reranker"]
     name: str
     host: str
@@ -21,13 +21,13 @@ class ReceiverValues(Model):
     """It is on this machine."""
 
 
-class MentionedValues(Model):
+class MentionedValues(Schema):
     what: str
     facts: int
     questions: int
 
 
-class Stored(Model):
+class Stored(Schema):
     user: str
     shared: bool
     """The server has several users, each with a token."""
@@ -57,7 +57,7 @@ class Stored(Model):
     asked: MentionedValues | None
 
 
-class ErasedValues(Model):
+class ErasedValues(Schema):
     scope: Literal["conversation", "profile", "everything"]
     counts: dict[str, int]
     """How many were deleted, by kind."""
@@ -73,7 +73,7 @@ class ErasedValues(Model):
     """What could not be done or seen."""
 
 
-class ConversationQuery(Model):
+class ConversationQuery(Schema):
     id: FilledId
     """Id of the conversation."""
     repo: Id = ""

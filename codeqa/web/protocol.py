@@ -83,7 +83,7 @@ class BlockRenderer:
         return {"block": {"index": index, "html": html, "length": length}}
 
 
-def encode(
+def encode_stream(
     events: Iterable[Event],
     *,
     cite: Cite | None = None,

@@ -28,7 +28,7 @@ from codeqa.web.schemas import (
     Clean,
     Counts,
     Id,
-    Model,
+    Schema,
     Span,
     Truth,
     Values,
@@ -41,7 +41,7 @@ RESERVED = ("/export", "/branch")
 endpoints = Endpoints("chat", "Questions")
 
 Mode = Literal["", "explain", "locate", "review", "plan", "change"]
-Drafts = Literal["", "off", "one", "two"]
+HydeChoice = Literal["", "off", "one", "two"]
 SPANS = 200
 """Most chunks that a question pins or excludes: more than any context holds."""
 
@@ -86,7 +86,7 @@ _ONE_OF_THEM: dict[str, Any] = {
 }
 
 
-class QuestionBody(Model):
+class QuestionBody(Schema):
     """A question, in `question`, `query` or the last user's entry of `messages`."""
 
     model_config = ConfigDict(json_schema_extra=_ONE_OF_THEM)
@@ -104,7 +104,7 @@ class QuestionBody(Model):
     render: Truth = False
     """Whether the stream also holds what the page shows."""
     rerank: Truth = False
-    hyde: Drafts | None = None
+    hyde: HydeChoice | None = None
     """How many drafts of the answer are searched by; empty: as the setting says."""
     mode: Mode | None = None
     """How to answer; empty leaves it to the question."""
@@ -126,7 +126,7 @@ class QuestionBody(Model):
     """Chunks that it must not hold."""
 
 
-class BatchAnswer(Model):
+class BatchAnswer(Schema):
     response: str
     turn: str
     """Id under which the turn is kept."""
@@ -138,7 +138,7 @@ class BatchAnswer(Model):
     """What the reader should know about the answer, as sentences; may be empty."""
 
 
-class OldAnswer(Model):
+class OldAnswer(Schema):
     response: str
 
 
@@ -166,7 +166,7 @@ def stream(body: QuestionBody) -> Response:
 
     def lines() -> Iterator[bytes]:
         try:
-            yield from protocol.encode(events, cite=cite)
+            yield from protocol.encode_stream(events, cite=cite)
         finally:
             left.set()
 

@@ -21,7 +21,7 @@ ID_CHARACTERS = 200
 
 
 def is_true(value: Any) -> bool:
-    """Whether a client that sends texts or numbers for truth values means yes (S1.20)."""
+    """Whether a client that sends texts or numbers for truth values means yes."""
     return value is True or value in ("true", "True", "1") or (value == 1 and value is not False)
 
 
@@ -64,13 +64,13 @@ Values = dict[str, Any]
 WORDS: dict[str, Any] = {"type": "string", "pattern": r"\S", "maxLength": QUESTION_CHARACTERS}
 
 
-class Model(BaseModel):
+class Schema(BaseModel):
     """Docstrings of fields are their descriptions."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class FailureDetails(Model):
+class FailureDetails(Schema):
     code: str
     """What kind of failure, for programs."""
     message: str
@@ -79,35 +79,35 @@ class FailureDetails(Model):
     """What to do next, in one sentence; may be empty."""
 
 
-class Failure(Model):
+class Failure(Schema):
     """Every failure but those under /v1."""
 
     error: FailureDetails
 
 
-class ApiFailureDetails(Model):
+class ApiFailureDetails(Schema):
     message: str
     type: str
     param: str | None
     code: str | None
 
 
-class ApiFailure(Model):
+class ApiFailure(Schema):
     """A failure under /v1, as OpenAI's API tells of it."""
 
     error: ApiFailureDetails
 
 
-class RepoQuery(Model):
+class RepoQuery(Schema):
     repo: Text = ""
     """Id of the repository; empty for the current one."""
 
 
-class Health(Model):
+class Health(Schema):
     status: str
 
 
-class Document(Model):
+class Document(Schema):
     """An OpenAPI document."""
 
     openapi: str
@@ -117,12 +117,12 @@ class Document(Model):
     security: list[Values]
 
 
-class Counts(Model):
+class Counts(Schema):
     num_docs: int
     similar_queries: int
 
 
-class CitationValues(Model):
+class CitationValues(Schema):
     path: str
     start: int
     end: int

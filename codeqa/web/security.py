@@ -92,7 +92,7 @@ def secret_key(folder: Path) -> bytes:
     return key
 
 
-def register(app: Flask, settings: Settings) -> None:
+def guard(app: Flask, settings: Settings) -> None:
     """Put the checks before every view and the headers on every response."""
     gate = Gate(settings.tokens)
     app.extensions["codeqa_gate"] = gate

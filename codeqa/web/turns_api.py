@@ -15,7 +15,7 @@ from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
 from codeqa.web.questions_api import citer
 from codeqa.web.requests import engine_of
-from codeqa.web.schemas import CitationValues, Clean, FailureDetails, Model, RepoQuery, Values
+from codeqa.web.schemas import CitationValues, Clean, FailureDetails, RepoQuery, Schema, Values
 from codeqa.web.users import member_of_request
 
 REASON_CHARACTERS = 2_000
@@ -24,7 +24,7 @@ NO_THUMB = (0, "")
 endpoints = Endpoints("api", "Conversations")
 
 
-class ChunkNote(Model):
+class ChunkNote(Schema):
     id: str
     path: str
     start_line: int
@@ -37,12 +37,12 @@ class ChunkNote(Model):
     characters: int
 
 
-class SentMessage(Model):
+class SentMessage(Schema):
     role: str
     parts: list[str]
 
 
-class ContextValues(Model):
+class ContextValues(Schema):
     text: str
     """The block exactly as it was sent."""
     chunks: list[ChunkNote]
@@ -56,12 +56,12 @@ class ContextValues(Model):
     hits: list[Values]
 
 
-class Thumb(Model):
+class Thumb(Schema):
     value: Literal[-1, 0, 1]
     reason: str
 
 
-class TurnValues(Model):
+class TurnValues(Schema):
     id: str
     parent: str
     """Id of the turn before it."""
@@ -112,7 +112,7 @@ def _whole(value: Any) -> Any:
     return value
 
 
-class ThumbBody(Model):
+class ThumbBody(Schema):
     value: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole)]
     """Down, none, up."""
     reason: Annotated[str, Clean, Field(max_length=REASON_CHARACTERS)] | None = None
