@@ -1,4 +1,4 @@
-"""The twelve steps over a real index, a real state and a server that speaks the API."""
+"""The twelve steps over a real index and a real state; what is told to what writes the answer."""
 
 from __future__ import annotations
 
@@ -7,131 +7,40 @@ import sys
 import textwrap
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
 
-from codeqa.chat import AskOptions, Exchange, GenerationInput, Piece
-from codeqa.chat.conversations import Conversations
-from codeqa.chat.history import RECENCY_WINDOW, SEMANTIC_K, prune
-from codeqa.chat.hooks import Hooks
-from codeqa.chat.messages import ELSEWHERE
+from codeqa.chat import AskOptions, Exchange, GenerationInput
+from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, SEMANTIC_K, prune
+from codeqa.chat.messages import ELSEWHERE, build_messages
 from codeqa.chat.persistence import Persistence, problem_of
 from codeqa.chat.pipeline import STEPS
 from codeqa.chat.retrieval import RETRIEVAL_K
+from codeqa.chat.turn import begin_turn
+from codeqa.chat.vectors import write_vector
+from codeqa.embeddings import fast_embedding
 from codeqa.engine import Engine, open_engine
-from codeqa.errors import StorageError, UsageError
-from codeqa.settings import load_settings
-from codeqa.types import Event
+from codeqa.errors import SettingsError, StorageError, UsageError
+from codeqa.types import ContextBlock
 
-FILES = {
-    "shop/session.py": '"""Sessions of visitors."""\n\nMONTH = 30\n\n\n'
-    "def expire_session(cookie):\n"
-    '    """Forget the visitor when the cookie is too old."""\n'
-    "    if cookie.age > MONTH:\n        cookie.clear()\n    return cookie.age\n",
-    "shop/visit.py": "from shop.session import expire_session\n\n\n"
-    "def end_of_visit(visitor):\n"
-    '    """Called by the clock each night."""\n'
-    "    return expire_session(visitor.cookie)\n",
-    "shop/stock.py": "def count_teapots(shelf):\n"
-    '    """How many teapots stand on a shelf."""\n    return len(shelf)\n',
-    **{
-        f"shop/part{number}.py": f"def move_stock_{number}(shelf):\n"
-        f'    """Move stock to shelf {number}."""\n    return shelf.move({number})\n'
-        for number in range(8)
-    },
-}
-ASK = "@codebase when does expire_session forget the visitor?"
-
-
-@dataclass
-class Listener:
-    """A generator that writes down what it is asked."""
-
-    name: str = "listener"
-    needs_evidence: bool = False
-    asked: list[GenerationInput] = field(default_factory=list)
-    says: Sequence[str] = ("After a month. ", "[shop/session.py:6-10]")
-    during: Callable[[], None] = lambda: None
-
-    def generate(self, asked: GenerationInput) -> Iterator[Piece]:
-        self.asked.append(asked)
-        for piece in self.says:
-            self.during()
-            yield piece
-
-    @property
-    def last(self) -> GenerationInput:
-        return self.asked[-1]
-
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Data folder and repository, indexed once."""
-    folder = tmp_path_factory.mktemp("pipeline")
-    for name, content in FILES.items():
-        target = folder / "repo" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content, encoding="utf-8")
-    with_index = open_engine(load_settings(data=folder / "data", workers=1), folder / "repo")
-    with_index.index.run()
-    with_index.close()
-    return folder / "data", folder / "repo"
+pytest_plugins = ("chat_fixtures",)
+TOKEN = "ghp_" + "aB3" * 12
 
 
 @pytest.fixture
-def listener() -> Listener:
-    return Listener()
-
-
-@pytest.fixture
-def engine(places: tuple[Path, Path], listener: Listener) -> Iterator[Engine]:
-    settings = load_settings(data=places[0], workers=1)
-    engine = open_engine(settings, places[1], generator=listener)
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def quoting(places: tuple[Path, Path]) -> Iterator[Engine]:
-    """Without any model."""
-    engine = open_engine(load_settings(data=places[0], workers=1), places[1])
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def talk() -> str:
-    return uuid.uuid4().hex
-
-
-@pytest.fixture
-def user() -> str:
-    """Somebody of whom nothing is known."""
-    return uuid.uuid4().hex
-
-
-def ask(engine: Engine, question: str, **options: Any) -> list[Event]:
-    return list(engine.chat.ask(AskOptions(question, **options)))
-
-
-def told(events: list[Event], kind: str) -> dict[str, Any]:
-    """Data of the one event of a kind."""
-    (found,) = (event for event in events if event.kind == kind)
-    return dict(found.data)
+def engine(listened: Engine) -> Engine:
+    """Its answers are written by `listener`."""
+    return listened
 
 
 # The steps.
 
 
-def test_a_turn_is_twelve_steps_in_their_order_each_with_its_time(
-    engine: Engine, talk: str
-) -> None:
-    events = ask(engine, ASK, conversation=talk)
+def test_a_turn_is_twelve_steps_in_their_order_each_with_its_time(engine: Engine) -> None:
+    events = ask(engine, ASK)
     steps = [event.data for event in events if event.kind == "step"]
     assert [step["name"] for step in steps] == list(STEPS)
     assert all(step["milliseconds"] >= 0 for step in steps)
@@ -139,49 +48,38 @@ def test_a_turn_is_twelve_steps_in_their_order_each_with_its_time(
     assert took["retrieve"] > took["features"]
     done = told(events, "done")
     assert [step["name"] for step in done["steps"]] == list(STEPS)
-    (turn,) = engine.conversations.turns(talk)
+    (turn,) = engine.conversations.turns("talk")
     assert turn.steps == done["steps"][:-1], "all that was over when it was kept"
 
 
-def test_the_intent_is_told_before_what_was_found_and_that_before_the_first_word(
-    engine: Engine, talk: str
-) -> None:
-    kinds = [event.kind for event in ask(engine, ASK, conversation=talk) if event.kind != "step"]
-    assert kinds == ["classified", "retrieved", "generating", "token", "token", "done"]
-
-
-def test_a_turn_is_as_timed_when_it_fails_and_its_later_steps_are_taken(
-    engine: Engine, listener: Listener, talk: str
+def test_a_turn_that_fails_takes_its_later_steps_all_the_same(
+    engine: Engine, listener: Listener
 ) -> None:
     def fail() -> None:
         raise StorageError("The disk is full.", "Make room.")
 
     listener.during = fail
-    events = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert events[-1].kind == "error"
     assert [e.data["name"] for e in events if e.kind == "step"] == list(STEPS)
-    assert engine.conversations.turns(talk)[0].error["message"] == "The disk is full."  # type: ignore[index]
+    assert engine.conversations.turns("talk")[0].error["message"] == "The disk is full."  # type: ignore[index]
 
 
 # What is done for which message.
 
 
-def test_small_talk_gets_neither_code_nor_history(
-    engine: Engine, listener: Listener, talk: str
-) -> None:
-    ask(engine, ASK, conversation=talk)
-    events = ask(engine, "thank you!", conversation=talk)
+def test_small_talk_gets_neither_code_nor_history(engine: Engine, listener: Listener) -> None:
+    ask(engine, ASK)
+    events = ask(engine, "thank you!")
     assert told(events, "classified")["intent"] == "general"
     asked = listener.last
     assert (asked.block.text, asked.history, asked.similar, asked.profile) == ("", (), (), "")
 
 
-def test_a_follow_up_has_the_context_and_the_history(
-    engine: Engine, listener: Listener, talk: str
-) -> None:
-    ask(engine, ASK, conversation=talk)
+def test_a_follow_up_has_the_context_and_the_history(engine: Engine, listener: Listener) -> None:
+    ask(engine, ASK)
     found = listener.last.block
-    events = ask(engine, "and why is that?", conversation=talk)
+    events = ask(engine, "and why is that?")
     assert told(events, "classified")["intent"] == "continuation"
     asked = listener.last
     assert asked.block.text == found.text and not asked.searched
@@ -189,15 +87,15 @@ def test_a_follow_up_has_the_context_and_the_history(
 
 
 def test_an_untagged_question_about_the_code_searches_only_where_that_is_wished(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
     question = "how does the function count_teapots count what stands on a shelf?"
-    events = ask(engine, question, conversation=talk)
+    events = ask(engine, question)
     first = told(events, "classified")
     assert first["intent"] == "knowledge_base" and not first["searched_automatically"]
     assert not listener.last.block.chunks
     assert told(events, "done")["suggest_codebase"]
-    events = ask(engine, question, conversation=uuid.uuid4().hex, retrieval="auto")
+    events = ask(engine, question, conversation="another", retrieval="auto")
     assert told(events, "classified")["searched_automatically"]
     assert told(events, "retrieved")["num_docs"] == len(listener.last.block.chunks)
     assert any(chunk.path == "shop/stock.py" for chunk in listener.last.block.chunks)
@@ -205,52 +103,48 @@ def test_an_untagged_question_about_the_code_searches_only_where_that_is_wished(
 
 
 def test_a_search_that_nobody_asked_for_brings_four_units(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    question = "how does the function move_stock move stock to a shelf?"
-    ask(engine, question, conversation=talk, retrieval="auto")
+    question = "how does the function warehouse_part move a warehouse part?"
+    ask(engine, question, retrieval="auto")
     definitions = [c for c in listener.last.block.chunks if not c.why.startswith("uses ")]
     assert len(definitions) == RETRIEVAL_K
-    ask(engine, f"@codebase {question}", conversation=uuid.uuid4().hex)
+    ask(engine, f"@codebase {question}", conversation="another")
     definitions = [c for c in listener.last.block.chunks if not c.why.startswith("uses ")]
     assert len(definitions) > RETRIEVAL_K
 
 
-def test_what_is_mentioned_is_looked_up_without_the_tag(
-    engine: Engine, listener: Listener, talk: str
-) -> None:
-    events = ask(engine, "what is in @shop/stock.py?", conversation=talk)
+def test_what_is_mentioned_is_looked_up_without_the_tag(engine: Engine, listener: Listener) -> None:
+    events = ask(engine, "what is in @shop/stock.py?")
     assert told(events, "classified")["source"] == "user"
     assert listener.last.searched
     assert listener.last.block.chunks[0].path == "shop/stock.py"
     assert not told(events, "done")["searched_automatically"]
 
 
-def test_a_mode_that_is_chosen_is_about_the_code(
-    engine: Engine, listener: Listener, talk: str
-) -> None:
-    ask(engine, ASK, conversation=talk)
-    events = ask(engine, "/review that, please", conversation=talk)
+def test_a_mode_that_is_chosen_is_about_the_code(engine: Engine, listener: Listener) -> None:
+    ask(engine, ASK)
+    events = ask(engine, "/review that, please")
     assert told(events, "classified")["intent"] == "knowledge_base"
     assert listener.last.mode == "review" and listener.last.block.chunks
 
 
 @pytest.mark.parametrize("message", ["hello there", "thanks!", "My name is Ada."])
 def test_a_tag_that_nobody_typed_does_not_search_for_small_talk(
-    engine: Engine, talk: str, user: str, message: str
+    engine: Engine, message: str
 ) -> None:
-    events = ask(engine, f"@codebase {message}", conversation=talk, user=user, tag_is_default=True)
+    events = ask(engine, f"@codebase {message}", tag_is_default=True)
     assert told(events, "classified")["searches"] is False
     assert told(events, "done")["query_tags"] == []
-    assert not engine.conversations.turns(talk, user)[0].tagged
-    events = ask(engine, f"@codebase {message}", conversation=talk, user=user)
+    assert not engine.conversations.turns("talk")[0].tagged
+    events = ask(engine, f"@codebase {message}")
     assert told(events, "classified")["searches"] is True, "one that was typed is meant"
 
 
 def test_a_tag_that_nobody_typed_searches_for_questions_about_the_code(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    events = ask(engine, ASK, conversation=talk, tag_is_default=True)
+    events = ask(engine, ASK, tag_is_default=True)
     assert told(events, "classified")["source"] == "tag"
     assert told(events, "done")["query_tags"] == ["codebase"] and listener.last.searched
 
@@ -261,6 +155,42 @@ def test_an_unknown_retrieval_is_explained(engine: Engine) -> None:
 
 
 # History and earlier answers.
+
+
+def test_the_question_is_embedded_on_this_machine_and_its_vector_kept(engine: Engine) -> None:
+    ask(engine, ASK)
+    engine.conversations.flush()
+    embedding = fast_embedding()
+    assert embedding is not None
+    kept = engine.conversations._state.questions.past("local", engine.location.id, embedding.name)
+    vector = embedding.embed_query(ASK.removeprefix("@codebase "))
+    assert [one.vector for one in kept] == [write_vector(vector)]
+
+
+def test_the_last_twenty_messages_and_the_profile_are_read_side_by_side(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversations, state = engine.conversations, engine.conversations._state
+    for number in range(12):
+        ask(engine, f"what does warehouse_part_{number} do?")
+    ask(engine, "My name is Ada.", conversation="another")
+    conversations.flush()
+    both = threading.Barrier(2, timeout=20)  # breaks when one waits for the other to end
+
+    def meeting(read: Any) -> Any:
+        def first_meet(*given: Any, **more: Any) -> Any:
+            both.wait()
+            return read(*given, **more)
+
+        return first_meet
+
+    monkeypatch.setattr(state.turns, "active", meeting(state.turns.active))
+    monkeypatch.setattr(state.profile, "facts", meeting(state.profile.facts))
+    so_far = conversations.load(begin_turn(AskOptions("and why?", conversation="talk")))
+    asked = [exchange.question for exchange in so_far.history]
+    assert asked == [f"what does warehouse_part_{number} do?" for number in range(2, 12)]
+    assert HISTORY_MESSAGES == 2 * len(asked) == 20
+    assert so_far.profile == {"name": "Ada"}
 
 
 def test_pruning_keeps_the_window_and_the_older_questions_that_are_similar() -> None:
@@ -282,31 +212,26 @@ def test_pruning_keeps_the_window_and_the_older_questions_that_are_similar() -> 
 
 
 def test_a_question_like_one_of_another_conversation_is_told_with_its_answer(
-    engine: Engine, listener: Listener, talk: str, user: str
+    engine: Engine, listener: Listener, user: str
 ) -> None:
-    ask(engine, ASK, conversation=uuid.uuid4().hex, user=user)
-    events = ask(engine, ASK, conversation=talk, user=user)
+    ask(engine, ASK, conversation="another")
+    events = ask(engine, ASK)
     assert told(events, "retrieved")["similar_queries"] == 1
     (similar,) = listener.last.similar
     assert similar.elsewhere and similar.answer == "".join(listener.says)
-    events = ask(engine, ASK, conversation=uuid.uuid4().hex, user=uuid.uuid4().hex)
+    events = ask(engine, ASK, user=user)
     assert told(events, "retrieved")["similar_queries"] == 0, "not that of another user"
 
 
-def test_a_question_about_other_names_is_not_similar(
-    engine: Engine, listener: Listener, user: str
-) -> None:
-    ask(engine, "@codebase what does move_stock_1 do?", conversation="one", user=user)
-    ask(engine, "@codebase what does move_stock_2 do?", conversation="two", user=user)
+def test_a_question_about_other_names_is_not_similar(engine: Engine, listener: Listener) -> None:
+    ask(engine, "@codebase what does warehouse_part_1 do?", conversation="one")
+    ask(engine, "@codebase what does warehouse_part_2 do?", conversation="two")
     assert listener.last.similar == ()
-    ask(engine, "@codebase what does `move_stock_1` really do?", conversation="two", user=user)
-    assert [one.question for one in listener.last.similar] == ["what does move_stock_1 do?"]
+    ask(engine, "@codebase what does `warehouse_part_1` really do?", conversation="two")
+    assert [one.question for one in listener.last.similar] == ["what does warehouse_part_1 do?"]
 
 
-def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine, talk: str) -> None:
-    from codeqa.chat.messages import build_messages
-    from codeqa.types import ContextBlock
-
+def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine) -> None:
     asked = GenerationInput(
         "why?", "explain", ContextBlock("", ()), searched=False,
         history=(Exchange("latest", "yes"),),
@@ -319,226 +244,203 @@ def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine, t
 
 
 def test_a_client_that_keeps_its_conversation_is_answered_from_that_alone(
-    engine: Engine, listener: Listener, user: str
+    engine: Engine, listener: Listener
 ) -> None:
     history = (Exchange("what is expire_session?", "A function."),)
-    before = engine.conversations.all(user)
-    events = ask(engine, "and why is that?", history=history, keep=False, user=user)
+    before = engine.conversations.all()
+    events = ask(engine, "and why is that?", history=history, keep=False)
     assert listener.last.history == history
     assert told(events, "done")["turn"] == ""
-    assert engine.conversations.all(user) == before
-    assert not engine.conversations.has_context("", user)
-    events = ask(engine, ASK, history=(), keep=False, user=user)
+    assert engine.conversations.all() == before
+    assert not engine.conversations.has_context("")
+    events = ask(engine, ASK, history=(), keep=False)
     assert listener.last.block.chunks
-    assert not engine.conversations.has_context("", user), (
-        "nothing of it is kept, the context neither"
-    )
+    assert not engine.conversations.has_context(""), "nothing of it is kept, the context neither"
 
 
 # Follow-ups that are searched for.
 
 
 def test_a_follow_up_is_searched_for_with_what_it_is_about(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    ask(engine, ASK, conversation=talk)
-    events = ask(engine, "@codebase and who calls it?", conversation=talk)
+    ask(engine, ASK)
+    events = ask(engine, "@codebase and who calls it?")
     rewritten = told(events, "rewritten")
     assert rewritten["by"] == "carried" and "expire_session" in rewritten["question"]
     assert listener.last.question == "and who calls it?", "the question itself stays as typed"
     paths = {chunk.path for chunk in listener.last.block.chunks}
     assert "shop/visit.py" in paths
-    assert engine.conversations.turns(talk)[1].rewritten == rewritten["question"]
+    assert engine.conversations.turns("talk")[1].rewritten == rewritten["question"]
 
 
 def test_what_was_found_before_stays_in_the_running_for_a_follow_up(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    ask(engine, "@codebase count_teapots", conversation=talk)
+    ask(engine, "@codebase count_teapots")
     before = {chunk.path for chunk in listener.last.block.chunks}
     assert "shop/stock.py" in before
-    ask(engine, "@codebase and how does it differ from expire_session?", conversation=talk)
+    ask(engine, "@codebase and how does it differ from expire_session?")
     paths = [chunk.path for chunk in listener.last.block.chunks]
     assert "shop/session.py" in paths and "shop/stock.py" in paths
 
 
-def test_a_question_that_stands_alone_is_searched_for_as_it_is(engine: Engine, talk: str) -> None:
-    ask(engine, ASK, conversation=talk)
-    events = ask(engine, "@codebase what does count_teapots return?", conversation=talk)
+def test_a_question_that_stands_alone_is_searched_for_as_it_is(engine: Engine) -> None:
+    ask(engine, ASK)
+    events = ask(engine, "@codebase what does count_teapots return?")
     assert not [event for event in events if event.kind == "rewritten"]
 
 
 # What the user told of themselves.
 
 
-def test_a_fact_is_kept_and_known_in_every_conversation(
-    engine: Engine, listener: Listener, user: str
-) -> None:
-    events = ask(engine, "My name is Ada.", conversation="one", user=user)
+def test_a_fact_is_kept_and_known_in_every_conversation(engine: Engine, listener: Listener) -> None:
+    events = ask(engine, "My name is Ada.", conversation="one")
     assert told(events, "classified")["intent"] == "profile"
     assert told(events, "done")["profile"] == {"name": "Ada"}
-    ask(engine, "What's my name?", conversation="two", user=user)
+    ask(engine, "What's my name?", conversation="two")
     assert listener.last.profile == "name: Ada"
-    ask(engine, ASK, conversation="two", user=user)
+    ask(engine, ASK, conversation="two")
     assert listener.last.profile == "", "a name is no matter of the code"
 
 
-def test_a_lasting_wish_goes_with_every_answer(
-    engine: Engine, listener: Listener, user: str
-) -> None:
-    ask(engine, "From now on, please answer in German.", conversation="one", user=user)
-    ask(engine, ASK, conversation="two", user=user)
+def test_a_lasting_wish_goes_with_every_answer(engine: Engine, listener: Listener) -> None:
+    ask(engine, "From now on, please answer in German.", conversation="one")
+    ask(engine, ASK, conversation="two")
     assert "German" in listener.last.profile
 
 
-def test_without_a_model_the_app_answers_from_the_profile(quoting: Engine, user: str) -> None:
-    events = ask(quoting, "My name is Ada.", user=user, conversation="one")
-    answer = "".join(e.data["text"] for e in events if e.kind == "token")
-    assert "Ada" in answer
-    events = ask(quoting, "What's my name?", user=user, conversation="two")
-    answer = "".join(e.data["text"] for e in events if e.kind == "token")
-    assert "Ada" in answer and told(events, "done")["generator"] == "app"
+def test_without_a_model_the_app_answers_from_the_profile(quoting: Engine) -> None:
+    assert "Ada" in answer(ask(quoting, "My name is Ada.", conversation="one"))
+    events = ask(quoting, "What's my name?", conversation="two")
+    assert "Ada" in answer(events) and told(events, "done")["generator"] == "app"
+    events = ask(quoting, "My name is Bob.", keep=False)
+    assert "will not remember" in answer(events) and told(events, "done")["profile"] == {}
 
 
 def test_a_question_about_what_is_stored_reaches_no_model(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    events = ask(engine, "What do you store about me?", conversation=talk)
+    events = ask(engine, "What do you store about me?")
     assert told(events, "classified")["intent"] == "privacy"
     assert listener.asked == []
     assert told(events, "done")["reply"] == "privacy"
-    ask(engine, "and why is that?", conversation=talk)
+    ask(engine, "and why is that?")
     assert listener.last.history == (), "nor does the account of it later on"
 
 
-def test_another_program_cannot_delete_what_is_stored(engine: Engine, talk: str, user: str) -> None:
-    ask(engine, ASK, conversation=talk, user=user)
-    events = ask(engine, "delete everything for good", user=user, keep=False)
-    assert "Nothing was deleted" in "".join(e.data["text"] for e in events if e.kind == "token")
-    assert len(engine.conversations.turns(talk, user)) == 1
+PROGRAMS = ({"keep": False}, {"conversation": "api", "history": ()})
 
 
-def test_neither_can_one_whose_conversation_is_kept_here(
-    engine: Engine, talk: str, user: str
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_another_program_cannot_delete_what_is_stored(
+    engine: Engine, program: dict[str, Any]
 ) -> None:
-    ask(engine, ASK, conversation=talk, user=user)
-    ask(engine, "delete everything for good", conversation="api", user=user, history=())
-    assert len(engine.conversations.turns(talk, user)) == 1
-
-
-def test_what_is_not_kept_is_not_said_to_be_remembered(quoting: Engine, user: str) -> None:
-    events = ask(quoting, "My name is Ada.", user=user, keep=False)
-    assert "will not remember" in "".join(e.data["text"] for e in events if e.kind == "token")
-    assert told(events, "done")["profile"] == {}
+    ask(engine, ASK)
+    events = ask(engine, "delete everything for good", **program)
+    assert "Nothing was deleted" in answer(events)
+    assert len(engine.conversations.turns("talk")) == 1
 
 
 def test_a_deletion_holds_for_answers_that_are_being_written(
-    engine: Engine, listener: Listener, user: str
+    engine: Engine, listener: Listener
 ) -> None:
-    events = engine.chat.ask(AskOptions("My name is Ada.", conversation="one", user=user))
+    events = engine.chat.ask(AskOptions("My name is Ada.", conversation="one"))
     while next(events).kind != "token":
         pass
-    engine.conversations._state.profile.clear(user)
+    engine.conversations._state.profile.clear("local")
     list(events)
     engine.conversations.flush()
-    assert engine.conversations.profile(user) == {}
-    events = engine.chat.ask(AskOptions(ASK, conversation="two", user=user))
+    assert engine.conversations.profile("local") == {}
+    events = engine.chat.ask(AskOptions(ASK, conversation="two"))
     while next(events).kind != "token":
         pass
-    engine.conversations._state.user_data.delete(user)  # as from another process
+    engine.conversations._state.user_data.delete("local")  # as from another process
     list(events)
-    assert engine.conversations.all(user) == []
+    assert engine.conversations.all() == []
 
 
-def test_a_question_whose_reader_leaves_during_the_search_is_kept(
-    engine: Engine, talk: str
-) -> None:
-    events = engine.chat.ask(AskOptions(ASK, conversation=talk))
+def test_a_question_whose_reader_leaves_during_the_search_is_kept(engine: Engine) -> None:
+    events = engine.chat.ask(AskOptions(ASK, conversation="talk"))
     while next(events).kind != "classified":
         pass
     events.close()  # type: ignore[attr-defined]
-    (turn,) = engine.conversations.turns(talk)
+    (turn,) = engine.conversations.turns("talk")
     assert turn.question == ASK.removeprefix("@codebase ") and not turn.finished
 
 
-def test_a_repetition_that_is_stopped_leaves_nothing_behind(
-    engine: Engine, talk: str, user: str
-) -> None:
-    first = told(ask(engine, ASK, conversation=talk, user=user), "done")["turn"]
-    events = engine.chat.ask(AskOptions(ASK, conversation=talk, user=user, replaces=first))
+def test_a_repetition_that_is_stopped_leaves_nothing_behind(engine: Engine) -> None:
+    first = told(ask(engine, ASK), "done")["turn"]
+    events = engine.chat.ask(AskOptions(ASK, replaces=first, conversation="talk"))
     while next(events).kind != "generating":
         pass
     events.close()  # type: ignore[attr-defined]
     engine.conversations.flush()
-    assert [turn.id for turn in engine.conversations.turns(talk, user)] == [first]
-    assert engine.conversations._state.user_data.counts(user).turns == 1
+    assert [turn.id for turn in engine.conversations.turns("talk")] == [first]
+    assert engine.conversations._state.user_data.counts("local").turns == 1
 
 
 def test_another_repositorys_answer_is_not_packed_anew(
-    engine: Engine, listener: Listener, talk: str, tmp_path: Path
+    engine: Engine, listener: Listener, tmp_path: Path
 ) -> None:
-    first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
+    first = told(ask(engine, ASK), "done")["turn"]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "app.py").write_text("def expire_session(): pass\n")
     other = open_engine(engine.settings, tmp_path / "other", generator=listener)
     other.index.run()
-    ask(other, ASK, conversation=talk, replaces=first, exclude=["app.py:100-101"])
+    ask(other, ASK, replaces=first, exclude=["app.py:100-101"])
     assert {chunk.path for chunk in listener.last.block.chunks} == {"app.py"}
     other.close()
 
 
-def test_an_answer_to_follow_that_is_not_there_is_explained(engine: Engine, talk: str) -> None:
-    ask(engine, ASK, conversation=talk)
-    events = ask(engine, "and why is that?", conversation=talk, after="nothing")
+def test_an_answer_to_follow_that_is_not_there_is_explained(engine: Engine) -> None:
+    ask(engine, ASK)
+    events = ask(engine, "and why is that?", after="nothing")
     assert events[-1].kind == "error" and events[-1].data["code"] == "not_found"
 
 
-def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(
-    engine: Engine, talk: str
-) -> None:
-    first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
-    second = told(ask(engine, ASK, conversation=talk, replaces=first), "done")["turn"]
-    events = engine.chat.ask(AskOptions("and why is that?", conversation=talk))
+def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(engine: Engine) -> None:
+    first = told(ask(engine, ASK), "done")["turn"]
+    second = told(ask(engine, ASK, replaces=first), "done")["turn"]
+    events = engine.chat.ask(AskOptions("and why is that?", conversation="talk"))
     while next(events).kind != "token":
         pass
-    engine.conversations.choose_branch(talk, first)
+    engine.conversations.choose_branch("talk", first)
     (done,) = (event.data for event in events if event.kind == "done")
-    assert [turn.id for turn in engine.conversations.turns(talk)] == [second, done["turn"]]
+    assert [turn.id for turn in engine.conversations.turns("talk")] == [second, done["turn"]]
 
 
-def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(
-    engine: Engine, talk: str, user: str
-) -> None:
-    ask(engine, ASK, conversation=talk, user=user)
-    events = ask(engine, "delete this conversation for good", conversation=talk, user=user)
-    assert "is deleted" in "".join(e.data["text"] for e in events if e.kind == "token")
+def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(engine: Engine) -> None:
+    ask(engine, ASK)
+    events = ask(engine, "delete this conversation for good")
+    assert "is deleted" in answer(events)
     assert events[-1].data["turn"] == ""
-    assert engine.conversations.all(user) == []
+    assert engine.conversations.all() == []
 
 
 # Strictness, pins.
 
 
 def test_strict_answers_are_quoted_when_the_code_shows_too_little(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
     question = "@codebase how does quantum chromodynamics renormalise gluons?"
-    events = ask(engine, question, conversation=talk, strict=True)
+    events = ask(engine, question, strict=True)
     assert listener.asked == []
     done = told(events, "done")
     assert done["generator"] == "extractive" and "too little" in done["notice"]
-    ask(engine, ASK, conversation=talk, strict=True)
+    ask(engine, ASK, strict=True)
     assert listener.last.strict and listener.last.block.chunks
 
 
 def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    first = told(ask(engine, ASK, conversation=talk), "done")
+    first = told(ask(engine, ASK), "done")
     block = listener.last.block
     places = [f"{c.path}:{c.start_line}-{c.end_line}" for c in block.chunks]
     events = ask(
-        engine, ASK, conversation=talk, replaces=first["turn"],
+        engine, ASK, replaces=first["turn"],
         exclude=[places[0]], pin=["shop/stock.py:1-3"],
     )  # fmt: skip
     again = [f"{c.path}:{c.start_line}-{c.end_line}" for c in listener.last.block.chunks]
@@ -548,14 +450,14 @@ def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(
         engine.conversations.turn(told(events, "done")["turn"]).block.text
         == listener.last.block.text
     )
-    ask(engine, "and why is that?", conversation=talk)
+    ask(engine, "and why is that?")
     assert listener.last.block.chunks[0].path == "shop/stock.py", "follow-ups go on from it"
 
 
 def test_pins_without_an_answer_to_replace_go_with_a_search(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    ask(engine, ASK, conversation=talk, pin=["shop/stock.py:1-2"])
+    ask(engine, ASK, pin=["shop/stock.py:1-2"])
     assert listener.last.block.chunks[0].path == "shop/stock.py"
     assert any(chunk.path == "shop/session.py" for chunk in listener.last.block.chunks)
 
@@ -585,113 +487,136 @@ def test_more_places_than_there_is_room_for_are_refused(engine: Engine) -> None:
 
 
 def test_an_answer_that_is_asked_for_again_stays_beside_the_new_one(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
+    first = told(ask(engine, ASK), "done")["turn"]
     listener.says = ("Another answer.",)
-    second = told(ask(engine, ASK, conversation=talk, replaces=first), "done")["turn"]
-    assert [turn.id for turn in engine.conversations.turns(talk)] == [second]
-    assert engine.conversations.branches(talk) == {second: (first, second)}
-    engine.conversations.choose_branch(talk, first)
-    assert [turn.id for turn in engine.conversations.turns(talk)] == [first]
+    second = told(ask(engine, ASK, replaces=first), "done")["turn"]
+    assert [turn.id for turn in engine.conversations.turns("talk")] == [second]
+    assert engine.conversations.branches("talk") == {second: (first, second)}
+    engine.conversations.choose_branch("talk", first)
+    assert [turn.id for turn in engine.conversations.turns("talk")] == [first]
 
 
 def test_a_branch_goes_on_with_its_own_history_and_context(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
-    follow_up = told(ask(engine, "and why is that?", conversation=talk), "done")["turn"]
+    first = told(ask(engine, ASK), "done")["turn"]
+    follow_up = told(ask(engine, "and why is that?"), "done")["turn"]
     other = "@codebase what does count_teapots return?"
-    told(ask(engine, other, conversation=talk, replaces=first), "done")
+    told(ask(engine, other, replaces=first), "done")
     assert listener.last.history == (), "what it replaces is no history"
-    ask(engine, "and why is that?", conversation=talk)
+    ask(engine, "and why is that?")
     assert [one.question for one in listener.last.history] == [other.removeprefix("@codebase ")]
-    engine.conversations.choose_branch(talk, first)
-    assert [turn.id for turn in engine.conversations.turns(talk)] == [first, follow_up]
-    ask(engine, "and why is that so?", conversation=talk)
+    engine.conversations.choose_branch("talk", first)
+    assert [turn.id for turn in engine.conversations.turns("talk")] == [first, follow_up]
+    ask(engine, "and why is that so?")
     assert listener.last.block.chunks[0].path == "shop/session.py"
     assert len(listener.last.history) == 2
 
 
-def test_a_question_may_follow_an_earlier_turn(
-    engine: Engine, listener: Listener, talk: str
-) -> None:
-    first = told(ask(engine, ASK, conversation=talk), "done")["turn"]
-    ask(engine, "and why is that?", conversation=talk)
-    ask(engine, "and what does it return?", conversation=talk, after=first)
+def test_a_question_may_follow_an_earlier_turn(engine: Engine, listener: Listener) -> None:
+    first = told(ask(engine, ASK), "done")["turn"]
+    ask(engine, "and why is that?")
+    ask(engine, "and what does it return?", after=first)
     assert len(listener.last.history) == 1
-    assert [turn.parent for turn in engine.conversations.turns(talk)] == ["", first]
+    assert [turn.parent for turn in engine.conversations.turns("talk")] == ["", first]
 
 
 def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(
-    engine: Engine, listener: Listener, talk: str
+    engine: Engine, listener: Listener
 ) -> None:
-    ask(engine, ASK, conversation=talk)
-    follow_up = told(ask(engine, "and why is that?", conversation=talk), "done")["turn"]
-    ask(engine, "@codebase what does count_teapots return?", conversation=talk)
-    ask(engine, "and how does it do that?", conversation=talk, replaces=follow_up)
+    ask(engine, ASK)
+    follow_up = told(ask(engine, "and why is that?"), "done")["turn"]
+    ask(engine, "@codebase what does count_teapots return?")
+    ask(engine, "and how does it do that?", replaces=follow_up)
     assert listener.last.block.chunks[0].path == "shop/session.py"
-    ask(engine, "and what does it return?", conversation=talk)
+    ask(engine, "and what does it return?")
     assert listener.last.block.chunks[0].path == "shop/session.py", "so do those after it"
 
 
-@pytest.mark.parametrize("model", [True, False], ids=["model", "quoting"])
+@pytest.mark.parametrize("writer", ["listened", "quoting"])
 def test_what_a_follow_up_carries_is_told_as_it_is_counted_later(
-    engine: Engine, talk: str, model: bool, places: tuple[Path, Path]
+    writer: str, request: pytest.FixtureRequest
 ) -> None:
-    asked = engine if model else open_engine(load_settings(data=places[0]), places[1])
+    asked = request.getfixturevalue(writer)
     for question in (ASK, "and why is that?", "thank you!", "What do you store about me?"):
-        done = told(ask(asked, question, conversation=talk), "done")
-        assert done["carries"] == asked.conversations.carries(talk), question
-    if not model:
-        asked.close()
+        done = told(ask(asked, question), "done")
+        assert done["carries"] == asked.conversations.carries("talk"), question
 
 
 # Hooks.
 
+HOOKS = """
+from dataclasses import replace
 
-def test_a_hook_that_raises_is_named_and_costs_nothing(
-    places: tuple[Path, Path], listener: Listener, talk: str, monkeypatch: pytest.MonkeyPatch
+from codeqa.chat.hooks import Hooks
+
+@Hooks.policy_override
+def search(decision, question):
+    if "teapots" in question:
+        return replace(decision, inject_rag=True, suggest_codebase=False)
+
+
+@Hooks.after_retrieval
+def without_legacy(retrieved):
+    kept = tuple(chunk for chunk in retrieved.chunks if not chunk.path.startswith("legacy/"))
+    return replace(retrieved, chunks=kept)
+
+
+@Hooks.before_generation
+def politely(asked):
+    return replace(asked, question="Please: " + asked.question)
+
+
+@Hooks.before_generation
+def broken(asked):
+    raise ValueError(asked.question)
+
+
+@Hooks.after_generation
+def signed(text):
+    return text + " (House rules)"
+"""
+
+
+def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(
+    opened: Open, listener: Listener, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hooks = Hooks()
-
-    @hooks.before_generation
-    def broken(asked: GenerationInput) -> GenerationInput:
-        raise ZeroDivisionError("secret words")
-
-    @hooks.after_generation
-    def shouting(text: str) -> str:
-        return text.upper()
-
-    monkeypatch.setattr("codeqa.engine.load_hooks", lambda *_: hooks)
-    engine = open_engine(load_settings(data=places[0], workers=1), places[1], generator=listener)
-    events = ask(engine, ASK, conversation=talk)
-    done = told(events, "done")
+    (tmp_path / "house").mkdir()
+    (tmp_path / "house" / "house.py").write_text(HOOKS, encoding="utf-8")
+    engine = opened(plugins=str(tmp_path / "house"), generator=listener)
+    events = ask(engine, "how many teapots are on a shelf?")
+    done, said = told(events, "done"), "".join(listener.says)
+    assert done["rules"][-1] == "hook house.py:search"
+    paths = {chunk.path for chunk in listener.last.block.chunks}
+    assert paths and not any(path.startswith("legacy/") for path in paths)
+    assert "legacy/" not in listener.last.block.text
+    assert listener.last.question == "Please: how many teapots are on a shelf?"
+    assert answer(events) == said and done["revised"] == f"{said} (House rules)"
     (problem,) = done["hook_problems"]
-    assert "broken" in problem and "ZeroDivisionError" in problem and "secret" not in problem
-    said = "".join(listener.says)
-    assert "".join(e.data["text"] for e in events if e.kind == "token") == said
-    assert done["revised"] == said.upper()
-    (turn,) = engine.conversations.turns(talk)
-    assert turn.answer == said.upper() and turn.hook_problems == [problem]
-    engine.close()
+    assert problem.startswith("The hook house.py:broken (before_generation) was left out: Val")
+    assert "teapots" not in problem and "how many" not in caplog.text
+    (kept,) = engine.conversations.turns("talk")
+    assert kept.answer == done["revised"] and kept.hook_problems == [problem]
 
 
-def test_a_hook_may_change_what_was_found(
-    places: tuple[Path, Path], listener: Listener, talk: str, monkeypatch: pytest.MonkeyPatch
+def test_plugins_in_the_repository_that_is_opened_are_refused(
+    opened: Open, indexed: Indexed
 ) -> None:
-    hooks = Hooks()
+    with pytest.raises(SettingsError, match="lies in the repository"):
+        opened(plugins=str(indexed.repository / "shop"))
 
-    @hooks.after_retrieval
-    def best_only(retrieved: Any) -> Any:
-        return replace(retrieved, chunks=retrieved.chunks[:1])
 
-    monkeypatch.setattr("codeqa.engine.load_hooks", lambda *_: hooks)
-    engine = open_engine(load_settings(data=places[0], workers=1), places[1], generator=listener)
-    ask(engine, ASK, conversation=talk)
-    assert len(listener.last.block.chunks) == 1
-    assert listener.last.block.text.count("=== CHUNK") == 1
-    engine.close()
+def test_secrets_of_a_client_are_masked_before_anything_is_written(
+    engine: Engine, listener: Listener
+) -> None:
+    history = (Exchange(f"is {TOKEN} ours?", f"Yes, {TOKEN}."),)
+    question = f"and who uses {TOKEN}?"
+    ask(engine, question, history=history, instructions=f"Say {TOKEN}.", keep=False)
+    asked = listener.last
+    assert TOKEN not in str(asked) and TOKEN not in str(build_messages(asked))
+    assert str((asked.question, asked.history, asked.instructions)).count("*" * len(TOKEN)) == 4
 
 
 # Keeping.
@@ -725,7 +650,7 @@ def test_what_cannot_be_saved_is_tried_twice_and_then_said() -> None:
 
 
 def test_an_answer_does_not_wait_for_a_slow_disk(
-    engine: Engine, talk: str, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = threading.Event()
     real = engine.conversations._state.turns.save
@@ -736,14 +661,14 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
 
     monkeypatch.setattr(engine.conversations._state.turns, "save", save)
     started = time.monotonic()
-    events = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert events[-1].kind == "done" and time.monotonic() - started < 3
     slow.set()
-    assert len(engine.conversations.turns(talk)) == 1, "whoever reads it waits for it"
+    assert len(engine.conversations.turns("talk")) == 1, "whoever reads it waits for it"
 
 
 def test_a_process_that_ends_at_once_has_kept_its_answers(
-    places: tuple[Path, Path], engine: Engine, talk: str
+    indexed: Indexed, quoting: Engine, data_dir: Path
 ) -> None:
     program = f"""
         import sys
@@ -751,27 +676,27 @@ def test_a_process_that_ends_at_once_has_kept_its_answers(
         from codeqa.chat import AskOptions
         from codeqa.engine import open_engine
         from codeqa.settings import load_settings
-        engine = open_engine(load_settings(data=Path({str(places[0])!r})), Path({str(places[1])!r}))
+        settings = load_settings(data=Path({str(data_dir)!r}), tables={str(indexed.tables)!r})
+        engine = open_engine(settings, Path({str(indexed.repository)!r}))
         for question in ("@codebase expire_session", "and why is that?"):
-            for event in engine.chat.ask(AskOptions(question, conversation={talk!r})):
+            for event in engine.chat.ask(AskOptions(question, conversation="talk")):
                 pass
         sys.exit(0)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
-    assert len(engine.conversations.turns(talk)) == 2
+    assert len(quoting.conversations.turns("talk")) == 2
 
 
-def test_a_turn_that_is_saved_twice_is_there_once(engine: Engine, talk: str, user: str) -> None:
-    ask(engine, ASK, conversation=talk, user=user)
-    (turn,) = engine.conversations._state.turns.active(talk, user)
+def test_a_turn_that_is_saved_twice_is_there_once(engine: Engine) -> None:
+    ask(engine, ASK)
+    (turn,) = engine.conversations._state.turns.active("talk")
     assert engine.conversations._state.turns.save(turn)
-    assert len(engine.conversations._state.turns.active(talk, user)) == 1
-    assert len(engine.conversations.all(user)) == 1
+    assert len(engine.conversations._state.turns.active("talk")) == 1
+    assert len(engine.conversations.all()) == 1
 
 
-def test_conversations_are_found_by_what_was_said(engine: Engine, user: str) -> None:
-    ask(engine, ASK, conversation="about sessions", user=user)
-    ask(engine, "@codebase count_teapots", conversation="about teapots", user=user)
-    (found,) = engine.conversations.find("TEAPOTS", user)
+def test_conversations_are_found_by_what_was_said(engine: Engine) -> None:
+    ask(engine, ASK, conversation="about sessions")
+    ask(engine, "@codebase count_teapots", conversation="about teapots")
+    (found,) = engine.conversations.find("TEAPOTS")
     assert found.conversation.id == "about teapots" and "teapots" in found.snippet
-    assert isinstance(engine.conversations, Conversations)

@@ -6,13 +6,23 @@ import contextlib
 import sqlite3
 import threading
 import time
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from chat_kit import ASK, SAYS, Open, Script, answer, ask, kinds, parts, told
+from openai_server import (
+    Reply,
+    context_length,
+    delta,
+    dropped,
+    event,
+    failure,
+    rate_limited,
+    silent,
+    stream,
+)
+from redis_server import redis_server
 
 from codeqa.chat import AskOptions
 from codeqa.chat.context_cache import CONTEXT_SECONDS, ContextCache
@@ -20,139 +30,23 @@ from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.prompts import override_path, render_prompt
-from codeqa.settings import load_settings
 from codeqa.state import State
 from codeqa.state.cache import context_key
 from codeqa.types import ContextBlock, Event
-from tests.openai_server import (
-    Reply,
-    ScriptedServer,
-    context_length,
-    delta,
-    dropped,
-    event,
-    failure,
-    openai_server,
-    rate_limited,
-    silent,
-    stream,
-)
-from tests.redis_server import redis_server
 
+pytest_plugins = ("chat_fixtures",)
 TOKEN = "ghp_" + "aB3" * 12
-FILES = {
-    "README.md": "# Shop\n\nA small shop that sells teapots.\n",
-    "src/session.py": '"""Sessions of visitors."""\n\nMONTH = 30\n\n\n'
-    "def expire_session(cookie):\n"
-    '    """Forget the visitor when the cookie is too old."""\n'
-    "    if cookie.age > MONTH:\n        cookie.clear()\n    return cookie.age\n",
-    "src/Basket.cs": "class Basket\n{\n    int Total() { return 1; }\n}\n",
-    **{
-        f"src/part{number}.py": f"def warehouse_part_{number}(stock):\n"
-        + "".join(f"    stock.move({line}, 'warehouse part')\n" for line in range(60))
-        for number in range(6)
-    },
-}
-SAYS = ["The session ends in ", "`expire_session` ", "[src/session.py:6-10]."]
-ASK = "@codebase when does expire_session forget the visitor?"
-
-
-@dataclass
-class Script:
-    """What the server says next; the last reply is repeated."""
-
-    server: ScriptedServer = field(default_factory=ScriptedServer)
-    replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
-
-    def __call__(self, path: str, body: dict[str, Any]) -> Reply:
-        if is_sorting(body):
-            return stream(["{}"])  # says nothing, so that the rules decide
-        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-
-    @property
-    def bodies(self) -> list[dict[str, Any]]:
-        """What was asked, without the sorting of messages that the rules are unsure of."""
-        return [body for _, body in self.server.requests if not is_sorting(body)]
-
-    @property
-    def sent(self) -> list[dict[str, Any]]:
-        """Messages of the latest request."""
-        return list(self.bodies[-1]["messages"])
-
-
-def is_sorting(body: dict[str, Any]) -> bool:
-    return str(body.get("messages", [{}])[0].get("content", "")).startswith("You sort messages")
-
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    """Data folder and repository, indexed once."""
-    folder = tmp_path_factory.mktemp("turns")
-    for name, content in FILES.items():
-        target = folder / "shop" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content, encoding="utf-8")
-    engine = open_engine(load_settings(data=folder / "data", workers=1), folder / "shop")
-    engine.index.run()
-    engine.close()
-    yield folder / "data", folder / "shop"
-
-
-@pytest.fixture
-def script() -> Iterator[Script]:
-    script = Script()
-    with openai_server(script) as script.server:
-        yield script
-
-
-def engine_at(places: tuple[Path, Path], script: Script | None, **settings: Any) -> Engine:
-    if script is not None:
-        settings = {
-            "model": "openai/gpt-4o",
-            "model_url": script.server.base_url,
-            "model_key": "a-key",
-            **settings,
-        }
-    return open_engine(load_settings(data=places[0], workers=1, **settings), places[1])
-
-
-@pytest.fixture
-def engine(places: tuple[Path, Path], script: Script) -> Iterator[Engine]:
-    engine = engine_at(places, script)
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def talk() -> str:
-    """A conversation of the test's own."""
-    return uuid.uuid4().hex
-
-
-def ask(engine: Engine, question: str, **options: Any) -> tuple[list[Event], str]:
-    told = engine.chat.ask(AskOptions(question, **options))
-    events = [event for event in told if event.kind != "step"]  # those have their own tests
-    return events, "".join(e.data["text"] for e in events if e.kind == "token")
-
-
-def kinds(events: list[Event]) -> list[str]:
-    return list(dict.fromkeys(event.kind for event in events))
-
-
-def parts(message: dict[str, Any]) -> list[str]:
-    content = message["content"]
-    return [content] if isinstance(content, str) else [part["text"] for part in content]
 
 
 # The turn.
 
 
 def test_a_tagged_question_is_searched_packed_asked_and_streamed(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
-    events, text = ask(engine, ASK, conversation=talk, user=talk)
+    events = ask(engine, ASK, user="talk")
     assert kinds(events) == ["classified", "retrieved", "generating", "token", "done"]
-    assert text == "".join(SAYS)
+    assert answer(events) == "".join(SAYS)
     assert [e.data["text"] for e in events if e.kind == "token"] == SAYS
     system, user = script.sent
     assert system == {"role": "system", "content": render_prompt("chat_system")}
@@ -161,7 +55,7 @@ def test_a_tagged_question_is_searched_packed_asked_and_streamed(
         "[MODE: explain]\n[INSTRUCTION]\nwhen does expire_session forget the visitor?\n"
     )
     assert "@codebase" not in instruction
-    assert "src/session.py" in {chunk.path for chunk in parse_block(block)}
+    assert "shop/session.py" in {chunk.path for chunk in parse_block(block)}
     assert script.bodies[-1]["model"] == "gpt-4o"
     done = events[-1].data
     assert done["model"] == "openai/gpt-4o"
@@ -170,52 +64,41 @@ def test_a_tagged_question_is_searched_packed_asked_and_streamed(
     assert done["mode"] == "explain"
     assert done["tokens"] == {"prompt": 120, "completion": 9, "estimated": False}
     assert done["reranker"] == "" and done["notice"] == ""
-    assert done["coverage"].startswith("9 of 9 files")
+    assert done["coverage"].startswith("12 of 12 files")
     assert [c["verified"] for c in done["citations"]] == [True]
 
 
 def test_a_follow_up_uses_the_cached_context_and_the_history(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
-    ask(engine, ASK, conversation=talk)
+    ask(engine, ASK)
     block = parts(script.sent[-1])[1]
-    events, _ = ask(engine, "and what is MONTH?", conversation=talk)
+    events = ask(engine, "and what is MONTH?")
     assert "retrieved" not in kinds(events)
-    assert events[0].data["intent"] == "continuation"
-    _, question, answer, user = script.sent
+    assert told(events, "classified")["intent"] == "continuation"
+    _, question, reply, user = script.sent
     assert parts(question) == ["when does expire_session forget the visitor?"]
-    assert parts(answer) == ["".join(SAYS)]
+    assert parts(reply) == ["".join(SAYS)]
     assert parts(user)[0].startswith("[MODE: explain]\n[INSTRUCTION]\nand what is MONTH?\n")
     assert parts(user)[1] == block
     assert [c["verified"] for c in events[-1].data["citations"]] == [True]
 
 
-def test_without_tag_and_context_the_model_is_told_to_suggest_the_tag(
-    engine: Engine, script: Script, talk: str
-) -> None:
-    events, text = ask(engine, "when does the session end?", conversation=talk)
-    assert kinds(events) == ["classified", "generating", "token", "done"]
-    assert text == "".join(SAYS)
-    (instruction,) = parts(script.sent[-1])
-    assert render_prompt("no_context").strip() in instruction
-    assert [c["verified"] for c in events[-1].data["citations"]] == [False], "nothing was sent"
-
-
 def test_a_search_in_vain_says_so_to_the_model_and_empties_the_context(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
-    ask(engine, ASK, conversation=talk)
-    events, _ = ask(engine, "@codebase zyzzyva lang:cobol", conversation=talk)
+    ask(engine, ASK)
+    events = ask(engine, "@codebase zyzzyva lang:cobol")
     assert "retrieved" not in kinds(events)
     assert render_prompt("nothing_found").strip() in parts(script.sent[-1])[0]
     assert len(parts(script.sent[-1])) == 1
-    ask(engine, "and now?", conversation=talk)
+    ask(engine, "and now?")
     assert len(parts(script.sent[-1])) == 1
 
 
-def test_what_was_really_sent_can_be_shown(engine: Engine, script: Script, talk: str) -> None:
-    ask(engine, ASK, conversation=talk)
-    events, _ = ask(engine, "/locate MONTH", conversation=talk)
+def test_what_was_really_sent_can_be_shown(engine: Engine, script: Script) -> None:
+    ask(engine, ASK)
+    events = ask(engine, "/locate MONTH")
     sent = engine.conversations.turn(events[-1].data["turn"])
     assert [(m["role"], m["parts"]) for m in sent.sent] == [
         (message["role"], parts(message)) for message in script.sent
@@ -237,90 +120,73 @@ def test_what_was_really_sent_can_be_shown(engine: Engine, script: Script, talk:
     ],
 )
 def test_the_mode_is_sent_kept_and_told(
-    engine: Engine, script: Script, talk: str, question: str, mode: str, expected: str
+    engine: Engine, script: Script, question: str, mode: str, expected: str
 ) -> None:
-    events, _ = ask(engine, question, mode=mode, conversation=talk)
+    events = ask(engine, question, mode=mode)
     assert events[-1].data["mode"] == expected
     assert parts(script.sent[-1])[0].startswith(f"[MODE: {expected}]\n")
     assert "/" + expected not in parts(script.sent[-1])[0]
-    assert engine.conversations.turns(talk)[0].mode == expected
+    assert engine.conversations.turns("talk")[0].mode == expected
 
 
 def test_an_unknown_mode_and_a_mode_without_a_question_are_explained(engine: Engine) -> None:
-    events, _ = ask(engine, ASK, mode="sing")
+    events = ask(engine, ASK, mode="sing")
     assert [e.kind for e in events] == ["error"] and "sing" in events[0].data["message"]
-    events, _ = ask(engine, "@codebase /plan")
+    events = ask(engine, "@codebase /plan")
     assert events[0].data["message"] == "The question is empty."
 
 
-def test_a_reranked_answer_says_by_which_reranker(engine: Engine, talk: str) -> None:
-    events, _ = ask(engine, ASK, rerank=True, conversation=talk)
+def test_a_reranked_answer_says_by_which_reranker(engine: Engine) -> None:
+    events = ask(engine, ASK, rerank=True)
     assert events[-1].data["reranker"] == "built-in"
-    assert engine.conversations.turns(talk)[0].reranker == "built-in"
+    assert engine.conversations.turns("talk")[0].reranker == "built-in"
 
 
-def test_secrets_that_are_typed_are_neither_sent_nor_kept(
-    engine: Engine, script: Script, talk: str, places: tuple[Path, Path]
-) -> None:
-    ask(engine, f"@codebase expire_session {TOKEN}", conversation=talk)
-    ask(engine, "and?", conversation=talk)
+def test_secrets_that_are_typed_are_neither_sent_nor_kept(engine: Engine, script: Script) -> None:
+    ask(engine, f"@codebase expire_session {TOKEN}")
+    ask(engine, "and?")
     assert TOKEN not in str(script.bodies)
-    assert TOKEN not in str(engine.conversations.turns(talk))
+    assert TOKEN not in str(engine.conversations.turns("talk"))
     assert TOKEN not in str(engine.conversations.all())
 
 
-def test_tokens_are_estimated_when_the_provider_does_not_count(
-    engine: Engine, script: Script, talk: str
+def test_tokens_are_estimated_where_the_provider_does_not_count_as_a_follow_up_is_told(
+    engine: Engine, script: Script
 ) -> None:
     script.replies = [stream(SAYS, usage=None)]
-    events, _ = ask(engine, ASK, conversation=talk)
-    tokens = events[-1].data["tokens"]
-    assert tokens["estimated"] is True
-    assert 300 < tokens["prompt"] < 6_000
-    assert 5 < tokens["completion"] < 60
-
-
-def test_a_follow_up_carries_what_its_estimate_says(
-    engine: Engine, script: Script, talk: str
-) -> None:
-    script.replies = [stream(SAYS, usage=None)]
-    events, _ = ask(engine, ASK, conversation=talk)
-    carries = events[-1].data["carries"]
-    assert carries == engine.conversations.carries(talk)
+    done = ask(engine, ASK)[-1].data
+    assert done["tokens"]["estimated"] is True
+    assert 300 < done["tokens"]["prompt"] < 6_000 and 5 < done["tokens"]["completion"] < 60
+    carries = done["carries"]
+    assert carries == engine.conversations.carries("talk")
     assert 0 < engine.conversations.carries("never-asked") < carries
-    events, _ = ask(engine, "why?", conversation=talk)
+    events = ask(engine, "why?")
     assert abs(events[-1].data["tokens"]["prompt"] - carries) <= 3
 
 
-def test_an_answer_that_is_cut_off_says_so(engine: Engine, script: Script) -> None:
-    script.replies = [stream(SAYS, reason="length")]
-    events, _ = ask(engine, ASK)
-    assert "limit of length" in events[-1].data["notice"]
-    assert events[-1].data["tokens"]["estimated"] is False
-
-
-def test_an_answer_that_is_cut_off_uncounted_has_an_estimate(
+def test_an_answer_that_is_cut_off_says_so_and_uncounted_has_an_estimate(
     engine: Engine, script: Script
 ) -> None:
-    script.replies = [stream(SAYS, reason="length", usage=None)]
-    events, _ = ask(engine, ASK)
-    tokens = events[-1].data["tokens"]
-    assert tokens["estimated"] is True and tokens["prompt"] > 300 and tokens["completion"] > 5
-    assert "limit of length" in events[-1].data["notice"]
+    script.replies = [stream(SAYS, reason="length"), stream(SAYS, reason="length", usage=None)]
+    for estimated in (False, True):
+        done = ask(engine, ASK)[-1].data
+        assert "limit of length" in done["notice"]
+        assert done["tokens"]["estimated"] is estimated
+        assert done["tokens"]["completion"] >= 5
 
 
 def test_a_chunk_named_by_number_is_cited_by_the_lines_that_were_sent(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     script.replies = [stream(["It ends [Chu", "nk 1]", " and not (Chunk 99). See [Chunk 1]"])]
-    events, text = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     chunk = engine.conversations.turn(events[-1].data["turn"]).chunks[0]
     place = f"[{chunk.path}:{chunk.start_line}-{chunk.end_line}]"
-    assert text == f"It ends {place} and not (Chunk 99). See {place}"
+    assert answer(events) == f"It ends {place} and not (Chunk 99). See {place}"
     (citation,) = events[-1].data["citations"]
     assert citation["verified"] and citation["path"] == chunk.path
     # A later block numbers other chunks: the history says which one was meant.
-    ask(engine, "@codebase show warehouse_part_2", conversation=talk)
+    ask(engine, "@codebase show warehouse_part_2")
     assert place in parts(script.sent[2])[0] and "[Chunk 1]" not in parts(script.sent[2])[0]
 
 
@@ -329,21 +195,21 @@ def test_a_chunk_is_one_of_the_smaller_block_when_that_was_sent(
 ) -> None:
     script.replies = [context_length(), dropped(["See [Chunk 2] ", "and [Chunk 1]"])]
     question = "@codebase how does warehouse_part_1 move stock between warehouse parts?"
-    events, text = ask(engine, question)
+    events = ask(engine, question)
     chunks = engine.conversations.turn(events[-1].data["turn"]).chunks
     places = [f"[{c.path}:{c.start_line}-{c.end_line}]" for c in chunks]
     second = places[1] if len(places) > 1 else "[Chunk 2]"
-    assert text == f"See {second} and {places[0]}", "also what waited when it broke off"
+    assert answer(events) == f"See {second} and {places[0]}", "also what waited when it broke off"
 
 
 # No model.
 
 
 def test_without_the_model_the_same_question_is_answered_by_the_code_itself(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
-    events, text = ask(engine, ASK, use_model=False, conversation=talk)
-    assert "Without a language model" in text
+    events = ask(engine, ASK, use_model=False)
+    assert "Without a language model" in answer(events)
     assert script.bodies == []
     done = events[-1].data
     assert (done["generator"], done["model"], done["host"]) == ("extractive", "", "")
@@ -352,67 +218,67 @@ def test_without_the_model_the_same_question_is_answered_by_the_code_itself(
 
 
 def test_an_extractive_answer_enters_the_history_without_the_text_of_files(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
-    _, text = ask(engine, ASK, use_model=False, conversation=talk)
-    assert "Forget the visitor" in text
-    ask(engine, "and what is MONTH?", conversation=talk)
-    _, question, answer, user = script.sent
+    events = ask(engine, ASK, use_model=False)
+    assert "Forget the visitor" in answer(events)
+    ask(engine, "and what is MONTH?")
+    _, question, reply, user = script.sent
     assert parts(question) == ["when does expire_session forget the visitor?"]
-    assert "Forget the visitor" not in parts(answer)[0]
+    assert "Forget the visitor" not in parts(reply)[0]
     assert "Forget the visitor" in parts(user)[1]
 
 
 def test_a_model_that_is_chosen_later_answers_the_next_question(
-    places: tuple[Path, Path], script: Script, tmp_path: Path
+    quoting: Engine, script: Script
 ) -> None:
     from codeqa.llm import parse_choice
 
-    engine = open_engine(
-        load_settings(data=tmp_path / "data", tables=str(tmp_path / "t"), workers=1), places[1]
-    )
-    engine.index.run()
-    events, _ = ask(engine, ASK)
-    assert events[-1].data["generator"] == "extractive"
-    engine.models.choose(parse_choice("openai/gpt-4o", script.server.base_url), "a-key")
-    events, _ = ask(engine, ASK)
-    assert events[-1].data["generator"] == "openai/gpt-4o"
-    engine.close()
+    assert ask(quoting, ASK)[-1].data["generator"] == "extractive"
+    quoting.models.choose(parse_choice("openai/gpt-4o", script.server.base_url), "a-key")
+    assert ask(quoting, ASK)[-1].data["generator"] == "openai/gpt-4o"
 
 
-def test_a_model_without_its_key_says_what_to_set(places: tuple[Path, Path]) -> None:
-    engine = engine_at(places, None, model="groq/llama-3.3-70b-versatile")
-    events, _ = ask(engine, ASK)
-    assert [e.kind for e in events] == ["classified", "error"]
+def test_a_model_without_its_key_says_what_to_set(opened: Open) -> None:
+    engine = opened(model="groq/llama-3.3-70b-versatile")
+    events = ask(engine, ASK)
+    assert kinds(events) == ["classified", "error"]
     assert "GROQ_API_KEY" in str(events[-1].data)
-    _, text = ask(engine, ASK, use_model=False)
-    assert "Without a language model" in text
+    assert "Without a language model" in answer(ask(engine, ASK, use_model=False))
 
 
 # Isolation.
 
 
 def test_conversations_users_and_repositories_never_see_each_others_context(
-    engine: Engine, script: Script, places: tuple[Path, Path], tmp_path: Path, talk: str
+    engine: Engine, script: Script, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "a.py").write_text("def warehouse():\n    return 1\n")
-    ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
+    ask(engine, ASK, user="token-aaaaaaaa")
     for options in (
-        {"conversation": talk},
-        {"conversation": talk, "user": "token-bbbbbbbb"},
-        {"conversation": talk + "2", "user": "token-aaaaaaaa"},
-        {"user": "token-aaaaaaaa"},
-        {"user": f"token-aaaaaaaa:conversation:{talk}"},
+        {},
+        {"user": "token-bbbbbbbb"},
+        {"conversation": "talk2", "user": "token-aaaaaaaa"},
+        {"conversation": "", "user": "token-aaaaaaaa"},
+        {"conversation": "", "user": "token-aaaaaaaa:conversation:talk"},
     ):
         ask(engine, "and?", **options)
         assert len(script.sent) == 2, f"no history reaches {options}"
         assert len(parts(script.sent[-1])) == 1, f"no context reaches {options}"
-    elsewhere = open_engine(engine.settings, other)
-    ask(elsewhere, "and?", conversation=talk, user="token-aaaaaaaa")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.py").write_text("def warehouse():\n    return 1\n")
+    elsewhere = open_engine(engine.settings, tmp_path / "other")
+    ask(elsewhere, "and?", user="token-aaaaaaaa")
     assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1
-    ask(engine, "and?", conversation=talk, user="token-aaaaaaaa")
+    (turn,) = engine.conversations.turns("talk", "token-aaaaaaaa")
+    assert turn.chunks
+    for place, user in (
+        (engine, "local"),
+        (engine, "token-bbbbbbbb"),
+        (elsewhere, "token-aaaaaaaa"),
+    ):
+        with pytest.raises(NotFoundError):
+            place.conversations.turn(turn.id, user)
+    ask(engine, "and?", user="token-aaaaaaaa")
     assert len(script.sent) == 4 and len(parts(script.sent[-1])) == 2
 
 
@@ -436,29 +302,14 @@ def test_many_conversations_at_once_keep_their_contexts_apart(
         instruction, block = parts(messages[-1])
         number = instruction.partition("follow-up of ")[2][0]
         assert parts(messages[1]) == [f"show warehouse_part_{number}"]
-        assert parse_block(block)[0].path == f"src/part{number}.py"
-
-
-def test_a_turn_is_shown_only_to_its_user_and_in_its_repository(
-    engine: Engine, talk: str, tmp_path: Path
-) -> None:
-    events, _ = ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
-    turn = events[-1].data["turn"]
-    assert engine.conversations.turn(turn, "token-aaaaaaaa").block.text
-    for user in ("local", "token-bbbbbbbb"):
-        with pytest.raises(NotFoundError):
-            engine.conversations.turn(turn, user)
-    (tmp_path / "other").mkdir()
-    elsewhere = open_engine(engine.settings, tmp_path / "other")
-    with pytest.raises(NotFoundError):
-        elsewhere.conversations.turn(turn, "token-aaaaaaaa")
+        assert parse_block(block)[0].path == f"shop/part{number}.py"
 
 
 def test_a_client_that_names_no_conversation_has_its_users_context_and_no_history(
     engine: Engine, script: Script
 ) -> None:
-    ask(engine, ASK, user="token-cccccccc")
-    ask(engine, "and?", user="token-cccccccc")
+    ask(engine, ASK, conversation="", user="token-cccccccc")
+    ask(engine, "and?", conversation="", user="token-cccccccc")
     assert len(script.sent) == 2
     assert len(parts(script.sent[-1])) == 2
     assert engine.conversations.turns("", "token-cccccccc") == []
@@ -487,11 +338,11 @@ def test_a_damaged_cached_context_counts_as_none(tmp_path: Path, value: str) -> 
     assert memory.recall("u", "c") == ContextBlock("", ())
 
 
-def test_two_questions_of_one_conversation_at_once_both_end(engine: Engine, talk: str) -> None:
+def test_two_questions_of_one_conversation_at_once_both_end(engine: Engine) -> None:
     ended: list[str] = []
 
     def one() -> None:
-        ended.append(ask(engine, ASK, conversation=talk)[0][-1].kind)
+        ended.append(ask(engine, ASK)[-1].kind)
 
     threads = [threading.Thread(target=one) for _ in range(4)]
     for thread in threads:
@@ -499,54 +350,51 @@ def test_two_questions_of_one_conversation_at_once_both_end(engine: Engine, talk
     for thread in threads:
         thread.join()
     assert ended == ["done"] * 4
-    assert len(engine.conversations.turns(talk)) == 4
+    assert len(engine.conversations.turns("talk")) == 4
 
 
 def test_a_redis_server_that_goes_down_costs_the_context_and_never_the_turn(
-    places: tuple[Path, Path], script: Script, talk: str, tmp_path: Path
+    opened: Open, script: Script, tmp_path: Path
 ) -> None:
     with redis_server(tmp_path / "redis") as redis:
-        engine = engine_at(places, script, redis_url=redis.url)
-        ask(engine, ASK, conversation=talk)
-        ask(engine, "and?", conversation=talk)
+        engine = opened(**script.settings, redis_url=redis.url)
+        ask(engine, ASK)
+        ask(engine, "and?")
         assert len(parts(script.sent[-1])) == 2, "the context comes from the server"
-        assert State(places[0]).values.get(context_key("local", talk)) is None
+        assert State(engine.settings.data_dir).values.get(context_key("local", "talk")) is None
         redis.kill()
-        events, text = ask(engine, "and?", conversation=talk)
-        assert events[-1].kind == "done" and text
+        events = ask(engine, "and?")
+        assert events[-1].kind == "done" and answer(events)
         assert len(script.sent) == 6, "the history is kept elsewhere"
         assert len(parts(script.sent[-1])) == 1
-        events, text = ask(engine, ASK, conversation=talk)
+        events = ask(engine, ASK)
         assert events[-1].kind == "done" and len(parts(script.sent[-1])) == 2
-        assert len(engine.conversations.turns(talk)) == 4
-        engine.close()
+        assert len(engine.conversations.turns("talk")) == 4
 
 
 def test_of_a_long_conversation_the_last_three_answers_are_sent_along(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     for number in range(8):
         script.replies = [stream([f"answer {number}"])]
-        ask(engine, f"what does warehouse_part_{number} do?", conversation=talk)
-    ask(engine, "and?", conversation=talk)
+        ask(engine, f"what does warehouse_part_{number} do?")
+    ask(engine, "and?")
     assert [parts(m)[0] for m in script.sent[2:-1:2]] == [f"answer {n}" for n in range(5, 8)]
-    ask(engine, "and what does warehouse_part_1 do?", conversation=talk)
+    ask(engine, "and what does warehouse_part_1 do?")
     sent = [parts(m)[0] for m in script.sent[2:-1:2]]
     assert "answer 1" in sent, "and an older one that resembles the question"
 
 
-def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(
-    engine: Engine, talk: str
-) -> None:
+def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(engine: Engine) -> None:
     path = override_path("chat_system", engine.settings.config_dir)
     path.parent.mkdir(parents=True)
     path.write_text("Answer $loudly.", encoding="utf-8")
-    events, _ = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert events[-1].kind == "error"
     assert "$loudly" in events[-1].data["message"]
-    events, _ = ask(engine, ASK, conversation=talk, use_model=False)
+    events = ask(engine, ASK, use_model=False)
     assert events[-1].kind == "done"
-    assert engine.conversations.turns(talk) and engine.conversations.carries(talk) == 0, (
+    assert engine.conversations.turns("talk") and engine.conversations.carries("talk") == 0, (
         "it can still be opened"
     )
 
@@ -554,53 +402,51 @@ def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(
 # Kept turns.
 
 
-def test_conversations_are_listed_shown_renamed_and_deleted(
-    engine: Engine, script: Script, talk: str
-) -> None:
-    ask(engine, ASK, conversation=talk)
-    ask(engine, "and what is MONTH?", conversation=talk)
-    found = engine.conversations.get(talk)
+def test_conversations_are_listed_shown_renamed_and_deleted(engine: Engine, script: Script) -> None:
+    ask(engine, ASK)
+    ask(engine, "and what is MONTH?")
+    found = engine.conversations.get("talk")
     assert found in engine.conversations.all()
     assert found.title == "when does expire_session forget the visitor?"
     assert found.turns == 2
-    first, second = engine.conversations.turns(talk)
+    first, second = engine.conversations.turns("talk")
     assert (first.question, first.tagged) == (ASK.removeprefix("@codebase "), True)
     assert (second.question, second.tagged) == ("and what is MONTH?", False)
     assert first.answer == "".join(SAYS)
     assert first.finished and first.error is None
     assert (first.generator, first.model) == ("openai/gpt-4o", "openai/gpt-4o")
-    assert first.citations[0]["path"] == "src/session.py"
+    assert first.citations[0]["path"] == "shop/session.py"
     assert first.created <= second.created
-    engine.conversations.rename(talk, "Ends of sessions")
-    assert engine.conversations.get(talk).title == "Ends of sessions"
-    engine.conversations.delete(talk)
-    assert engine.conversations.turns(talk) == []
-    ask(engine, "and what is MONTH?", conversation=talk)
+    engine.conversations.rename("talk", "Ends of sessions")
+    assert engine.conversations.get("talk").title == "Ends of sessions"
+    engine.conversations.delete("talk")
+    assert engine.conversations.turns("talk") == []
+    ask(engine, "and what is MONTH?")
     assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1, "what is cached goes too"
 
 
 @pytest.mark.parametrize("by", ["this server", "another server", "its first turn"])
 @pytest.mark.parametrize("how", ["answered", "stopped", "left"])
 def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
-    places: tuple[Path, Path], engine: Engine, script: Script, talk: str, how: str, by: str
+    opened: Open, engine: Engine, script: Script, how: str, by: str
 ) -> None:
     if by != "its first turn":
-        ask(engine, ASK, conversation=talk)
+        ask(engine, ASK)
     script.replies = [stream(["one ", "two ", "three."], delay=0.1)]
     stopped = threading.Event()
-    events = engine.chat.ask(AskOptions(ASK, conversation=talk, cancelled=stopped.is_set))
+    events = engine.chat.ask(AskOptions(ASK, cancelled=stopped.is_set, conversation="talk"))
     while next(events).kind != "token":
         pass
-    deleting = engine_at(places, script) if by == "another server" else engine
-    deleting.conversations.delete(talk)
+    deleting = opened(**script.settings) if by == "another server" else engine
+    deleting.conversations.delete("talk")
     if how == "left":
         events.close()  # type: ignore[attr-defined]
     elif how == "stopped":
         stopped.set()
     rest = list(events)
-    assert talk not in [one.id for one in engine.conversations.all()]
-    assert engine.conversations.turns(talk) == []
-    assert engine.conversations.carries(talk) == engine.conversations.carries("never-used")
+    assert "talk" not in [one.id for one in engine.conversations.all()]
+    assert engine.conversations.turns("talk") == []
+    assert engine.conversations.carries("talk") == engine.conversations.carries("never-used")
     assert [one.kind for one in rest][-1:] == {
         "answered": ["done"], "stopped": ["stopped"], "left": []
     }[how]  # fmt: skip
@@ -608,23 +454,20 @@ def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
         with pytest.raises(NotFoundError):
             engine.conversations.turn(last.data["turn"])
     with pytest.raises(NotFoundError):
-        deleting.conversations.delete(talk)
-    deleting.close()
-    again, _ = ask(engine, ASK, conversation=talk)  # the name itself is free again
-    assert [turn.id for turn in engine.conversations.turns(talk)] == [again[-1].data["turn"]]
+        deleting.conversations.delete("talk")
+    again = ask(engine, ASK)  # the name itself is free again
+    assert [turn.id for turn in engine.conversations.turns("talk")] == [again[-1].data["turn"]]
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["read", "left"])
-def test_an_answer_that_cannot_be_kept_is_given_all_the_same(
-    places: tuple[Path, Path], engine: Engine, talk: str, leaves: bool
-) -> None:
-    with contextlib.closing(sqlite3.connect(State(places[0]).path)) as disk:
+def test_an_answer_that_cannot_be_kept_is_given_all_the_same(engine: Engine, leaves: bool) -> None:
+    with contextlib.closing(sqlite3.connect(engine.conversations._state.path)) as disk:
         disk.execute(
             "CREATE TRIGGER full BEFORE INSERT ON turn "
             "BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
         )
         try:
-            events = engine.chat.ask(AskOptions(ASK, conversation=talk))
+            events = engine.chat.ask(AskOptions(ASK, conversation="talk"))
             if leaves:
                 assert any(event.kind == "token" for event in events)
                 events.close()  # type: ignore[attr-defined]
@@ -635,75 +478,70 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(
     assert "".join(e.data["text"] for e in rest if e.kind == "token") == "".join(SAYS)
     assert last.kind == "done" and "could not be kept" in last.data["notice"]
     assert "disk is full" in last.data["notice"]
-    assert engine.conversations.turns(talk) == []
+    assert engine.conversations.turns("talk") == []
 
 
-def test_what_is_no_conversation_can_be_neither_shown_renamed_nor_deleted(
-    engine: Engine, talk: str
-) -> None:
-    ask(engine, ASK, conversation=talk, user="token-aaaaaaaa")
+def test_what_is_no_conversation_can_be_neither_shown_renamed_nor_deleted(engine: Engine) -> None:
+    ask(engine, ASK, user="token-aaaaaaaa")
     for act in (
-        lambda: engine.conversations.get(talk),
-        lambda: engine.conversations.rename(talk, "mine"),
-        lambda: engine.conversations.delete(talk),
+        lambda: engine.conversations.get("talk"),
+        lambda: engine.conversations.rename("talk", "mine"),
+        lambda: engine.conversations.delete("talk"),
     ):
         with pytest.raises(NotFoundError):
             act()
-    assert engine.conversations.turns(talk, "token-aaaaaaaa")
+    assert engine.conversations.turns("talk", "token-aaaaaaaa")
 
 
 def test_a_conversation_goes_on_after_a_restart(
-    engine: Engine, script: Script, places: tuple[Path, Path], talk: str
+    engine: Engine, script: Script, opened: Open
 ) -> None:
-    ask(engine, ASK, conversation=talk)
+    ask(engine, ASK)
     engine.close()
-    again = engine_at(places, script)
-    ask(again, "and what is MONTH?", conversation=talk)
+    again = opened(**script.settings)
+    ask(again, "and what is MONTH?")
     assert len(script.sent) == 4
     assert len(parts(script.sent[-1])) == 2
-    again.close()
 
 
 def test_a_repeated_answer_takes_the_place_of_the_first_and_does_not_see_it(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
-    ask(engine, ASK, conversation=talk)
-    events, _ = ask(engine, "and what is MONTH?", conversation=talk)
+    ask(engine, ASK)
+    events = ask(engine, "and what is MONTH?")
     script.replies = [stream(["Thirty days."])]
-    events, _ = ask(
-        engine, "and what is MONTH?", conversation=talk, replaces=events[-1].data["turn"]
-    )
+    events = ask(engine, "and what is MONTH?", replaces=events[-1].data["turn"])
     assert len(script.sent) == 4, "the first exchange only"
-    _, second = engine.conversations.turns(talk)
+    _, second = engine.conversations.turns("talk")
     assert second.answer == "Thirty days."
     assert second.id == events[-1].data["turn"]
 
 
 def test_a_repetition_that_fails_leaves_the_answer_that_there_was(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
-    events, _ = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     turn = events[-1].data["turn"]
     script.replies = [failure(401)]
-    events, _ = ask(engine, ASK, conversation=talk, replaces=turn)
+    events = ask(engine, ASK, replaces=turn)
     assert events[-1].kind == "error"
-    (kept,) = engine.conversations.turns(talk)
+    (kept,) = engine.conversations.turns("talk")
     assert kept.id == turn and kept.answer
     assert events[-1].data["turn"] == "", "nothing is kept that no conversation holds"
     script.replies = [stream(["Better."])]
-    ask(engine, ASK, conversation=talk, replaces=turn)
-    assert [t.answer for t in engine.conversations.turns(talk)] == ["Better."]
+    ask(engine, ASK, replaces=turn)
+    assert [t.answer for t in engine.conversations.turns("talk")] == ["Better."]
 
 
-def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine, talk: str) -> None:
+def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine) -> None:
     from codeqa.state import Turn
 
     details = {"finished": True, "generator": "extractive", "citations": [], "coverage": "all"}
-    old = Turn("old" + talk, talk, "@codebase x?", "Text.", "", details, 5.0)
+    old = Turn("old" + "talk", "talk", "@codebase x?", "Text.", "", details, 5.0)
     old = replace(old, repository=engine.location.id)
     state = State(engine.settings.data_dir)
     state.turns.save(old)
-    (shown,) = engine.conversations.turns(talk)
+    (shown,) = engine.conversations.turns("talk")
     assert (shown.question, shown.answer, shown.tagged) == ("x?", "Text.", True)
     assert (shown.model, shown.mode, shown.tokens["prompt"]) == ("", "", 0)
     assert engine.conversations.turn(old.id).block.text == ""
@@ -714,15 +552,15 @@ def test_a_turn_that_an_earlier_version_kept_is_shown(engine: Engine, talk: str)
 
 
 def test_an_answer_that_is_no_text_is_kept_and_shown_all_the_same(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     odd = b'data: {"choices": [{"index": 0, "delta": {"content": "a\\ud800\\u0000b"}}]}\n\n'
     script.replies = [replace(stream(["odd: "]), events=(odd, delta("c", "stop")))]
-    events, text = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert events[-1].kind == "done"
-    assert text.startswith("a") and text.endswith("bc")
-    assert engine.conversations.turns(talk)[0].answer == text
-    text.encode()
+    assert answer(events).startswith("a") and answer(events).endswith("bc")
+    assert engine.conversations.turns("talk")[0].answer == answer(events)
+    answer(events).encode()
 
 
 @pytest.mark.parametrize(
@@ -735,34 +573,34 @@ def test_an_answer_that_is_no_text_is_kept_and_shown_all_the_same(
     ],
 )
 def test_a_refusal_is_a_sentence_with_a_next_step_and_the_turn_is_kept(
-    engine: Engine, script: Script, talk: str, reply: Reply, word: str
+    engine: Engine, script: Script, reply: Reply, word: str
 ) -> None:
     script.replies = [reply]
-    events, text = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert kinds(events) == ["classified", "retrieved", "generating", "error"]
-    assert text == ""
+    assert answer(events) == ""
     error = events[-1].data
     assert word.lower() in f"{error['message']} {error['hint']}".lower()
     assert "a-key" not in str(error)
-    (kept,) = engine.conversations.turns(talk)
+    (kept,) = engine.conversations.turns("talk")
     assert kept.id == error["turn"]
     assert not kept.finished
     assert kept.error == {name: error[name] for name in ("message", "hint", "code")}
     assert engine.conversations.turn(kept.id).sent
     script.replies = [stream(SAYS)]
-    ask(engine, "and?", conversation=talk)
+    ask(engine, "and?")
     assert len(script.sent) == 2, "a question without an answer is no history"
     assert len(parts(script.sent[-1])) == 2, "what was found is still the context"
 
 
 def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     script.replies = [dropped(SAYS)]
-    events, text = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert events[-1].kind == "error"
-    assert text == "".join(SAYS)
-    (kept,) = engine.conversations.turns(talk)
+    assert answer(events) == "".join(SAYS)
+    (kept,) = engine.conversations.turns("talk")
     assert kept.answer == "".join(SAYS)
     assert kept.error and not kept.finished
     assert [c["verified"] for c in kept.citations] == [True]
@@ -770,13 +608,13 @@ def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
 
 
 def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     question = "@codebase how does warehouse_part_1 move stock between warehouse parts?"
-    ask(engine, question, conversation=talk)
+    ask(engine, question)
     script.replies = [context_length(), stream(SAYS)]
-    events, text = ask(engine, question, conversation=talk)
-    assert text == "".join(SAYS)
+    events = ask(engine, question)
+    assert answer(events) == "".join(SAYS)
     first, second = script.bodies[-2]["messages"], script.bodies[-1]["messages"]
     assert len(first) >= 4 and len(second) == 2, "what was said earlier is left out"
     whole, half = parts(first[-1])[1], parts(second[-1])[1]
@@ -787,16 +625,16 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert engine.conversations.turn(done["turn"]).block.text == half
     assert engine.conversations.turn(done["turn"]).dropped
     assert engine.conversations.turn(done["turn"]).sent[-1]["parts"][1] == half
-    assert engine.conversations.turns(talk)[-1].notice == done["notice"]
-    ask(engine, "and?", conversation=talk)
+    assert engine.conversations.turns("talk")[-1].notice == done["notice"]
+    ask(engine, "and?")
     assert parts(script.sent[-1])[1] == half, "a follow-up does not run into it again"
 
 
 def test_a_context_that_is_still_too_long_is_an_error_after_the_second_try(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     script.replies = [context_length()]
-    events, _ = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert events[-1].kind == "error"
     assert len(script.bodies) == 2
     sent = engine.conversations.turn(events[-1].data["turn"])
@@ -804,26 +642,26 @@ def test_a_context_that_is_still_too_long_is_an_error_after_the_second_try(
 
 
 def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     _, _, refusal = context_length()
     script.replies = [replace(stream(["a"]), events=(delta("a"), event(refusal)))]
-    events, text = ask(engine, ASK, conversation=talk)
+    events = ask(engine, ASK)
     assert events[-1].kind == "error"
-    assert text == "a"
+    assert answer(events) == "a"
     assert len(script.bodies) == 1
-    assert engine.conversations.turns(talk)[0].answer == "a"
+    assert engine.conversations.turns("talk")[0].answer == "a"
 
 
-def test_stopping_reaches_a_silent_model_and_keeps_the_turn(
-    engine: Engine, script: Script, talk: str
-) -> None:
+def test_stopping_reaches_a_silent_model_and_keeps_the_turn(engine: Engine, script: Script) -> None:
     script.replies = [silent(30)]
     stopped = threading.Event()
     events: list[Event] = []
 
     def read() -> None:
-        events.extend(engine.chat.ask(AskOptions(ASK, conversation=talk, cancelled=stopped.is_set)))
+        events.extend(
+            engine.chat.ask(AskOptions(ASK, cancelled=stopped.is_set, conversation="talk"))
+        )
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -834,13 +672,13 @@ def test_stopping_reaches_a_silent_model_and_keeps_the_turn(
     assert time.monotonic() - began < 2
     assert script.server.wait_for_disconnects()
     assert events[-1].kind == "stopped"
-    (kept,) = engine.conversations.turns(talk)
+    (kept,) = engine.conversations.turns("talk")
     assert not kept.finished and kept.error is None and kept.answer == ""
     assert engine.conversations.turn(kept.id).sent
 
 
 def test_stopping_in_mid_answer_keeps_the_text_and_ends_the_request(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     script.replies = [stream(["word "] * 200, delay=0.05)]
     events: list[Event] = []
@@ -848,28 +686,32 @@ def test_stopping_in_mid_answer_keeps_the_text_and_ends_the_request(
     def enough() -> bool:
         return sum(event.kind == "token" for event in events) >= 3
 
-    events.extend(engine.chat.ask(AskOptions(ASK, conversation=talk, cancelled=enough)))
+    events.extend(engine.chat.ask(AskOptions(ASK, cancelled=enough, conversation="talk")))
     assert events[-1].kind == "stopped"
     assert script.server.wait_for_disconnects()
-    (kept,) = engine.conversations.turns(talk)
+    (kept,) = engine.conversations.turns("talk")
     assert kept.answer == "word word word "
     assert kept.tokens["estimated"] is True
 
 
 def test_a_reader_that_goes_away_ends_the_request_and_the_turn_is_kept(
-    engine: Engine, script: Script, talk: str
+    engine: Engine, script: Script
 ) -> None:
     script.replies = [stream(["word "] * 200, delay=0.05)]
-    events = engine.chat.ask(AskOptions(ASK, conversation=talk))
+    events = engine.chat.ask(AskOptions(ASK, conversation="talk"))
     assert next(e for e in events if e.kind == "token").data["text"] == "word "
     events.close()  # type: ignore[attr-defined]
     assert script.server.wait_for_disconnects()
-    (kept,) = engine.conversations.turns(talk)
+    (kept,) = engine.conversations.turns("talk")
     assert kept.answer == "word " and not kept.finished
 
 
 def test_the_first_piece_is_handed_on_at_once(engine: Engine, script: Script) -> None:
     script.replies = [stream(SAYS, delay=0.5, first=0.0)]
-    next(step for step in engine.chat.ask(AskOptions(ASK)) if step.kind == "token")
+    next(
+        step
+        for step in engine.chat.ask(AskOptions(ASK, conversation="talk"))
+        if step.kind == "token"
+    )
     came = time.monotonic()
-    assert came - script.server.exchanges[-1].first_piece < 0.1
+    assert came - script.server.exchanges[-1].first_piece < 0.4, "the second comes after 0.5"

@@ -1,0 +1,153 @@
+"""What tests of the chat work with: a small shop, and what writes answers; fixtures of both are in
+`chat_fixtures`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from openai_server import Reply, ScriptedServer, stream
+
+from codeqa.chat import AskOptions, GenerationInput, Piece
+from codeqa.engine import Engine, open_engine
+from codeqa.settings import load_settings
+from codeqa.types import Event
+
+FILES = {
+    "README.md": "# Shop\n\nA small shop that sells teapots.\n",
+    "shop/session.py": '"""Sessions of visitors."""\n\nMONTH = 30\n\n\n'
+    "def expire_session(cookie):\n"
+    '    """Forget the visitor when the cookie is too old."""\n'
+    "    if cookie.age > MONTH:\n        cookie.clear()\n    return cookie.age\n",
+    "shop/visit.py": "from shop.session import expire_session\n\n\n"
+    "def end_of_visit(visitor):\n"
+    '    """Called by the clock each night."""\n'
+    "    return expire_session(visitor.cookie)\n",
+    "shop/stock.py": "def count_teapots(shelf):\n"
+    '    """How many teapots stand on a shelf."""\n    return len(shelf)\n',
+    "shop/Basket.cs": "class Basket\n{\n    int Total() { return 1; }\n}\n",
+    "legacy/stock.py": "def old_count(shelf):\n"
+    '    """Count the teapots on a shelf, as it was done before."""\n    return len(shelf)\n',
+    **{
+        f"shop/part{number}.py": f"def warehouse_part_{number}(stock):\n"
+        + "".join(f"    stock.move({line}, 'warehouse part')\n" for line in range(60))
+        for number in range(6)
+    },
+}
+ASK = "@codebase when does expire_session forget the visitor?"
+SAYS = ["The session ends in ", "`expire_session` ", "[shop/session.py:6-10]."]
+COMPLETE = "who calls expire_session of a visitor?"
+"""What the scripted model makes of a follow-up."""
+
+Open = Callable[..., Engine]
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A repository with an index in `tables`."""
+
+    tables: Path
+    repository: Path
+
+    def open(self, data: Path, *, generator: Any = None, **settings: Any) -> Engine:
+        """An engine over it that keeps what is said in `data`."""
+        values = {"data": data, "tables": str(self.tables), "workers": 1, **settings}
+        return open_engine(load_settings(**values), self.repository, generator=generator)
+
+
+def index(folder: Path, files: Mapping[str, str]) -> Indexed:
+    """The repository `shop` of `files` in `folder`, indexed."""
+    for name, content in files.items():
+        target = folder / "shop" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8", newline="")
+    indexed = Indexed(folder / "tables", folder / "shop")
+    engine = indexed.open(folder / "data")
+    engine.index.run()
+    engine.close()
+    return indexed
+
+
+@dataclass
+class Listener:
+    """A generator that writes down what it is given."""
+
+    name: str = "listener"
+    needs_evidence: bool = False
+    asked: list[GenerationInput] = field(default_factory=list)
+    says: Sequence[str] = ("After a month. ", "[shop/session.py:6-10]")
+    during: Callable[[], None] = lambda: None
+
+    def generate(self, asked: GenerationInput) -> Iterator[Piece]:
+        self.asked.append(asked)
+        for piece in self.says:
+            self.during()
+            yield piece
+
+    @property
+    def last(self) -> GenerationInput:
+        return self.asked[-1]
+
+
+@dataclass
+class Script:
+    """What a model over HTTP says next; the last reply is repeated."""
+
+    server: ScriptedServer = field(default_factory=ScriptedServer)
+    replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
+
+    def __call__(self, path: str, body: dict[str, Any]) -> Reply:
+        if _is_sorting(body):
+            return stream(["{}"])  # says nothing, so that the rules decide
+        if "[FOLLOW-UP]" in str(body["messages"][-1]["content"]):
+            return stream([COMPLETE])
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """What was asked, without the sorting of messages that the rules are unsure of."""
+        return [body for _, body in self.server.requests if not _is_sorting(body)]
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        """Messages of the latest request."""
+        return list(self.bodies[-1]["messages"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What has an engine ask it."""
+        address = self.server.base_url
+        return {"model": "openai/gpt-4o", "model_url": address, "model_key": "a-key"}
+
+
+def _is_sorting(body: dict[str, Any]) -> bool:
+    return str(body.get("messages", [{}])[0].get("content", "")).startswith("You sort messages")
+
+
+def ask(engine: Engine, question: str, **options: Any) -> list[Event]:
+    """The events of an answer in the conversation `talk`, unless another is named."""
+    return list(engine.chat.ask(AskOptions(question, **{"conversation": "talk", **options})))
+
+
+def told(events: Sequence[Event], kind: str) -> dict[str, Any]:
+    """Data of the one event of a kind."""
+    (found,) = (event for event in events if event.kind == kind)
+    return dict(found.data)
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    """Kinds of the events without `step`, each once."""
+    return list(dict.fromkeys(event.kind for event in events if event.kind != "step"))
+
+
+def answer(events: Sequence[Event]) -> str:
+    """The text as it was streamed."""
+    return "".join(event.data["text"] for event in events if event.kind == "token")
+
+
+def parts(message: Mapping[str, Any]) -> list[str]:
+    """The texts of a message as it was sent."""
+    content = message["content"]
+    return [content] if isinstance(content, str) else [part["text"] for part in content]
