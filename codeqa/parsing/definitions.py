@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
@@ -30,43 +31,38 @@ _NAME_QUOTES = ('""', "''", "``", "[]")
 _WORDS = re.compile(rb"\s*(?:[a-zA-Z_]\w*\s+)*")
 
 
+@dataclass(slots=True, eq=False)
 class Definition:
     """One definition or scope while its file is being read; offsets are bytes."""
 
-    __slots__ = (
-        "begin", "body", "class_name", "comments", "doc", "end", "first_line", "id",
-        "inner_name", "kind", "last_line", "lead", "members", "name", "name_end", "name_start",
-        "owner", "parent", "pattern", "qualified_name", "self_name", "signature", "start",
-        "unit",
-    )  # fmt: skip
-
-    def __init__(self, pattern: int, kind: str, span: tuple[int, int], name: tuple[int, int]):
-        self.pattern = pattern
-        self.kind = kind
-        self.start, self.end = span
-        self.name_start, self.name_end = name
-        self.begin = self.start
-        """Offset at which the signature begins: words before the node (`export`) join it."""
-        self.body = -1
-        self.doc = ""
-        self.owner = ""
-        self.self_name = ""
-        self.name = ""
-        self.lead = self.start
-        """Offset of the first line's first byte, leading comments and attributes included."""
-        self.first_line = 0
-        self.last_line = 0
-        self.comments: list[tuple[int, int]] = []
-        self.parent: Definition | None = None
-        self.unit: Definition | None = None
-        """The definition itself, or for a scope the nearest unit around it."""
-        self.members: dict[str, list[Definition]] = {}
-        self.qualified_name = ""
-        self.inner_name = ""
-        """The qualified name without namespaces: what members call their owner."""
-        self.class_name = ""
-        self.signature = ""
-        self.id = ""
+    pattern: int
+    kind: str
+    start: int
+    end: int
+    name_start: int
+    name_end: int
+    begin: int = 0
+    """Where the signature begins: words before the node (`export`) join it."""
+    body: int = -1
+    doc: str = ""
+    owner: str = ""
+    self_name: str = ""
+    name: str = ""
+    lead: int = 0
+    """Where the first line begins, leading comments and attributes included."""
+    first_line: int = 0
+    last_line: int = 0
+    comments: Sequence[tuple[int, int]] = ()
+    parent: Definition | None = None
+    unit: Definition | None = None
+    """The definition itself, or for a scope the nearest unit around it."""
+    members: dict[str, list[Definition]] = field(default_factory=dict)
+    qualified_name: str = ""
+    inner_name: str = ""
+    """The qualified name without namespaces: what members call their owner."""
+    class_name: str = ""
+    signature: str = ""
+    id: str = ""
 
     @property
     def is_scope(self) -> bool:
@@ -94,21 +90,22 @@ class DefinitionCollector:
         key = (start, end, name_start)
         found = self._found.get(key)
         if found is None or pattern < found.pattern:
-            found = Definition(pattern, kind, (start, end), (name_start, name.end_byte))
+            found = Definition(pattern, kind, start, end, name_start, name.end_byte, begin=start)
+            found.lead = start
             self._found[key] = found
         elif pattern > found.pattern:
             return
         text = self._source.slice
-        for field in captures:
-            if field == "body":
+        for part in captures:
+            if part == "body":
                 found.body = captures["body"][0].start_byte
-            elif field == "doc":
+            elif part == "doc":
                 found.doc = text(captures["doc"][0].start_byte, captures["doc"][-1].end_byte)
-            elif field == "owner":
+            elif part == "owner":
                 found.owner = self._separator.join(
                     text(owner.start_byte, owner.end_byte) for owner in captures["owner"]
                 )
-            elif field == "self":
+            elif part == "self":
                 found.self_name = text(captures["self"][0].start_byte, captures["self"][0].end_byte)
 
     def widen(self, captures: Captures) -> None:

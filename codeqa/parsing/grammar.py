@@ -50,6 +50,18 @@ so that larger pieces cost more there than they save here."""
     IGNORED, REFERENCE, DEFINITION, SCOPE, IMPORT, DOC, COMMENT, ATTRIBUTE, VARIABLE, OUTER,
 ) = range(10)  # fmt: skip
 
+_FAMILIES = {
+    "definition": DEFINITION,
+    "scope": SCOPE,
+    "reference": REFERENCE,
+    "import": IMPORT,
+    "variable": VARIABLE,
+    "comment": COMMENT,
+    "attribute": ATTRIBUTE,
+    "outer": OUTER,
+}
+"""What the first word of a capture says of its pattern."""
+
 REFERENCE_RANKS = {"inherits": 0, "call": 2, "type": 4, "use": 4, "value": 6}
 """When several patterns match one identifier the lowest rank names its kind."""
 
@@ -186,20 +198,7 @@ def _patterns(query: tree_sitter.Query, text: str) -> Iterator[Pattern]:
 def _pattern(captures: dict[str, None]) -> Pattern:
     for capture in captures:
         family, _, kind = capture.partition(".")
-        if family == "definition":
-            return Pattern(DEFINITION, capture, kind)
-        if family == "scope":
-            return Pattern(SCOPE, capture, kind)
-        if family == "reference":
-            return Pattern(REFERENCE, capture, kind, REFERENCE_RANKS[kind])
-        if family == "import":
-            return Pattern(IMPORT, capture, kind)
-        if family == "variable":
-            return Pattern(VARIABLE, capture)
-        if family == "comment":
-            return Pattern(COMMENT, capture)
-        if family == "attribute":
-            return Pattern(ATTRIBUTE, capture)
-        if family == "outer":
-            return Pattern(OUTER, capture)
+        if family in _FAMILIES:
+            rank = REFERENCE_RANKS[kind] if family == "reference" else 0
+            return Pattern(_FAMILIES[family], capture, kind, rank)
     return Pattern(DOC, "doc") if "doc" in captures else Pattern(IGNORED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import PurePosixPath
@@ -148,7 +148,7 @@ def _signature(leading: Leading, definition: Definition) -> str:
     return definition.signature
 
 
-def _comments(source: Source, spans: list[tuple[int, int]]) -> str:
+def _comments(source: Source, spans: Sequence[tuple[int, int]]) -> str:
     parts = [source.slice(start, end) for start, end in spans]
     if source.line_of(spans[0][0]) <= 3 and is_licence(parts[0]):
         parts = [part for part in parts if not is_licence(part)]
