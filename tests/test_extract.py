@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.languages import detect, languages
-from codeqa.parsing import parse_file
-from codeqa.parsing.grammar import MAX_BROKEN_CHILDREN, SECONDS_PER_FILE
+from codeqa.languages import languages
+from codeqa.parsing import grammar, parse_file
 from codeqa.types import ParsedFile, Unit
 from tests.update_goldens import fixtures
 
@@ -60,9 +59,7 @@ def mutated(data: bytes, seed: int) -> bytes:
         elif action == 1:
             pieces[start:start] = pieces[start:end]
         elif action == 2:
-            pieces[start:end] = rng.choice(
-                [b"(", b"{{{", b'"', b"'''", b"*/", b"\n", b"\xc3", b"\0"]
-            )
+            pieces[start:end] = rng.choice(JUNK)
         else:
             other = rng.choice(SOURCES)[1]
             at = rng.randrange(len(other))
@@ -104,13 +101,16 @@ def test_any_words_of_code_are_read(words: list[str], key: str) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("opening", [b"(", b"[", b"{", b"((x)", b"-"])
-def test_very_deep_nesting_neither_crashes_nor_hangs(key: str, opening: bytes) -> None:
+def test_very_deep_nesting_neither_crashes_nor_hangs(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.5)
     name = "file" + languages()[key].extensions[0]
-    data = b"x = " + opening * 12_000 + b"\n"
-    start = time.monotonic()
-    check(parse_file(name, data, "source"), data)
-    assert time.monotonic() - start < 2 * SECONDS_PER_FILE
+    start = time.process_time()
+    for opening in (b"(", b"[", b"{", b"((x)", b"-"):
+        data = b"x = " + opening * 5_000 + b"\n"
+        check(parse_file(name, data, "source"), data)
+    assert time.process_time() - start < 10
 
 
 def test_balanced_nesting_of_fifty_thousand_levels_is_read() -> None:
@@ -130,7 +130,7 @@ def test_functions_nested_a_thousand_deep_keep_their_owners() -> None:
 
 
 def test_a_file_that_its_grammar_cannot_read_is_cut_into_chunks() -> None:
-    data = b"(\n" * (MAX_BROKEN_CHILDREN + 10)
+    data = b"(\n" * (grammar.MAX_BROKEN_CHILDREN + 10)
     parsed = parse_file("broken.py", data, "source")
     assert parsed.has_errors
     assert {unit.kind for unit in parsed.units} == {"chunk"}
@@ -218,7 +218,7 @@ def test_long_top_level_code_is_cut_into_pieces_that_cover_it() -> None:
 
 
 def test_packed_code_on_one_long_line_is_not_repeated_for_each_definition() -> None:
-    data = ";".join(f"function f{n}() {{ return g({n}) }}" for n in range(2000)).encode()
+    data = ";".join(f"function f{n}() {{ return g({n}) }}" for n in range(500)).encode()
     units = parse_file("packed.js", data, "source").units
     assert sum(len(unit.source_code) for unit in units) <= len(data)
 
@@ -227,10 +227,6 @@ def test_nothing_is_kept_between_files() -> None:
     first = parse_file("a.py", b"def f():\n    g()\n", "source")
     parse_file("b.py", b"def g():\n    f()\n", "source")
     assert parse_file("a.py", b"def f():\n    g()\n", "source") == first
-
-
-def test_every_fixture_is_of_a_known_language() -> None:
-    assert all(detect(name, data) is not None for name, data in SOURCES)
 
 
 def _ids(units: tuple[Unit, ...]) -> dict[str, str]:
