@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from codeqa.languages import Language
 from codeqa.parsing.doc_comments import Leading
 from codeqa.parsing.source import Source
+from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS
 
 if TYPE_CHECKING:
@@ -254,11 +255,6 @@ def _set_names(definition: Definition, parent: Definition | None, separator: str
 
 def _is_owner(parent: Definition | None, language: Language) -> bool:
     return parent is not None and (parent.kind == SCOPE or parent.kind in language.class_like)
-
-
-def last_word(name: str) -> str:
-    """The last part of a qualified name."""
-    return name.replace("::", ".").rsplit(".", 1)[-1]
 
 
 def clean_name(name: str) -> str:

@@ -27,10 +27,10 @@ from codeqa.parsing.definitions import (
     SCOPE,
     Definition,
     clean_name,
-    last_word,
 )
 from codeqa.parsing.imports import WILDCARD, Bindings, Import
 from codeqa.parsing.source import Source
+from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS, Reference
 
 if TYPE_CHECKING:

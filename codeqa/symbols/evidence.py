@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from codeqa.languages import detect
 from codeqa.parsing.references import CLASS_MARK
 from codeqa.symbols.imports import NONE, import_evidence
-from codeqa.text.tokens import name_key
+from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, Reference, Unit
 
 TYPED = 0.85
@@ -118,7 +118,7 @@ def _evidence(unit: Unit, place: Reference, around: Surroundings) -> tuple[float
     if mark and known_class.isidentifier():
         return _of_class(unit, place, module, known_class, around)
     if place.module:
-        language = language_of(place.path)
+        language = language_name(place.path)
         if language not in RESOLVED_LANGUAGES:
             return _received(unit, place, around) if place.receiver else _unqualified(
                 unit, place, around
@@ -145,7 +145,7 @@ def _imported(
     unit: Unit, place: Reference, path: str, around: Surroundings
 ) -> tuple[float, str] | None:
     """Evidence that the place's import leads to `path`, and there to the unit."""
-    language, owner = language_of(place.path), last_word(unit.class_name)
+    language, owner = language_name(place.path), last_word(unit.class_name)
 
     def leads(module: str) -> float:
         return import_evidence(language, place.path, module, path, around.go_module)
@@ -190,7 +190,7 @@ def _of_class(
     if not module:
         near = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
         return (TYPED if near or owner not in around.rival_owners else RECEIVER_NAME), reason
-    language = language_of(place.path)
+    language = language_name(place.path)
     for path in (unit.path, *around.exporters):
         if import_evidence(language, place.path, module, path, around.go_module):
             return TYPED, f"{reason}, imported from {module}"
@@ -230,10 +230,10 @@ def _unqualified(unit: Unit, place: Reference, around: Surroundings) -> tuple[fl
         return SAME_PACKAGE, "in the same package"
     for edge in around.imports(place.path):
         if edge.name == edge.module and import_evidence(
-            language_of(place.path), place.path, edge.module, unit.path, around.go_module
+            language_name(place.path), place.path, edge.module, unit.path, around.go_module
         ):
             return WILDCARD, f"everything of {edge.module} is imported"
-    needs_import = language_of(place.path) in RESOLVED_LANGUAGES
+    needs_import = language_name(place.path) in RESOLVED_LANGUAGES
     return _by_name(unit, around, 0.5 if needs_import else 1.0)
 
 
@@ -252,14 +252,14 @@ def _speaks(unit: Unit, place: Reference) -> bool:
         return False
     if unit.kind == "constructor" and place.kind != "call":
         return False
-    return related(language_of(place.path), unit.language)
+    return related(language_name(place.path), unit.language)
 
 
 def related(one: str, other: str) -> bool:
     return one == other or any(one in family and other in family for family in FAMILIES)
 
 
-def language_of(path: str) -> str:
+def language_name(path: str) -> str:
     found = detect(path)
     return found.name if found is not None else ""
 
@@ -285,7 +285,3 @@ def _split(module: str) -> tuple[str, str]:
         if found:
             return head or separator, tail
     return "", module
-
-
-def last_word(qualified: str) -> str:
-    return re.split(r"\.|::|\\", qualified)[-1]

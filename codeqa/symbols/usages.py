@@ -18,12 +18,11 @@ from codeqa.symbols.evidence import (
     Surroundings,
     UsageSite,
     judge,
-    language_of,
-    last_word,
+    language_name,
     related,
 )
 from codeqa.symbols.imports import import_evidence
-from codeqa.text.tokens import name_key
+from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 
 CANDIDATES = 2_000
@@ -137,7 +136,7 @@ def _exporters(
     """Files that import the definition by name, and packages around it that import it whole."""
 
     def leads(edge: Reference) -> bool:
-        language = language_of(edge.path)
+        language = language_name(edge.path)
         return bool(import_evidence(language, edge.path, edge.module, unit.path, go_module))
 
     found = {

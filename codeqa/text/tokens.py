@@ -14,6 +14,7 @@ short names, lies nearer to 3, and an estimate that is too high only shortens a 
 
 _WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*", re.UNICODE)
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_SEPARATOR = re.compile(r"\.|::|\\")
 _PART_ANY_SCRIPT = re.compile(r"[^\W\d_]+|[0-9]+")
 
 
@@ -57,6 +58,11 @@ def search_tokens(text: str) -> list[str]:
         if len(parts) > 1:
             tokens.append(word.replace("_", "").lower())
     return tokens
+
+
+def last_word(qualified_name: str) -> str:
+    """What stands behind the last separator: `b` of `a.b`, `a::b` and `a\\b`."""
+    return _SEPARATOR.split(qualified_name)[-1]
 
 
 def name_key(name: str) -> str:
