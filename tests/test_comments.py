@@ -12,8 +12,16 @@ import pytest
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.indexing import Indexer
-from codeqa.indexing.describing import CONCURRENT, MAX_CHARACTERS, describe, worth_describing
-from codeqa.indexing.pace import FIRST_PAUSE, LONGEST_WAIT, PATIENCE, Pace
+from codeqa.indexing.describing import (
+    CONCURRENT,
+    FIRST_PAUSE,
+    LONGEST_WAIT,
+    MAX_CHARACTERS,
+    PATIENCE,
+    Pace,
+    describe,
+    worth_describing,
+)
 from codeqa.llm import Endpoint, Message, Model, ModelChoice, Models
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -305,7 +313,7 @@ def test_who_was_refused_for_the_rate_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_a_host_that_never_answers_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codeqa.indexing.pace.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("codeqa.indexing.describing.FIRST_PAUSE", 0.01)
     asked = []
 
     def complete(messages: Sequence[Message], max_tokens: int) -> str:

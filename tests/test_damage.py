@@ -13,7 +13,7 @@ import pytest
 from codeqa.engine import open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings
-from codeqa.store.damage import is_damaged
+from codeqa.store.tables import is_damaged
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 FILES = {

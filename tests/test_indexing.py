@@ -16,7 +16,7 @@ from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError, StorageE
 from codeqa.indexing import Indexer
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.plan import make_plan
-from codeqa.indexing.record import read_record
+from codeqa.indexing.status import read_run
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Tables, locate, reader
@@ -281,7 +281,7 @@ def test_status_shows_a_run_of_another_process_while_it_lasts(indexer: Indexer) 
     assert {state for state, _ in states} == {"indexing"}
     assert all(holder is not None and holder.pid == os.getpid() for _, holder in states)
     assert holder_of(indexer.location) is None
-    assert read_record(indexer.location).state == "ready"
+    assert read_run(indexer.location).state == "ready"
 
 
 def test_a_second_run_that_does_not_wait_says_who_holds_the_index(indexer: Indexer) -> None:

@@ -19,7 +19,7 @@ from codeqa.search import Search
 from codeqa.search.spelling import allowed_edits
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
-from codeqa.store.names import Names
+from codeqa.store.catalogue import Names
 from codeqa.text.tokens import name_key
 
 FILES = {

@@ -18,21 +18,18 @@ from codeqa.errors import (
     StorageError,
 )
 from codeqa.indexing.build import CancelledError, Outcome, build
-from codeqa.indexing.fingerprint import parser_fingerprint
 from codeqa.indexing.lock import Holder, hold
 from codeqa.indexing.memory import peak_memory_meter
-from codeqa.indexing.plan import Plan, make_plan
-from codeqa.indexing.record import Recorder
+from codeqa.indexing.plan import Plan, make_plan, parser_fingerprint
 from codeqa.indexing.refine import refine
-from codeqa.indexing.status import INTERRUPTED, count_reasons, read_status
+from codeqa.indexing.status import INTERRUPTED, RunRecorder, count_reasons, read_status
+from codeqa.indexing.vectors import can_reembed, reembed
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
-from codeqa.store.carried import can_carry, carry_over
-from codeqa.store.damage import is_damaged
 from codeqa.store.location import Location, discard_tables, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED, FileRecord
-from codeqa.store.tables import Tables
+from codeqa.store.tables import Tables, is_damaged
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
@@ -75,7 +72,7 @@ class Indexer:
                 progress(Progress("waiting", 0, 0, f"the index is held by {holder}"))
 
         with hold(self.location, wait=wait, waiting=waiting, cancelled=stop):
-            recorder = Recorder(self.location, progress)
+            recorder = RunRecorder(self.location, progress)
             meter = peak_memory_meter()
 
             def step(value: Progress) -> None:
@@ -123,7 +120,7 @@ class Indexer:
         found = walk(self.location.root, max_file_bytes=self.settings.max_file_bytes, own=own)
         parser, vector = parser_fingerprint(), record_of(fast)
         writer = Writer.open(self.location, parser, vector, rebuild=full)
-        if not full and can_carry(writer.meta, parser, vector):
+        if not full and can_reembed(writer.meta, parser, vector):
             _embed_again(writer, fast, progress, cancelled)
         manifest = writer.manifest()
         plan = make_plan(found, manifest, writer.checked_ns)
@@ -222,7 +219,7 @@ def _embed_again(
             raise CancelledError
         progress(Progress("embedding", done, total, fast.name if fast else ""))
 
-    carry_over(writer, fast.embed_passages if fast else None, copied)
+    reembed(writer, fast.embed_passages if fast else None, copied)
 
 
 def _refine(
@@ -240,7 +237,7 @@ def _refine(
 
 
 @contextlib.contextmanager
-def _recorded(recorder: Recorder) -> Iterator[None]:
+def _recorded(recorder: RunRecorder) -> Iterator[None]:
     recorder.state("indexing")
     try:
         yield

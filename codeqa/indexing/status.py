@@ -1,20 +1,28 @@
-"""What an index holds and what is being done with it, as the page and every answer say it."""
+"""What an index holds and what is being done with it, as the page and every answer say it.
+
+A run writes how far it is into `progress.json`, where other processes read it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import time
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from codeqa.errors import CodeQAError, IndexMissingError
 from codeqa.indexing.lock import holder_of
-from codeqa.indexing.record import read_record
 from codeqa.settings import Settings
-from codeqa.store.location import Location
-from codeqa.store.records import SKIPPED, Counts, FileRecord
+from codeqa.store.location import Location, write_atomically
+from codeqa.store.records import SKIPPED, FileRecord, IndexCounts
 from codeqa.store.tables import Tables
-from codeqa.types import IndexStatus
+from codeqa.types import IndexStatus, Progress
 
+WRITE_SECONDS = 0.5
+"""Pause between two writes of a run's progress; the page asks about once a second."""
 INTERRUPTED = "The last run was interrupted; the next one completes it."
 
 
@@ -24,7 +32,7 @@ def read_status(settings: Settings, location: Location) -> IndexStatus:
     Raises nothing because of the index: one that cannot be read has the state `failed`.
     """
     held = holder_of(location) is not None
-    record = read_record(location)
+    record = read_run(location)
     empty = IndexStatus(str(location.root), location.name, "missing")
     try:
         tables = Tables.open(location)
@@ -67,10 +75,65 @@ def _state(held: bool, state: str, error: str, complete: bool, dirty: bool) -> t
     return ("ready" if complete else "failed"), error
 
 
-def _embedding(settings: Settings, tables: Tables, counts: Counts) -> tuple[str, int]:
+def _embedding(settings: Settings, tables: Tables, counts: IndexCounts) -> tuple[str, int]:
     """Name of the embedding in use and how many units have a vector of it."""
     meta = tables.meta()
     if settings.embedding:
         same = meta.refined is not None and meta.refined.name == settings.embedding
         return settings.embedding, counts.refined if same else 0
     return (meta.vector.name, counts.embedded) if meta.vector else ("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The last thing a run said of itself."""
+
+    state: str = ""
+    """`indexing` · `refining` · `ready` · `failed`."""
+    progress: Progress | None = None
+    error: str = ""
+    at: float = 0.0
+
+
+class RunRecorder:
+    """Writes the record of one run, and passes progress on to `listener`."""
+
+    def __init__(self, location: Location, listener: Callable[[Progress], None] | None) -> None:
+        self._path = _path(location)
+        self._listener = listener
+        self._state = "indexing"
+        self._written = 0.0
+        self._phase = ""
+
+    def state(self, state: str, error: str = "") -> None:
+        """Say what the run does now; `ready` and `failed` end it."""
+        self._state = state
+        self._write(RunRecord(state, None, error, time.time()))
+
+    def __call__(self, progress: Progress) -> None:
+        if self._listener is not None:
+            self._listener(progress)
+        now = time.monotonic()
+        if progress.phase != self._phase or now - self._written >= WRITE_SECONDS:
+            self._phase, self._written = progress.phase, now
+            self._write(RunRecord(self._state, progress, "", time.time()))
+
+    def _write(self, record: RunRecord) -> None:
+        # A full disk must not turn a progress display into a failure.
+        with contextlib.suppress(OSError):
+            write_atomically(self._path, json.dumps(asdict(record)))
+
+
+def read_run(location: Location) -> RunRecord:
+    """The last record; an empty one when there is none that can be read."""
+    try:
+        values = json.loads(_path(location).read_text(encoding="utf-8"))
+        if values["progress"] is not None:
+            values["progress"] = Progress(**values["progress"])
+        return RunRecord(**values)
+    except (OSError, ValueError, KeyError, TypeError):
+        return RunRecord()
+
+
+def _path(location: Location) -> Path:
+    return location.folder / "progress.json"

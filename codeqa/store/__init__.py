@@ -15,7 +15,7 @@ from codeqa.store.location import (
 )
 from codeqa.store.lookups import TextSearch, VectorSearch
 from codeqa.store.meta import EmbeddingRecord, Meta
-from codeqa.store.records import INDEXED, Counts, FileRecord
+from codeqa.store.records import INDEXED, FileRecord, IndexCounts
 from codeqa.store.schema import FORMAT_VERSION, UNIT_TABLES
 from codeqa.store.tables import Tables, open_once
 
@@ -24,10 +24,10 @@ __all__ = [
     "INDEXED",
     "UNIT_TABLES",
     "Catalogue",
-    "Counts",
     "EmbeddingRecord",
     "FileRecord",
     "Filter",
+    "IndexCounts",
     "Location",
     "Meta",
     "Tables",

@@ -3,12 +3,12 @@ answer: what ends so, what is nearest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from codeqa.store.filters import one_of
-from codeqa.store.names import Names
 from codeqa.store.records import INDEXED, FileRecord
 from codeqa.store.schema import UNIT_TABLES
 from codeqa.types import TEXT_KINDS
@@ -99,6 +99,41 @@ class Catalogue:
         import pyarrow.compute as pc
 
         return self._manifest.filter(pc.field("status") == INDEXED)
+
+
+class Names:
+    """Names with their keys (`tokens.name_key`), for finding the one that is meant by a misspelt
+    one: `spelled` maps name → key."""
+
+    def __init__(self, spelled: Mapping[str, str]) -> None:
+        self._names: dict[str, list[str]] = {}
+        for name, key in spelled.items():
+            self._names.setdefault(key, []).append(name)
+        self._keys = sorted(filter(None, self._names), key=lambda key: (len(key), key))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def nearest(self, key: str, most: int) -> list[str]:
+        """Names whose keys are fewest edits from `key`, at most `most`; [] when none is.
+
+        An edit inserts, deletes or replaces a letter or swaps two neighbours. Names of equal
+        distance come with those first that begin as `key` does, then by the alphabet.
+        """
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        if not key or most < 1:
+            return []
+        first = bisect_left(self._keys, len(key) - most, key=len)
+        last = bisect_left(self._keys, len(key) + most + 1, key=len)
+        alike = process.extract(
+            key, self._keys[first:last], scorer=OSA.distance, score_cutoff=most, limit=None
+        )
+        least = min((distance for _, distance, _ in alike), default=0)
+        best = [one for one, distance, _ in alike if distance == least]
+        best.sort(key=lambda one: (one[0] != key[0], one))
+        return [name for one in best for name in sorted(self._names[one])]
 
 
 def nearest_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:

@@ -8,15 +8,15 @@ is answered from the same versions of all tables, whatever is written meanwhile.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location
-from codeqa.store.loop import run
 from codeqa.store.meta import (
     REBUILD_HINT,
     EmbeddingRecord,
@@ -42,6 +42,10 @@ VERSIONS_PER_CONNECTION = 20
 every version that was read, up to 7 GB of them; a new connection reads them again in some 20 ms."""
 
 T = TypeVar("T")
+
+_lock = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+"""Process → its loop: after a fork the thread of the parent's is not there."""
 
 Key = tuple[str, int, tuple[int, ...]]
 """Which database, generation and versions of the tables: equal as long as nothing changes."""
@@ -93,7 +97,7 @@ class Reader:
             return await action(snapshot)
 
         try:
-            return run(on(self.snapshot()))
+            return run_on_loop(on(self.snapshot()))
         except IndexFormatError:
             raise
         except Exception:
@@ -101,7 +105,7 @@ class Reader:
                 self._open()
                 snapshot = self._snapshot
             try:
-                return run(on(snapshot))
+                return run_on_loop(on(snapshot))
             except Exception as error:
                 raise unreadable(error) from error
 
@@ -150,7 +154,7 @@ class Reader:
 
         # Both connections leave a table that they opened at its version: a snapshot.
         self._database = lancedb.connect(self._location.tables)
-        self._connection = run(lancedb.connect_async(self._location.tables))
+        self._connection = run_on_loop(lancedb.connect_async(self._location.tables))
         self._versions_opened = 0
 
     def _open(self, before: Snapshot | None = None) -> None:
@@ -191,7 +195,7 @@ class Reader:
 
     def _opened(self, meta: Meta, before: Snapshot | None) -> Snapshot:
         try:
-            handles, versions = run(self._open_tables(meta.generation))
+            handles, versions = run_on_loop(self._open_tables(meta.generation))
         except Exception as error:
             if not meta.complete:  # its first run died before it made the tables
                 raise self._missing() from None
@@ -202,7 +206,7 @@ class Reader:
         self._versions_opened += 1
         record = meta.vector
         for table in UNIT_TABLES:
-            column = run(handles[table].schema()).field("vector").type
+            column = run_on_loop(handles[table].schema()).field("vector").type
             if record is not None and column.list_size != record.dimension:
                 raise IndexFormatError(
                     f"The index says that vectors have {record.dimension} dimensions, "
@@ -210,7 +214,7 @@ class Reader:
                     REBUILD_HINT,
                 )
         try:
-            return Snapshot(meta, handles, key, run(_whole_indices(handles)))
+            return Snapshot(meta, handles, key, run_on_loop(_whole_indices(handles)))
         except Exception as error:
             raise unreadable(error) from error
 
@@ -228,3 +232,30 @@ async def _whole_indices(handles: dict[str, AsyncTable]) -> frozenset[tuple[str,
             if index.index_type == "IvfSq" and not index.num_unindexed_rows:
                 found.add((table, index.columns[0]))
     return frozenset(found)
+
+
+def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of `coroutine`, run on one event loop in a thread of its own.
+
+    LanceDB does the work in threads of its own: asking on one loop for all that a search needs
+    costs about half of the processor time of LanceDB's blocking calls, one thread each. Raises
+    what the coroutine raises; not to be called on the loop itself.
+    """
+    future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    found = _loops.get(os.getpid())
+    if found is None:
+        with _lock:
+            found = _loops.get(os.getpid())
+            if found is None:
+                found = asyncio.new_event_loop()
+                threading.Thread(target=found.run_forever, name="tables", daemon=True).start()
+                _loops[os.getpid()] = found
+    return found

@@ -68,7 +68,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class IndexCounts:
     """What the index holds. `embedded`, `refined`: units with a vector of either kind."""
 
     files: int = 0

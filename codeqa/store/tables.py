@@ -5,11 +5,13 @@ A `Tables` may be kept open as long as one likes and shared by threads (see `rea
 
 from __future__ import annotations
 
+import errno
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from codeqa.errors import EmbeddingError
+from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
 from codeqa.store.catalogue import Catalogue
 from codeqa.store.filters import Filter, both, one_of, quote
 from codeqa.store.location import Location
@@ -23,20 +25,26 @@ from codeqa.store.lookups import (
     rows_of,
     taken,
 )
-from codeqa.store.memory import Memory, Resident
 from codeqa.store.meta import EmbeddingRecord, Meta, record_of
 from codeqa.store.reader import Key, Reader, Snapshot
-from codeqa.store.records import INDEXED, Counts, FileRecord, reference_of, unit_of
+from codeqa.store.records import INDEXED, FileRecord, IndexCounts, reference_of, unit_of
 from codeqa.store.schema import (
     ALL_ROWS,
     REFERENCE_COLUMNS,
     REFINED,
     UNIT_TABLES,
 )
+from codeqa.store.unit_cache import CachedUnits, UnitCache
 from codeqa.types import TEXT_KINDS, Reference, Unit
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How LanceDB names the system's refusal inside its own errors."""
+_LOST = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
+"""Refusals that mean a file of the tables is gone or no file."""
 
 
 class Tables:
@@ -45,8 +53,8 @@ class Tables:
     def __init__(self, location: Location, expected: EmbeddingRecord | None = None) -> None:
         self.location = location
         self._reader = Reader(location, expected)
-        self._memory = Memory()
-        self._counts: tuple[tuple[Key, bool, bool], Counts] | None = None
+        self._cache = UnitCache()
+        self._counts: tuple[tuple[Key, bool, bool], IndexCounts] | None = None
         self._catalogue: tuple[Key, Catalogue] | None = None
 
     @classmethod
@@ -75,16 +83,16 @@ class Tables:
         Raises IndexFormatError when a vector does not have its column's dimension.
         """
 
-        async def action(snapshot: Snapshot) -> tuple[list[Scored], Resident | None, Taken]:
+        async def action(snapshot: Snapshot) -> tuple[list[Scored], CachedUnits | None, Taken]:
             found = await all_scored(snapshot, searches)
-            resident = self._memory.of(snapshot)
-            rows = {} if resident else rows_of(searches, found)
-            return found, resident, await taken(snapshot, rows)
+            cached = self._cache.of(snapshot)
+            rows = {} if cached else rows_of(searches, found)
+            return found, cached, await taken(snapshot, rows)
 
-        found, resident, units = self._reader.ask(action)
-        if resident:
+        found, cached, units = self._reader.ask(action)
+        if cached:
             wanted = rows_of(searches, found).items()
-            units = {table: resident.units(table, rows) for table, rows in wanted}
+            units = {table: cached.units(table, rows) for table, rows in wanted}
         return [
             _ordered(
                 (unit, score)
@@ -123,8 +131,8 @@ class Tables:
         self, keys: Sequence[str], limit: int = 200, where: Filter | None = None
     ) -> list[Unit]:
         """Units of both tables whose name has one of `keys` (`tokens.name_key`)."""
-        if where is None and keys and (resident := self._memory.of(self._reader.snapshot())):
-            return _placed(resident.named(keys, limit))[:limit]
+        if where is None and keys and (cached := self._cache.of(self._reader.snapshot())):
+            return _placed(cached.named(keys, limit))[:limit]
         condition = both(one_of("name_key", keys), where.sql() if where else "")
         return self._units(condition, limit) if keys else []
 
@@ -185,7 +193,7 @@ class Tables:
         """The manifest's rows of several files by path; unknown ones are left out."""
         return self.catalogue().records(paths) if paths else {}
 
-    def counts(self) -> Counts:
+    def counts(self) -> IndexCounts:
         """What the index holds; remembered until a table changes."""
         snapshot = self._reader.snapshot()
         meta = snapshot.meta
@@ -203,7 +211,7 @@ class Tables:
             column: sum(rest[number * len(UNIT_TABLES) :][: len(UNIT_TABLES)])
             for number, column in enumerate(columns)
         }
-        counts = Counts(
+        counts = IndexCounts(
             files=files,
             methods=methods,
             classes=classes - documents,
@@ -265,3 +273,19 @@ def open_once(location: Location) -> Callable[[], Tables]:
     """Give a function that opens the index on its first call and hands out the same tables ever
     after. It raises what `Tables.open` raises, until the index is there."""
     return functools.cache(lambda: Tables.open(location))
+
+
+def is_damaged(location: Location) -> bool:
+    """Whether the index of `location` cannot be read, for a reason that lies in its files.
+
+    Too many open files, a missing right or a failing disk pass or are for people to
+    mend: they are no reason to throw an index away.
+    """
+    try:
+        Tables.open(location).verify()
+    except IndexFormatError as error:
+        codes = {int(code) for code in _SYSTEM_ERROR.findall(str(error.__cause__))}
+        return codes <= _LOST
+    except (CodeQAError, OSError, RuntimeError):
+        return False
+    return False

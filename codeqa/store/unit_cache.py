@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from codeqa.store.lookups import columns_of, units_of
-from codeqa.store.loop import run
-from codeqa.store.reader import Key, Snapshot
+from codeqa.store.reader import Key, Snapshot, run_on_loop
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 from codeqa.types import Unit
 
@@ -34,7 +33,7 @@ over by then, and what an indexing run is still writing has another version."""
 _log = logging.getLogger(__name__)
 
 
-class Memory:
+class UnitCache:
     """The copy of the current version, made in the background once that pays."""
 
     def __init__(self) -> None:
@@ -42,9 +41,9 @@ class Memory:
         self._first: tuple[Key, float] | None = None
         self._copied: Key | None = None
         """The version that was copied, or is being copied, or is not to be."""
-        self._resident: tuple[Key, Resident] | None = None
+        self._resident: tuple[Key, CachedUnits] | None = None
 
-    def of(self, snapshot: Snapshot) -> Resident | None:
+    def of(self, snapshot: Snapshot) -> CachedUnits | None:
         """The copy of exactly this snapshot; None while there is none."""
         found = self._resident
         if found is not None and found[0] == snapshot.key:
@@ -62,11 +61,11 @@ class Memory:
     def keep(self, snapshot: Snapshot) -> None:
         """Copy `snapshot` unless it is too large."""
         try:
-            if run(_text_bytes(snapshot)) <= MOST_BYTES:
-                resident = Resident.load(snapshot)
+            if run_on_loop(_text_bytes(snapshot)) <= MOST_BYTES:
+                cached = CachedUnits.load(snapshot)
                 with self._lock:
                     if self._first is None or self._first[0] == snapshot.key:
-                        self._resident = (snapshot.key, resident)
+                        self._resident = (snapshot.key, cached)
         except Exception:  # a rebuild dropped its tables; searches read LanceDB as before
             _log.debug("the units were not copied into memory", exc_info=True)
 
@@ -78,14 +77,14 @@ async def _text_bytes(snapshot: Snapshot) -> int:
     return sum(rows["size"].to_pylist())
 
 
-class Resident:
+class CachedUnits:
     """All units of one snapshot; made by `load`."""
 
     def __init__(self, rows: dict[str, pa.Table]) -> None:
         self._tables = {table: _Rows(own) for table, own in rows.items()}
 
     @classmethod
-    def load(cls, snapshot: Snapshot) -> Resident:
+    def load(cls, snapshot: Snapshot) -> CachedUnits:
         """Read every unit: 0.4 s for 60,000."""
 
         async def read(table: str) -> pa.Table:
@@ -95,7 +94,7 @@ class Resident:
         async def read_all() -> list[pa.Table]:
             return await asyncio.gather(*map(read, UNIT_TABLES))
 
-        return cls(dict(zip(UNIT_TABLES, run(read_all()), strict=True)))
+        return cls(dict(zip(UNIT_TABLES, run_on_loop(read_all()), strict=True)))
 
     def units(self, table: str, rows: Sequence[int]) -> dict[int, Unit]:
         """The units of `table` with these row ids, all of them of this snapshot."""

@@ -23,9 +23,9 @@ from codeqa.store import (
     remove,
     save_location,
 )
-from codeqa.store.memory import Memory, Resident
 from codeqa.store.reader import Reader
 from codeqa.store.records import Batch
+from codeqa.store.unit_cache import CachedUnits, UnitCache
 from codeqa.store.writer import Writer
 from codeqa.types import Unit
 from tests.test_store import SMALL, batch_of, unit
@@ -63,7 +63,7 @@ def index(
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every search looks for new commits, and the second one has the units copied."""
     monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    monkeypatch.setattr("codeqa.store.memory.KEEP_AFTER", 0.0)
+    monkeypatch.setattr("codeqa.store.unit_cache.KEEP_AFTER", 0.0)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_an_index_that_was_deleted_and_made_again_is_another_one(
 def test_a_large_index_is_not_copied_into_memory(
     location: Location, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.memory.MOST_BYTES", 19)  # two files of 10
+    monkeypatch.setattr("codeqa.store.unit_cache.MOST_BYTES", 19)  # two files of 10
     index(location, two_files())
     tables = Tables.open(location)
     warm(tables)
@@ -194,12 +194,12 @@ def test_a_search_that_is_late_with_an_older_version_does_not_end_the_copying(
     location: Location,
 ) -> None:
     index(location, two_files())
-    reader, memory = Reader(location, None), Memory()
+    reader, memory = Reader(location, None), UnitCache()
     older = reader.snapshot()
     index(location, batch_of(("lib/c.py", [unit("c", "lib/c.py")], [])))
     newer = reader.snapshot()
 
-    def ask_twice() -> Resident | None:
+    def ask_twice() -> CachedUnits | None:
         for _ in range(2):
             memory.of(newer)
         for thread in threading.enumerate():
