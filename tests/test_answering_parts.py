@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import Citation, find_citations, verify, verify_all
+from codeqa.extractive.doc_comment import prose
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
@@ -17,7 +18,7 @@ from codeqa.extractive.excerpt import (
     whole_unit,
 )
 from codeqa.text.citation_format import ShownLines
-from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces, prose
+from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
 from codeqa.types import Unit
 
 NASTY = [

@@ -131,12 +131,21 @@ def test_openai_gets_texts_and_the_dimension_and_gives_vectors_in_order() -> Non
     assert server.headers[0]["authorization"] == "Bearer sk-test"
 
 
-def test_the_known_models_have_their_dimensions() -> None:
-    keys = {"openai_api_key": "k", "jina_api_key": "k"}
-    large = chosen_embedding(load_settings(embedding="openai/text-embedding-3-large", **keys))
-    jina = chosen_embedding(load_settings(embedding="jina/jina-embeddings-v3", **keys))
-    assert large is not None and (large.dimension, large.max_tokens) == (3072, 8191)
-    assert jina is not None and jina.dimension == 1024
+@pytest.mark.parametrize(
+    ("name", "dimension"),
+    [
+        ("openai/text-embedding-3-large", 3072),
+        ("openai/text-embedding-3-small", 1536),
+        ("openai/text-embedding-ada-002", 1536),
+        ("jina/jina-embeddings-v3", 1024),
+        ("jina/jina-embeddings-v2-base-code", 768),
+    ],
+)
+def test_the_known_models_have_their_dimensions(name: str, dimension: int) -> None:
+    settings = load_settings(embedding=name, openai_api_key="k", jina_api_key="k")
+    embedding = chosen_embedding(settings)
+    assert embedding is not None
+    assert (embedding.name, embedding.dimension, embedding.max_tokens) == (name, dimension, 8191)
 
 
 def test_jina_is_told_queries_from_passages() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codeqa.context.blocks import chunk_id
+from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.extractive.excerpt import excerpt, first_sentence, whole_unit
 from codeqa.extractive.finding import finding_section, unit_line
@@ -15,10 +16,8 @@ from codeqa.text.markdown import (
     code_block,
     code_span,
     escape,
-    inline,
     joined,
     pieces,
-    prose,
 )
 from codeqa.types import Chunk, Hit, Unit
 

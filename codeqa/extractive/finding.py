@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
+from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import Finding, QuotedEvidence, Use
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
@@ -14,7 +15,7 @@ from codeqa.extractive.excerpt import (
     signature_lines,
     whole_unit,
 )
-from codeqa.text.markdown import block_quote, cite, code_block, code_span, inline, joined, prose
+from codeqa.text.markdown import block_quote, cite, code_block, code_span, joined
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit
 
 SURE = 0.9
