@@ -154,28 +154,23 @@ def _file_or_folder(tables: Tables, text: str) -> Mention | None:
 
 
 def _files(tables: Tables, text: str) -> tuple[str, ...]:
-    """Indexed files of this path, or whose path ends so; in other letters if not in these."""
     path = text.lstrip("/")
-    if not path or path.endswith("/"):
-        return ()
-    paths = tables.catalogue().paths
-    if path in paths:
-        return (path,)
-    found = [one for one in paths if one.endswith("/" + path)]
-    if not found:
-        low = path.lower()
-        found = [one for one in paths if one.lower() == low or one.lower().endswith("/" + low)]
-    return tuple(sorted(found, key=lambda one: (one.count("/"), one))[:MOST_FILES])
+    return () if path.endswith("/") else _ending_so(tables.catalogue().paths, path)
 
 
 def _folders(tables: Tables, text: str) -> tuple[str, ...]:
-    """Folders of this path from the root, else those at any depth whose path ends so."""
-    path = text.strip("/") + "/"
-    folders = tables.catalogue().folders
-    for wanted, known in ((path, str), (path.lower(), str.lower)):
-        exact = [one for one in folders if known(one) == wanted]
-        found = exact or [one for one in folders if known(one).endswith("/" + wanted)]
-        if found:
+    return _ending_so(tables.catalogue().folders, text.strip("/") + "/")
+
+
+def _ending_so(known: frozenset[str], wanted: str) -> tuple[str, ...]:
+    """The one of `known` that is `wanted`, else those that end so; in other letters if not in
+    these."""
+    if not wanted.strip("/") or wanted in known:
+        return (wanted,) if wanted in known else ()
+    for spelled in (str, str.lower):
+        end = spelled(wanted)
+        exact = [one for one in known if spelled(one) == end]
+        if found := exact or [one for one in known if spelled(one).endswith("/" + end)]:
             return tuple(sorted(found, key=lambda one: (one.count("/"), one))[:MOST_FILES])
     return ()
 
@@ -188,19 +183,21 @@ def _symbol(tables: Tables, text: str) -> Mention | None:
         return None
     named = tables.named([name_key(name)], limit=MOST_NAMED)
     units = [unit for unit in named if unit.kind not in TEXT_KINDS]
-    called = [unit for unit in units if _whole_name(unit).endswith("." + dotted)]
+    called = [
+        unit for unit in units if whole_name(unit.path, unit.qualified_name).endswith("." + dotted)
+    ]
     if not called and _NAME.search(text):  # a bare lower-case word may be anyone's decorator
         low = "." + dotted.lower()
-        called = [unit for unit in units if _whole_name(unit).lower().endswith(low)]
+        called = [
+            unit
+            for unit in units
+            if whole_name(unit.path, unit.qualified_name).lower().endswith(low)
+        ]
     source = [unit for unit in called if unit.role == "source"] or called
     if source and all(unit.kind == "module" for unit in source):
         return Mention(text, files=tuple(unit.path for unit in source[:MOST_FILES]))
     ids = tuple(unit.id for unit in source[:MOST_DEFINITIONS] if unit.kind != "module")
     return Mention(text, units=ids) if ids else None
-
-
-def _whole_name(unit: Unit) -> str:
-    return whole_name(unit.path, unit.qualified_name)
 
 
 def whole_name(path: str, qualified_name: str) -> str:
