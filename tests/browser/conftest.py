@@ -14,7 +14,14 @@ from browser.actions import PHONE
 from browser.bookshop import write_bookshop
 from browser.fake_models import FakeModels
 from browser.fakes import FakeChat, FakeEngine
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
@@ -72,6 +79,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
+    # Nothing takes so long but on a machine that is busy with other tests.
+    expect.set_options(timeout=15_000)
     with sync_playwright() as started:
         yield started
 
