@@ -92,7 +92,7 @@ const models = new ModelChip(() => {
   estimate();
 });
 
-/** Asks; what is typed in the field stays there with `keep`. */
+/** Asks a question; with `keep` the text in the field stays. */
 function send(asked, { keep = false } = {}) {
   if (!view || view.running) return; // or the conversation of the address is still being read
   const instead = composer.editing && view.turns.includes(editing) ? editing : null;
@@ -204,7 +204,7 @@ function startOver() {
   composer.focus();
 }
 
-/** Something was deleted for good, beside the list. */
+/** Something was deleted for good in the privacy dialog. */
 function deleted(scope) {
   if (scope === "profile") return;
   for (const conversation of writing.values()) conversation.stop();
@@ -220,7 +220,7 @@ function showTitle() {
   byId("topbar-title").textContent = title || name;
 }
 
-/** The user works the switches; those of an earlier question in the field are its own. */
+/** The user switched @codebase; while a question is edited that holds for this question alone. */
 function onSwitch() {
   if (view && !composer.editing) view.codebase = composer.codebase;
 }
@@ -313,7 +313,7 @@ setUpSidebar();
 new FileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
 setUpPrivacyDialog(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
 const indexStatus = new IndexStatus(repo, {
-  told: (values) => {
+  status: (values) => {
     composer.settings = values;
   },
   lost: () => connection.lost(),

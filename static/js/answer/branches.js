@@ -1,5 +1,5 @@
-// ‹ 2/3 › beside a question that was asked or answered more than once: the other versions, and
-// what was asked after them, are one step away.
+// The switch ‹ 2/3 › between the versions of a question that was edited or answered again. Each
+// version has its own questions after it.
 
 import { element, icon } from "../lib/dom.js";
 
@@ -40,7 +40,7 @@ export class Branches {
     }
   }
 
-  /** Puts the focus where it was before another version took this one's place. */
+  /** Focuses the button that was pressed before this version replaced the other one. */
   focus(step) {
     const [wanted, other] = step < 0 ? [this.#previous, this.#next] : [this.#next, this.#previous];
     (wanted.getAttribute("aria-disabled") === "true" ? other : wanted).focus({

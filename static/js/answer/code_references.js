@@ -1,5 +1,5 @@
-// The ways from an answer to the code: citations with what checking them gave, and blocks of code
-// that open at their place in the source, where they stand there exactly so.
+// From an answer to the code: citations, marked when the server could not verify them, and code
+// blocks, which get a button to open the file when exactly this code is in it.
 
 import { query, request } from "../lib/api.js";
 import { element, icon } from "../lib/dom.js";
@@ -153,7 +153,7 @@ export function matchOf(text, lines) {
   return null;
 }
 
-/** Without empty lines around, ends trimmed, and without what all of them are indented by. */
+/** The lines without empty ones around them, trailing blanks and common indentation. */
 function dedented(lines) {
   const trimmed = lines.map((line) => line.trimEnd());
   while (trimmed.length && !trimmed[0]) trimmed.shift();

@@ -1,4 +1,5 @@
-// The steps behind an answer with their times, as they happen: folded away until they are wanted.
+// The details of an answer, folded away: how the question was understood, and each step of the
+// pipeline with its time.
 
 import { element, icon } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
@@ -105,7 +106,7 @@ export class Details {
     if (rules?.length) this.#fact("Rules", rules.join(", "));
   }
 
-  /** A follow-up was made to stand alone before anything was searched for. */
+  /** A follow-up was rewritten so that it can be searched for by itself. */
   rewritten({ question, by }) {
     this.#fact(
       "Searched for",

@@ -1,5 +1,4 @@
-// What stands below an answer: what it was made with, what it has to say beside itself, and the
-// questions that may come next.
+// Below an answer: model, tokens and time, notices, and suggested next questions.
 
 import { element, icon, setHtml } from "../lib/dom.js";
 import { count, duration, plural, withoutProvider } from "../lib/format.js";
@@ -99,7 +98,7 @@ function changed(html) {
   );
 }
 
-/** What became of the texts that the model wrote to search by, in a few words: `2 drafts`, `1 draft, 1 timed out`; "" for none wanted. */
+/** HyDE's texts in a few words: `2 drafts`, `1 draft, 1 timed out`; "" when none were wanted. */
 function hydeSummary(stages = []) {
   const outcomes = (stages ?? [])
     .filter(({ name }) => name.startsWith("hyde-"))

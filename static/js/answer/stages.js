@@ -4,12 +4,12 @@ import { announce, element, icon } from "../lib/dom.js";
 import { duration, plural } from "../lib/format.js";
 import { Details } from "./details.js";
 
-const NOTICED = 50; // milliseconds from which on a finished stage says how long it took
+const TIME_SHOWN_FROM = 50; // milliseconds from which on a finished stage says how long it took
 const HYDE_STAGES = {
   "hyde-1": ["Drafting code to look for", "Drafted"],
   "hyde-2": ["Drafting again with what was found", "Drafted again"],
 };
-const PATIENCE = 3000; // milliseconds after which the seconds of a stage are counted in view
+const COUNT_SHOWN_FROM = 3000; // milliseconds after which the seconds of a stage are counted in view
 
 export class Stages {
   #list = element("ol.stages");
@@ -94,7 +94,7 @@ export class Stages {
     this.#automatic(done);
   }
 
-  /** An answer of an earlier day: `line` stands where its stages stood. */
+  /** A restored answer: `line` takes the place of its stages. */
   past(line, kept) {
     this.complete();
     this.#list.replaceWith(line);
@@ -117,7 +117,7 @@ export class Stages {
     this.#settle("stop");
   }
 
-  /** A draft has ended, well or not: the search goes on. */
+  /** A HyDE request has ended, well or not: the search goes on. */
   #drafted({ outcome, milliseconds }) {
     const well = outcome === "done";
     if (outcome === "timed out") this.#past = "The draft took too long";
@@ -135,7 +135,7 @@ export class Stages {
     const began = performance.now();
     this.#clock = setInterval(() => {
       const passed = performance.now() - began;
-      if (passed >= PATIENCE) time.textContent = `${Math.floor(passed / 1000)} s`;
+      if (passed >= COUNT_SHOWN_FROM) time.textContent = `${Math.floor(passed / 1000)} s`;
     }, 500);
   }
 
@@ -146,7 +146,7 @@ export class Stages {
     if (!stage) return;
     stage.replaceChildren(icon(symbol), element("span", this.#past));
     const passed = milliseconds - this.#since;
-    if (passed >= NOTICED) stage.append(element("span.time", duration(passed)));
+    if (passed >= TIME_SHOWN_FROM) stage.append(element("span.time", duration(passed)));
   }
 
   #remove() {

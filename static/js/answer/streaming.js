@@ -8,7 +8,7 @@ const FENCE = /^\s*(`{3,}|~{3,})([^\n`]*)(?:\n([\s\S]*))?$/;
 const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*)/;
 const SPOKEN_BLOCKS = 8; // blocks that stay in the region; what has been read may go
 const SLICE = 20; // milliseconds of work after which a frame is due
-const PATIENCE = 100; // milliseconds after which no frame is waited for: the page may be out of view
+const FRAME_LIMIT = 100; // milliseconds after which no frame is waited for: the page may be out of view
 
 /**
  * Shows the block in progress in `node`: text, with just enough of its form that little moves when it
@@ -47,7 +47,7 @@ export function readAloud(block) {
   while (region.children.length > SPOKEN_BLOCKS) region.firstChild.remove();
 }
 
-/** Another answer begins. */
+/** Begins another answer: what was read is cleared. */
 export function beginReading() {
   byId("spoken-answer").replaceChildren();
 }
@@ -72,7 +72,7 @@ export function breather() {
   return async () => {
     if (document.hidden || performance.now() - since < SLICE) return;
     await new Promise((resolve) => {
-      const late = setTimeout(resolve, PATIENCE);
+      const late = setTimeout(resolve, FRAME_LIMIT);
       requestAnimationFrame(() => {
         clearTimeout(late);
         // Behind the frame's own work, so that it is painted before more is done.

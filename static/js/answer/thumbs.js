@@ -1,4 +1,4 @@
-// A thumb up or down for an answer, and after a thumb down, if one likes, why.
+// Thumbs up and down for an answer, with an optional reason after a thumb down.
 
 import { announce, element, icon } from "../lib/dom.js";
 
@@ -53,7 +53,7 @@ export class Thumbs {
     this.#down.setAttribute("aria-pressed", String(value === -1));
   }
 
-  /** One request after the other, so that the last press is what is kept. */
+  /** Sends one request after the other, so that the last press is what is kept. */
   #save() {
     const wanted = { value: this.#value, reason: this.#reason };
     this.#saving = this.#saving.then(async () => {
@@ -74,7 +74,7 @@ export class Thumbs {
     });
   }
 
-  /** What is known, and a way to say more. */
+  /** Shows the reason, and a button to change it. */
   #show(problem = null) {
     this.#field = null;
     const parts = problem ? [problem] : [];

@@ -67,7 +67,7 @@ export class Turn {
     this.#answer.append(this.#unfinished);
   }
 
-  /** A turn of an earlier day, as the server kept it. */
+  /** A turn as the server kept it. */
   static restored(kept, hooks) {
     // Where nothing could be drafted, nothing is known of what was wanted.
     const hyde = kept.tagged && kept.model ? kept.hyde : "";
@@ -111,7 +111,7 @@ export class Turn {
     return this.#siblings;
   }
 
-  /** Puts the focus on the switch between versions, as if `step` had been pressed here. */
+  /** Focuses the button of the switch between versions that `step` belongs to. */
   focusBranches(step) {
     this.#branches.focus(step);
   }
@@ -188,7 +188,7 @@ export class Turn {
     }
   }
 
-  /** Nothing more will come: marks citations and adds the foot; returns how many were marked. */
+  /** Completes the turn: marks citations and adds the footer; returns how many were marked. */
   #close() {
     const outcome = this.outcome;
     this.id = outcome.turn ?? "";
@@ -266,7 +266,7 @@ export class Turn {
     return actions;
   }
 
-  /** Puts the thumbs among the actions; gives what stands below them. */
+  /** Adds the thumbs to the actions; returns the node for the reason, which goes below. */
   #thumbs(actions) {
     const thumbs = new Thumbs(this.outcome.feedback, (value, reason) =>
       this.#hooks.rate(this, value, reason),

@@ -1,5 +1,5 @@
-// When the server does not answer: says so beside the question, asks until it is back, and then
-// offers to go on where an answer broke off. Nothing that was typed or read is lost meanwhile.
+// When the server does not answer: says so above the question field, tries again until it is back,
+// and then offers to ask again what broke off. Nothing that was typed or read is lost.
 
 import { byId, element, icon } from "../lib/dom.js";
 
@@ -37,7 +37,7 @@ export class Connection {
     this.#wait();
   }
 
-  /** The offer is out of date: something else was asked or opened. */
+  /** Hides the note: something else was asked or opened. */
   settle() {
     if (!this.#away) this.#node.hidden = true;
   }

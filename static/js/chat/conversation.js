@@ -229,12 +229,12 @@ export class Conversation {
     );
   }
 
-  /** What the server keeps `turn` under. Of what was never kept, the one before it is still there. */
+  /** The server's id of `turn`; if it was never kept, that of the version before it. */
   async #idOf(turn) {
     return (await this.#ownId(turn)) || turn.replaces || "";
   }
 
-  /** The same for `turn` itself. Of one that broke off the page was never told. */
+  /** The same for `turn` itself. The page is never told the id of one that broke off: it looks it up. */
   async #ownId(turn) {
     const brokeOff = turn.outcome.stopped || turn.outcome.failure?.code === "away";
     if (!brokeOff) return turn.id;
@@ -259,7 +259,7 @@ export class Conversation {
     this.node.append(turn.node);
   }
 
-  /** In the place of `old`; what was asked after that belongs to that. */
+  /** Puts `turn` in the place of `old` and removes the turns after it: they belong to `old`. */
   #replace(old, turn) {
     const [first, ...later] = this.turns.splice(this.turns.indexOf(old), Infinity, turn);
     for (const one of later) one.node.remove();

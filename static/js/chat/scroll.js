@@ -1,5 +1,5 @@
-// Scrolling of the conversation. A reader's place is never taken away: text that arrives
-// moves the view only while the reader has put it at the end.
+// Scrolling of the conversation. New text never moves the view, unless the reader has scrolled to
+// the end.
 
 const AT_END = 24; // pixels that still count as the end
 const INPUT_MILLISECONDS = 600; // a scroll this soon after a gesture is the reader's own
@@ -53,7 +53,7 @@ export class Scroll {
     this.#scroller.scrollBy({ top, behavior });
   }
 
-  /** The answer is complete: nothing more to follow. */
+  /** The answer is complete: stops following the end. */
   rest() {
     this.#following = false;
     this.#jump.classList.add("compact"); // it covers text that may now be read

@@ -1,4 +1,4 @@
-// Keyboard shortcuts, what those for copying do, and the dialog that lists them and switches them off.
+// Keyboard shortcuts, and the dialog that lists them and switches them off.
 
 import { announce, byId, copyText, element } from "../lib/dom.js";
 import { recall, remember } from "../lib/preferences.js";

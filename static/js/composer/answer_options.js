@@ -1,5 +1,5 @@
-// How to answer, in one place: the effort as a whole and what it is made of. The chip beside
-// the question says what is chosen; all else stands in what it opens.
+// The options for the next answer: an effort (fast, normal, deep), which sets reranking and HyDE,
+// and each option by itself. They are in a form that the chip beside the question opens.
 
 import { announce, byId } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
@@ -59,7 +59,7 @@ export class AnswerOptions {
     return { ...this.#value };
   }
 
-  /** What belongs to a question that is put into the field; what it lacks stays. */
+  /** Takes the options of an earlier question; those that it does not name stay. */
   set value({ rerank, hyde, retrieval, strict }) {
     this.#value = {
       rerank: Boolean(rerank),

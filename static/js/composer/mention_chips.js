@@ -1,5 +1,5 @@
-// What a question mentions: as chips below the field, where it can be taken out again, and below
-// the question once it is answered, with how much of it the answer really had.
+// The mentions of a question: as chips below the field, where they can be removed, and below the
+// question once it is answered, with how much of each the answer was given.
 
 import { latestOnly, query, request } from "../lib/api.js";
 import { announce, element, icon } from "../lib/dom.js";

@@ -1,4 +1,4 @@
-// `@` in a question: files, folders and symbols to choose from while a name is typed.
+// The list of files, folders and symbols that opens after an `@` in a question.
 
 import { latestOnly } from "../lib/api.js";
 import { announce } from "../lib/dom.js";

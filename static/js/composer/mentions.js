@@ -1,5 +1,5 @@
-// Where `@` mentions something in a question, as the server reads it and while it is typed; the
-// files, folders and symbols that the server completes a name to, as rows of a list.
+// Finds the `@` mentions in a text, the same way as the server does, and lists the files, folders
+// and symbols that the server completes a name to.
 
 import { query, request, sleep } from "../lib/api.js";
 import { element, icon } from "../lib/dom.js";
@@ -23,7 +23,7 @@ const LETTERS = {
   type: "T",
   module: "M",
 };
-const AGAIN = 300; // milliseconds after which names that were not read yet are asked for again
+const RETRY_AFTER = 300; // milliseconds after which names that were not read yet are asked for again
 
 /** Every mention of `text`, once: `{ text, start, end }`, `@codebase` not among them. */
 export function mentionsIn(text) {
@@ -62,7 +62,7 @@ export async function completePlaces(repo, typed, { limit, signal }) {
       signal,
     });
     if (ready) return items;
-    await sleep(AGAIN);
+    await sleep(RETRY_AFTER);
   }
 }
 
@@ -104,7 +104,7 @@ function rowOf(place) {
   ];
 }
 
-/** Whether a place still fits when more has been typed and the server has not said so yet. */
+/** Whether a place fits what is typed; used until the server's reply has come. */
 export function stillFits({ label, text }, typed) {
   const words = typed.toLowerCase();
   return [label, text].some((name) => name.toLowerCase().includes(words));

@@ -1,4 +1,4 @@
-// `/` at the beginning of a question: which kind of answer is wanted, from a list.
+// The list of modes that opens after a `/` at the beginning of a question.
 
 import { announce, element } from "../lib/dom.js";
 import { arrowStep, Listbox } from "../lib/listbox.js";

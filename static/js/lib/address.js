@@ -3,7 +3,7 @@
 // On a phone the panel is a sheet over the page: a step of its own, which Back takes back.
 
 const narrow = matchMedia("(max-width: 760px)");
-const PATIENCE = 500; // milliseconds after which a step back counts as taken
+const STEP_BACK_LIMIT = 500; // milliseconds after which a step back counts as taken
 
 let steppingBack = null; // settles when the step back has been taken
 
@@ -21,11 +21,11 @@ export function addressWith(values) {
   return `${address.pathname}${address.search}`;
 }
 
-/** Goes there as a step that the back button takes back; `state` is what else belongs to it. */
+/** Goes to the address with `values` changed, as a new entry of the browser's history. */
 export const pushAddress = (values, state = null) =>
   history.pushState(state, "", addressWith(values));
 
-/** Corrects the present address. */
+/** Changes the address without a new entry in the history. */
 export const replaceAddress = (values, state = history.state) =>
   history.replaceState(state, "", addressWith(values));
 
@@ -35,7 +35,7 @@ export const panelIsSheet = () => narrow.matches;
 /** The answer whose context the sheet of this step shows, "" for none. */
 export const contextOfStep = () => history.state?.context ?? "";
 
-/** Settles once the panel may be opened: not while the step back is still being taken. */
+/** Settles once a step back in the history is done; the panel must not be opened before. */
 export const stepBackTaken = () => steppingBack;
 
 /** Notes what the panel shows; `opening` when it was closed before. */
@@ -46,7 +46,7 @@ export function notePanelOpen(values, { opening, context = "" }) {
   else replaceAddress(values, within ? state : history.state);
 }
 
-/** The panel was closed: back to the step before, if it was one of its own. */
+/** Notes that the panel was closed: a step back in the history, if the panel was a step of its own. */
 export function notePanelClosed(values) {
   if (!history.state?.sheet) {
     replaceAddress(values);
@@ -54,7 +54,7 @@ export function notePanelClosed(values) {
   }
   steppingBack = new Promise((resolve) => {
     addEventListener("popstate", resolve, { once: true });
-    setTimeout(resolve, PATIENCE);
+    setTimeout(resolve, STEP_BACK_LIMIT);
   });
   history.back();
 }

@@ -1,5 +1,4 @@
-// Talking to the server: JSON with one shape of error, the stream of an answer, and waiting
-// between two requests.
+// Requests to the server: JSON with one shape of error, and the stream of an answer.
 
 export class ServerError extends Error {
   constructor(message, hint = "", code = "") {

@@ -1,4 +1,4 @@
-// What a button opens at itself: a small menu, or a form. Escape and a click elsewhere close it.
+// A menu or a form that a button opens. Escape and a click elsewhere close it.
 
 import { element, icon } from "./dom.js";
 
@@ -78,7 +78,7 @@ export function openMenu(button, items, focusBack) {
   entries[0].focus();
 }
 
-/** Under the button where there is room, else above it; the ends of both stand in one line. */
+/** Below the button where there is room, else above it, aligned at its right edge. */
 function placeMenu(menu, button) {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = menu;

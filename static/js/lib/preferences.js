@@ -1,5 +1,5 @@
-// What is chosen in this browser, and what is typed and not sent yet, outlives a reload. Storage
-// may be forbidden: then it lasts as long as the page.
+// What the browser keeps over a reload: choices, and a question that was not sent. Where storage is
+// forbidden, they last as long as the page.
 
 /** The value kept under `name` in this browser, "" for none. */
 export const recall = (name) => read(() => localStorage, name);

@@ -1,10 +1,10 @@
-// Small parts that several places of the page use: copying, failures, notices, and the message
-// that stands there for a while.
+// Small parts that several places of the page use: copy buttons, failures, notices, and the
+// message at the lower edge that goes away by itself.
 
 import { announce, byId, copyText, element, icon } from "./dom.js";
 
-const SECONDS = 8;
-const BRIEF = 3; // seconds for what needs no answer
+const UNDO_SECONDS = 8;
+const MESSAGE_SECONDS = 3; // seconds for what needs no answer
 
 let ending = null; // ends the message in view
 let hiding = 0; // ends one that needs no answer
@@ -80,7 +80,7 @@ export function offerUndo(text, { label, undo, settle }) {
 
   const wait = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => end(settle), SECONDS * 1000);
+    timer = setTimeout(() => end(settle), UNDO_SECONDS * 1000);
   };
   const hold = () => clearTimeout(timer);
   const release = () => {
@@ -116,5 +116,5 @@ export function showMessage(text) {
   clearTimeout(hiding);
   hiding = setTimeout(() => {
     if (!ending) toast.hidden = true;
-  }, BRIEF * 1000);
+  }, MESSAGE_SECONDS * 1000);
 }

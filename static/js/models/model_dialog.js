@@ -241,7 +241,7 @@ export class ModelDialog {
     return true;
   }
 
-  /** What was found out holds no longer, since `field`, or the provider, is another one. */
+  /** Drops the result of the last test or list: `field`, or the provider, has changed. */
   #outdate(field = "") {
     if (this.#asking?.id === "model-list" && field === "model") return; // that changes no list
     this.#cancel();

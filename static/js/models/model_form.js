@@ -1,4 +1,5 @@
-// The form of one provider: address, key and model, what choosing it means, and what came of it.
+// The form of one provider: address, key and model, with suggestions, and the line that says how the
+// last test or request went.
 
 import { byId, element, icon } from "../lib/dom.js";
 import { arrowStep, Listbox } from "../lib/listbox.js";
@@ -42,12 +43,12 @@ export class ModelForm {
     this.#suggestions.options = suggestions;
   }
 
-  /** A key that was not used is not kept, not even here. */
+  /** Forgets a key that was typed and not used. */
   dropKey() {
     fields.key.value = "";
   }
 
-  /** Names that the field for the model offers; the first of them, where none stands there. */
+  /** Suggests names of models, and fills in the first one if the field is empty. */
   suggest(names) {
     this.#suggestions.options = names;
     if (!fields.model.value) fields.model.value = names[0] ?? "";
@@ -62,7 +63,7 @@ export class ModelForm {
     this.#suggestions.open();
   }
 
-  /** What is not filled in well enough for `one`, null when nothing is. */
+  /** What must still be filled in for the provider `one`, null for nothing. */
   missing(one, named) {
     return missingIn(one, this.values, named);
   }

@@ -1,6 +1,5 @@
-// The list of providers: this machine first, then those with a key, then the rest. Its rows stay
-// where they are while servers on this machine are looked for. And where each would send questions
-// and code: addresses, and what they mean in words.
+// The list of providers (this machine first, then those with a key, then the rest), and where each
+// would send questions and code. Rows keep their place while local servers are looked for.
 
 import { element, icon } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
@@ -126,7 +125,7 @@ export function fullAddress(text) {
   return LOCAL_BARE.test(address) ? `http://${address}` : address;
 }
 
-/** What keeps `text` from being an address of a server, "" when nothing does. */
+/** What is wrong with `text` as the address of a server, "" for nothing. */
 export function addressProblem(text) {
   const address = fullAddress(text);
   if (!/^https?:\/\//i.test(address))

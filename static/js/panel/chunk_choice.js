@@ -1,5 +1,4 @@
-// Choosing what an answer is made from: pieces of code that must be in its context, others that
-// must not, and asking again with these.
+// Buttons that pin a piece of code to the context or leave it out, and ask the question again.
 
 import { announce, element, icon } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
@@ -9,7 +8,7 @@ const MOST = 20; // places of a kind that the server takes at once
 const placeOf = ({ path, start_line: start, end_line: end }) => `${path}:${start}-${end}`;
 
 export class ChunkChoice {
-  /** The line that says what is chosen; it stays in view while there is something. */
+  /** The bar that says what is chosen and asks again; hidden while nothing is. */
   node = element("div.chunk-choice-bar", {
     role: "group",
     "aria-label": "Chosen code",

@@ -1,4 +1,4 @@
-// What the panel shows of files: the lines of one, with some marked, and those that are not indexed.
+// The lines of a file, with the cited ones marked; and the list of files that are not indexed.
 
 import { element, setHtml } from "../lib/dom.js";
 import { plural } from "../lib/format.js";

@@ -1,4 +1,4 @@
-// Going to a file or symbol by its name: a dialog with one field, and the places that fit.
+// The dialog that goes to a file or symbol by its name.
 
 import { completePlaces, optionsOf, stillFits } from "../composer/mentions.js";
 import { latestOnly } from "../lib/api.js";

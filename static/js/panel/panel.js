@@ -123,7 +123,7 @@ export class Panel {
     this.#leaveOpener()?.focus({ preventScroll: true });
   }
 
-  /** Returns the number of this opening: what another one overtook is not shown any more. */
+  /** Returns the number of this opening, so that a slow reply does not overwrite a later one. */
   #open(opener, title, detail) {
     this.#leaveOpener();
     this.#opener = opener;
@@ -138,7 +138,7 @@ export class Panel {
     return ++this.#asked;
   }
 
-  /** What the server gives; null when that failed or something else was opened meanwhile. */
+  /** The server's reply; null when that failed or something else was opened meanwhile. */
   async #read(asked, address) {
     try {
       const values = await request(address);

@@ -1,5 +1,5 @@
-// How the code for an answer was found: the stages of the search, what the model drafted to
-// search by, every hit with what placed it, and what the words for that mean.
+// How the code for an answer was found: the stages of the search, HyDE's texts, every hit with its
+// score and channels, and a legend of these.
 
 import { element } from "../lib/dom.js";
 import { duration, plural, withoutProvider } from "../lib/format.js";
@@ -165,7 +165,7 @@ function hitOf(hit, rank, choice) {
   );
 }
 
-/** Best places first, those of drafts last: they stand beside the question's own. */
+/** Best ranks first; HyDE's channels after the question's own. */
 function inOrder(channels) {
   return Object.entries(channels).sort(
     ([one, at], [other, where]) =>

@@ -1,4 +1,4 @@
-// The list of conversations in the sidebar: open, rename, take along, delete with a way back.
+// The list of conversations in the sidebar: open, rename, export, delete with undo.
 
 import { addressWith } from "../lib/address.js";
 import { query, request } from "../lib/api.js";
@@ -176,7 +176,7 @@ export class ConversationList {
     }
   }
 
-  /** Takes it out of view at once, and from the server only when there is no way back left. */
+  /** Hides it at once; the server deletes it when the time for undo is over. */
   #delete(id, title) {
     const current = id === this.#current.id;
     this.#deleted.add(id);

@@ -1,4 +1,4 @@
-// Searching the conversations: what was asked and answered, with the words around it.
+// The search in the titles, questions and answers of all conversations.
 
 import { addressWith } from "../lib/address.js";
 import { latestOnly, query, request } from "../lib/api.js";

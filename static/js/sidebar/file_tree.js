@@ -6,8 +6,8 @@ import { plural } from "../lib/format.js";
 import { recall, remember } from "../lib/preferences.js";
 import { failureText } from "../lib/widgets.js";
 
-const AGAIN = 300; // milliseconds after which paths that were not read yet are asked for again
-const PATIENCE = 700; // milliseconds in which further letters belong to the same name
+const RETRY_AFTER = 300; // milliseconds after which paths that were not read yet are asked for again
+const TYPING_PAUSE = 700; // milliseconds in which further letters belong to the same name
 
 export class FileTree {
   #repo;
@@ -42,7 +42,7 @@ export class FileTree {
     try {
       let branch;
       do {
-        if (branch) await sleep(AGAIN);
+        if (branch) await sleep(RETRY_AFTER);
         branch = await request(`/api/tree${query({ repo: this.#repo, path })}`);
       } while (!branch.ready);
       const items = [
@@ -113,7 +113,8 @@ export class FileTree {
   /** Goes on to the next name that begins with what is typed. */
   #seek(letter, items, at) {
     const now = Date.now();
-    this.#letters = (now - this.#lettersAt < PATIENCE ? this.#letters : "") + letter.toLowerCase();
+    this.#letters =
+      (now - this.#lettersAt < TYPING_PAUSE ? this.#letters : "") + letter.toLowerCase();
     this.#lettersAt = now;
     const from = this.#letters.length > 1 ? at : at + 1;
     const order = [...items.slice(from), ...items.slice(0, from)];

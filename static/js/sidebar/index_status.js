@@ -1,4 +1,4 @@
-// The state of the index, always in view.
+// The state of the index, in the sidebar and the top bar.
 
 import { query, request } from "../lib/api.js";
 import { byId } from "../lib/dom.js";
@@ -22,7 +22,7 @@ export class IndexStatus {
   #hooks;
   #timer = 0;
 
-  /** `hooks`: `told(status)` gets what the server says, `lost()` is called when it says nothing. */
+  /** `hooks`: `status(status)` gets what the server says, `lost()` is called when it says nothing. */
   constructor(repo, hooks) {
     this.#repo = repo;
     this.#hooks = hooks;
@@ -41,7 +41,7 @@ export class IndexStatus {
     let status;
     try {
       status = await request(`/api/status${query({ repo: this.#repo })}`);
-      this.#hooks.told(status);
+      this.#hooks.status(status);
     } catch (error) {
       if (error.code === "away") this.#hooks.lost();
       status = {

@@ -1,5 +1,5 @@
-// What is stored of the user, where, and who receives it; and deleting it for good: this
-// conversation, what was told about oneself, everything.
+// The dialog that says what is stored of the user, where, and who receives it, and deletes this
+// conversation, the profile, or everything.
 
 import { query, request } from "../lib/api.js";
 import { announce, byId, element, icon } from "../lib/dom.js";
@@ -66,7 +66,7 @@ export function setUpPrivacyDialog(repo, hooks) {
     );
   }
 
-  /** Says what would go, and waits for a second word. */
+  /** Says what would be deleted, and asks for confirmation. */
   function ask(scope, place, { current, conversations, turns, profile }) {
     const what = {
       conversation: `“${current?.title ?? ""}”, ${plural(current?.turns.length ?? 0, "question")} in view.`,

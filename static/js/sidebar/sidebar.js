@@ -1,4 +1,4 @@
-// The sidebar is a drawer where there is no room for it; elsewhere it can be put away.
+// The sidebar: a drawer on narrow screens; on wide ones it can be hidden.
 
 import { byId } from "../lib/dom.js";
 import { recall, remember } from "../lib/preferences.js";
