@@ -411,7 +411,7 @@ class FakeChat:
                 {**stage, **(asked if stage["name"].startswith("hyde") else nobody)}
                 for stage in turn.stages
             ]
-            hits = list(hits_of(any(stage["name"].startswith("hyde") for stage in stages)))
+            hits = hits_of(any(stage["name"].startswith("hyde") for stage in stages))
         record = TurnRecord(turn.id, turn.question, "", 0.0, "", hits=hits, chunks=(chunk,))
         return SimpleNamespace(
             block=ContextBlock(BLOCK, (chunk,), (left,)), chunks=(chunk,), dropped=(left,),
@@ -454,7 +454,7 @@ def stages_of(turn: SimpleNamespace, question: str) -> list[dict[str, Any]]:
     return [{"name": n, "milliseconds": ms, "outcome": outcome} for n, ms, outcome in stages]
 
 
-def hits_of(drafts: bool) -> Iterator[dict[str, Any]]:
+def hits_of(drafts: bool) -> list[dict[str, Any]]:
     """What a search found, best first; with `drafts` also by them."""
     channels = {"text": 3, "symbol": 1, "vector": 2}
     more = {"hyde-1 text": 5, "hyde-2 vector": 1} if drafts else {}
@@ -466,7 +466,7 @@ def hits_of(drafts: bool) -> Iterator[dict[str, Any]]:
          {"<b>odd</b>": 7, "vector": 1}),
         ("u3", "src/store/long.py", 1200, 1210, "module", "", 0.25, [], {"text": 9}),
     ]  # fmt: skip
-    names = (
+    names = [
         "unit_id",
         "path",
         "start_line",
@@ -476,8 +476,8 @@ def hits_of(drafts: bool) -> Iterator[dict[str, Any]]:
         "score",
         "why",
         "channels",
-    )
-    return (dict(zip(names, row, strict=True)) for row in rows)
+    ]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _citation(
