@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 CHUNK_SIZE = 50
-"""Lines in one chunk (S4.04)."""
+"""Lines in one chunk."""
 OVERLAP = 5
-"""Lines that a chunk shares with the one before (S4.04)."""
+"""Lines that a chunk shares with the one before."""
 
 MAX_CHARACTERS = 20_000
 """Characters in one chunk: 50 lines of 400, beyond which lines are data."""
@@ -22,7 +22,7 @@ MAX_CHARACTERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class LineChunk:
-    """Some lines of a text; `start_line` and `end_line` are 1-based and inclusive (S4.05)."""
+    """Some lines of a text; `start_line` and `end_line` are 1-based and inclusive."""
 
     content: str
     start_line: int
@@ -32,7 +32,7 @@ class LineChunk:
 def chunk_by_lines(
     content: str, chunk_size: int = CHUNK_SIZE, overlap: int = OVERLAP
 ) -> list[LineChunk]:
-    """Chunks of `chunk_size` lines that overlap, to the letter as S4.04 has them.
+    """Chunks of `chunk_size` lines that overlap, to the letter as the source system has them.
 
     That includes a last chunk that lies wholly inside the one before it, the empty line
     after a final newline, and one empty chunk for an empty text; the index uses
@@ -72,7 +72,7 @@ def line_spans(
 
     A span ends early rather than exceed `max_characters`, unless it is a single line.
     Blank lines at its ends are cut off; a span inside the one before it, or with nothing
-    but blanks, is dropped (C-10).
+    but blanks, is dropped.
     """
     last = len(lines) if last is None else last
     covered = first - 1

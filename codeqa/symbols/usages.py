@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from codeqa.repository.roles import role_of
+from codeqa.store import Tables
 from codeqa.symbols.evidence import (
     Surroundings,
     UsageSite,
@@ -41,17 +41,6 @@ MAX_CLASSES_FOLLOWED = 30
 """Classes whose heirs are looked up for one answer."""
 
 
-class Edges(Protocol):
-    """What is asked of `store.Tables`."""
-
-    def references_named(self, name: str, limit: int = 500) -> list[Reference]: ...
-    def count_references(self, name: str) -> int: ...
-    def named(self, keys: Sequence[str], limit: int = 200) -> list[Unit]: ...
-    def references_in(self, path: str) -> list[Reference]: ...
-    def by_ids(self, ids: Sequence[str]) -> list[Unit]: ...
-    def in_file(self, path: str) -> list[Unit]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Usages:
     """The surest uses of a definition, best first, and how many there are in all."""
@@ -63,7 +52,7 @@ class Usages:
     """Every place of that name was looked at."""
 
 
-def usages(tables: Edges, unit: Unit, limit: int = 50) -> Usages:
+def usages(tables: Tables, unit: Unit, limit: int = 50) -> Usages:
     """Where `unit` is used: at most `limit` places, surest first, source before tests."""
     if unit.kind in TEXT_KINDS or not unit.name:
         return Usages((), 0)
@@ -76,7 +65,7 @@ def usages(tables: Edges, unit: Unit, limit: int = 50) -> Usages:
 
 
 def _surroundings(
-    tables: Edges, unit: Unit, name: str, places: Sequence[Reference]
+    tables: Tables, unit: Unit, name: str, places: Sequence[Reference]
 ) -> Surroundings:
     rivals = [
         one
@@ -152,7 +141,7 @@ def _exporters(
     return frozenset(found)
 
 
-def _import_reader(tables: Edges) -> Callable[[str], list[Reference]]:
+def _import_reader(tables: Tables) -> Callable[[str], list[Reference]]:
     """Reads the imports of a file once; of at most `MAX_FILES_READ` files."""
     read: dict[str, list[Reference]] = {}
 
@@ -166,7 +155,7 @@ def _import_reader(tables: Edges) -> Callable[[str], list[Reference]]:
     return imports
 
 
-def _subclasses(tables: Edges, name: str) -> frozenset[tuple[str, str]]:
+def _subclasses(tables: Tables, name: str) -> frozenset[tuple[str, str]]:
     """Classes below the class called `name`; each level by name."""
     found: set[tuple[str, str]] = set()
     waiting, seen = [name], {name}

@@ -52,7 +52,7 @@ class PathNames:
         for path in sorted(roles):
             self._add(path)
         self._files, self._folders = sorted(roles), sorted(self._counts)
-        self._roles = np.array([_rank(roles[path]) for path in self._files], np.int8)
+        self._roles = np.array([role_rank(roles[path]) for path in self._files], np.int8)
         names = [path.rpartition("/")[2] for path in self._files]
         self._file_names = NameMatcher(names)
         stems = [len(fold(name.rpartition(".")[0] or name)) for name in names]
@@ -193,6 +193,6 @@ class PathNames:
             folder = parent
 
 
-def _rank(role: str) -> int:
+def role_rank(role: str) -> int:
     """Source before what else is written by hand, that before what is not."""
     return 0 if role == "source" else 2 if role in ROLES_LAST else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from codeqa.symbols.mention_completion.name_matcher import (
     apart,
     fold,
 )
-from codeqa.symbols.mention_completion.path_names import Rank
+from codeqa.symbols.mention_completion.path_names import Rank, role_rank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,29 +40,31 @@ class SymbolNames:
 
     def __init__(self, rows: pa.Table) -> None:
         import numpy as np
+        import pyarrow as pa
 
-        names = rows["name"].to_pylist()
-        self.matcher = NameMatcher(names)
-        roles = rows["role"].combine_chunks()
-        ranks = np.array([_role_rank(role) for role in roles.dictionary.to_pylist()], np.int8)
-        self._roles = ranks[roles.indices.to_numpy()] if len(rows) else np.zeros(0, np.int8)
-        codes = rows["name"].combine_chunks().dictionary_encode()
-        self._code_of = {name: code for code, name in enumerate(codes.dictionary.to_pylist())}
-        self._starts = np.searchsorted(codes.indices.to_numpy(), np.arange(len(self._code_of) + 1))
         self._rows = rows
+        self._names: list[str] = rows["name"].to_pylist()
+        self.matcher = NameMatcher(self._names)
+        roles = rows["role"].combine_chunks()
+        ranks = np.array([role_rank(role) for role in roles.dictionary.to_pylist()], np.int8)
+        self._roles = ranks[roles.indices.to_numpy()] if len(rows) else np.zeros(0, np.int8)
+        pairs = zip(rows["path"].to_pylist(), rows["qualified_name"].to_pylist(), strict=True)
+        wholes = [whole_name(*pair) for pair in pairs]
+        self._wholes = pa.array(wholes, pa.string())
+        owners = (whole.rpartition(".")[0].lower() for whole in wholes)
+        self._owners = pa.array(owners, pa.string())
+        """What stands before the name: the module's path and the owners, with `.` before each."""
         # A name such as `__init__` has thousands; while somebody types, it comes again and again,
         # and what stands before the last word stays as it is.
         self._called = lru_cache(maxsize=NAMES_KEPT)(self._all_called)
         self._owned_by = lru_cache(maxsize=MASKS_KEPT)(self._mask_of_owner)
         self._around = lru_cache(maxsize=MASKS_KEPT)(self._mask_of_words)
-        self._paths = self._numbered_paths()
-        self._owners = self._numbered_owners()
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays and of the table, without the names that Python holds."""
-        arrays = (self._roles, self._starts, self._paths[0], self._owners[0])
-        return int(self.matcher.nbytes + self._rows.nbytes + sum(one.nbytes for one in arrays))
+        arrays = (self.matcher, self._rows, self._roles, self._wholes, self._owners)
+        return sum(int(one.nbytes) for one in arrays)
 
     def at(self, row: int) -> dict[str, Any]:
         """All columns of one row."""
@@ -95,11 +98,10 @@ class SymbolNames:
         if len(rows) > POOL:
             kept = np.argpartition(ranks * len(self.matcher) + rows, POOL)[:POOL]
             rows, ranks = rows[kept], ranks[kept]
-        names = self._rows["name"].take(rows).to_pylist()
         ranked: list[tuple[Rank, int]] = []
-        for row, rank, name in zip(rows.tolist(), ranks.tolist(), names, strict=True):
+        for row, rank in zip(rows.tolist(), ranks.tolist(), strict=True):
             fit, role, length = rank // 1024, rank // 256 % 4, rank % 256
-            ranked.append(((fit, role, apart(name, tail), length, row), row))
+            ranked.append(((fit, role, apart(self._names[row], tail), length, row), row))
         return sorted(ranked)[:limit]
 
     def holds(self, name: str) -> bool:
@@ -124,68 +126,27 @@ class SymbolNames:
 
     def _all_called(self, name: str) -> tuple[int, list[str]]:
         """The first row with exactly this name, and the whole names of all that have it."""
-        code = self._code_of.get(name)
-        if code is None:
-            return 0, []
-        first, end = int(self._starts[code]), int(self._starts[code + 1])
-        same = self._rows.slice(first, end - first).select(["path", "qualified_name"])
-        pairs = zip(*(column.to_pylist() for column in same.columns), strict=True)
-        return first, [whole_name(*pair) for pair in pairs]
+        first, end = bisect_left(self._names, name), bisect_right(self._names, name)
+        return first, self._wholes.slice(first, end - first).to_pylist()
 
     def _mask_of_owner(self, owner: str) -> np.ndarray:
         """Rows whose owners, or module and owners, end with `owner`: (n,) bool."""
-        import numpy as np
+        import pyarrow.compute as pc
 
         text = re.sub(r"::|#|->", ".", owner).strip(". ").lower()
-        paths, modules = self._paths
-        owners, named = self._owners
-        right = np.zeros(len(named), np.bool_)
-        rests: dict[str, list[int]] = {}
-        for code, name in enumerate(named):
-            if name.endswith(text):
-                right[code] = len(name) == len(text) or name[-len(text) - 1] == "."
-            elif not name or text.endswith(f".{name}"):
-                rests.setdefault(text[: len(text) - len(name)].rstrip("."), []).append(code)
-        found: np.ndarray = right[owners]
-        for rest, codes in rests.items():
-            inside = np.array([f".{m}".endswith(f".{rest}") for m in modules], np.bool_)
-            found |= np.isin(owners, codes) & inside[paths]
-        return found
+        mask: np.ndarray = pc.ends_with(self._owners, f".{text}").to_numpy(zero_copy_only=False)
+        return mask
 
     def _mask_of_words(self, words: tuple[str, ...]) -> np.ndarray:
-        """Rows whose path or owners hold all of `words`: (n,) bool."""
+        """Rows whose module or owners hold all of `words`: (n,) bool."""
         import numpy as np
+        import pyarrow.compute as pc
 
-        paths, modules = self._paths
-        owners, named = self._owners
         found = np.ones(len(self.matcher), np.bool_)
-        for word in map(str.lower, words):
-            in_path = np.array([word in module for module in modules], np.bool_)
-            in_owner = np.array([word in name for name in named], np.bool_)
-            found &= in_path[paths] | in_owner[owners]
+        for word in words:
+            mask = pc.match_substring(self._owners, word.lower())
+            found &= mask.to_numpy(zero_copy_only=False)
         return found
-
-    def _numbered_paths(self) -> tuple[np.ndarray, list[str]]:
-        """Of each row the number of its path, and the paths as modules, in small letters."""
-        encoded = self._rows["path"].combine_chunks()
-        modules = [
-            (path.rpartition(".")[0] or path).replace("/", ".").lower()
-            for path in encoded.dictionary.to_pylist()
-        ]
-        return encoded.indices.to_numpy(), modules
-
-    def _numbered_owners(self) -> tuple[np.ndarray, list[str]]:
-        """The same of the owners: what stands before the name, `` for nothing."""
-        import numpy as np
-
-        qualified, names = self._rows["qualified_name"].to_pylist(), self._rows["name"].to_pylist()
-        codes: dict[str, int] = {}
-        rows = np.empty(len(names), np.int32)
-        for row, (whole, name) in enumerate(zip(qualified, names, strict=True)):
-            owner = whole[: len(whole) - len(name)] if whole.endswith(name) else ""
-            rows[row] = codes.setdefault(owner, len(codes))
-        known = [re.sub(r"::|#|->", ".", owner).strip(".").lower() for owner in codes]
-        return rows, known
 
 
 def distinct(rows: pa.Table) -> pa.Table:
@@ -216,8 +177,3 @@ def distinct(rows: pa.Table) -> pa.Table:
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, name, rows[name].combine_chunks().dictionary_encode())
     return rows
-
-
-def _role_rank(role: str) -> int:
-    """Source before what is written by hand, that before what is not."""
-    return {"source": 0, "vendored": 2, "generated": 2}.get(role, 1)
