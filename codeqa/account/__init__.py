@@ -1,11 +1,10 @@
 """What is known and stored of a user: facts that they told, what is stored, and its deletion."""
 
 from codeqa.account.deletion import SCOPES, DeletionResult, Privacy
+from codeqa.account.facts import detect_facts
 from codeqa.account.inventory import MASKED, DataInventory, Mentioned, Receiver, StoredData
+from codeqa.account.phrases import NOT_TO_BE_KEPT
 from codeqa.account.profile import (
-    asked_fact,
-    detect_facts,
-    facts_to_forget,
     is_preference,
     kind_of,
     matching,
@@ -16,11 +15,12 @@ from codeqa.account.report import deletion_question, deletion_report, privacy_re
 from codeqa.account.requests import (
     CONFIRMATIONS,
     PersonalReading,
+    asked_fact,
     confirmed_scope,
+    facts_to_forget,
     read_personal,
     wished_scope,
 )
-from codeqa.account.words import NOT_TO_BE_KEPT
 
 __all__ = [
     "CONFIRMATIONS",

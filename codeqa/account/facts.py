@@ -1,194 +1,161 @@
-"""Rules that find one kind of fact each in a sentence: who somebody is, and how they want it."""
+"""What people say of themselves: their name, what they do and use, and how they want answers."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
-from codeqa.account.names import name_in, says_nothing
-from codeqa.account.words import (
-    ANSWERS,
-    CODE_LANGUAGE,
-    EDITORS,
-    EXAMPLES,
-    IMPERATIVE,
-    LASTING,
-    LONG,
-    NATURAL,
-    NATURAL_LANGUAGE,
-    NOT,
-    OWN_LANGUAGE,
-    PREFER,
-    ROLES,
-    SHORT,
-    SYSTEMS,
-    TO_ME,
-)
+from codeqa.account import phrases
+from codeqa.account.profile import clean_value, fact_key
+from codeqa.repository.secrets import mask_secrets
+from codeqa.text.tokens import well_formed
 
-Fact = tuple[str, str]
-"""Kind and value, not cleaned yet."""
-
-_PHRASE = r"(?P<v>[^,;.!?()]{1,80}?)(?=\s+(?:and|but|so|because|und|et|y|e)\s|[,;.!?()]|$)"
-_START = r"(?:^|(?<=[,;:.–-]\s)|(?<=\sand\s)|(?<=\sbut\s)|(?<=\sund\s))"
-_AM = r"(?:i'm|i\s+am|ich\s+bin|(?<=und\s)bin|je\s+suis|soy|eu\s+sou|sou|sono|ik\s+ben)"
-
-_ROLE = re.compile(
-    rf"{_START}(?:{_AM}|i\s+work\s+as|ich\s+arbeite\s+als|je\s+travaille\s+comme|trabajo\s+como)\s+"
-    rf"(?:(?:a|an|the|ein|eine|un|une|una|um|uma|een)\s+)?(?=(?:[\w/+#-]+\s+){{0,4}}(?:{ROLES})(?!\w))"
-    rf"{_PHRASE}",
-    re.IGNORECASE,
-)
-_TITLE = re.compile(
-    rf"{_START}my\s+(?:role|job|job\s+title|position|profession)\s+is\s+(?:(?:a|an|the|that\s+of)\s+)?"
-    rf"(?=(?:[\w/+#-]+\s+){{0,4}}(?:{ROLES})(?!\w)){_PHRASE}",
-    re.IGNORECASE,
-)
-_CARES = re.compile(
-    rf"{_START}i\s+(?P<verb>maintain|own|lead|manage|look\s+after|am\s+responsible\s+for)\s+"
-    rf"(?P<w>(?:the|our|this)\s+[^,;.!?()]{{1,60}}?)(?=\s+(?:and|but|so)\s|[,;.!?()]|$)",
-    re.IGNORECASE,
-)
-_TEAM = re.compile(
-    r"\b(?:the|our|team)\s+(?P<v>(?:(?!team|from|the|to)[\w&/.-]+\s+){1,3}(?:team|squad|group|department))"
-    r"(?=\s*(?:[,;.!)]|$|(?:and|but|so|now|since|last|this|today|as|at|here)\b))",
-    re.IGNORECASE,
-)
-_IN_TEAM = re.compile(
-    rf"{_START}(?:i\s+(?:work|moved|joined|switched|belong|lead|manage)|i've\s+(?:joined|moved)|"
-    rf"i'm|i\s+am|my\s+team\s+is)\b(?!\s+(?:trying|looking|getting|seeing|asking|wondering))",
-    re.IGNORECASE,
-)
-_EMPLOYER = re.compile(
-    r"\bi\s+work\s+(?:at|for)\s+(?P<v>(?-i:[A-Z])[\w&.-]*(?:\s+(?-i:[A-Z])[\w&.-]*){0,3})",
-    re.IGNORECASE,
-)
-
-_NEW_TO = re.compile(
-    rf"{_START}(?:{_AM})\s+(?P<v>(?:(?:still|quite|very|fairly|completely|totally|rather|pretty|"
-    rf"a|an|not|ganz|noch|relativ|tout|très)\s+){{0,3}}(?:(?:new|neu|nouveau|nouvelle|nuevo|nueva|novo|"
-    rf"nova|nuovo|nuova|nieuw|fluent|good|experienced|proficient|comfortable|familiar|unfamiliar|"
-    rf"beginner|beginer|newbie|novice|expert|experte|expertin|anfänger|anfängerin|débutante?|"
-    rf"principiante|iniciante)(?!\w)(?:\s+(?:to|in|im|with|at|here|hier|on|mit|bei|en|avec|con|com|em|"
-    rf"dans)\b[^,;.!?()]{{0,50}}?)?))(?=\s+(?:and|but|so|because|und|et|y|e)\s|[,;.!?()]|$)",
-    re.IGNORECASE,
-)
-_KNOWS = re.compile(
-    rf"{_START}(?P<v>i\s+(?:(?:do\s+not|don't|dont|only|also|already|mostly|barely|hardly)\s+)?"
-    rf"(?:know|speak|learn|am\s+learning|program\s+in|code\s+in|write|teach|"
-    rf"have\s+never\s+(?:used|written|seen))\s[^;.!?()]{{1,60}}|"
-    rf"(?:i've|i\s+have)\s+(?:never\s+(?:used|written)|been\s+\w+ing)\s[^;.!?()]{{1,60}}|"
-    rf"i'm\s+learning\s[^;.!?()]{{1,40}}|"
-    rf"(?:i've|i\s+have)\s+(?:\w+\s+){{0,2}}(?:years?|decades?|months?)\s[^;.!?()]{{1,60}})",
-    re.IGNORECASE,
-)
-_EDITOR = re.compile(
-    rf"\bmy\s+(?:favou?rite\s+|preferred\s+|main\s+)?(?:text\s+)?(?:editor|ide)\s+is\s+{_PHRASE}|"
-    rf"{_START}i\s+(?:use|prefer|code\s+in|work\s+(?:in|with)|edit\s+in)\s+(?P<w>{EDITORS})(?!\w)",
-    re.IGNORECASE,
-)
-_SYSTEM = re.compile(
-    rf"(?:\bi'm\s+on|\bi\s+am\s+on|\bi\s+(?:use|run|work\s+on))\s+(?P<v>{SYSTEMS})(?!\w)|"
-    rf"\bmy\s+(?:os|operating\s+system)\s+is\s+(?P<w>[\w. -]{{1,40}})",
-    re.IGNORECASE,
-)
-_TIME_ZONE = re.compile(
-    r"\bmy\s+time\s*zone\s+is\s+(?P<v>[^,;!?()]{1,40}?)(?=[,;!?().]|$)|"
-    r"\b(?:i'm|i\s+am)\s+in\s+(?P<w>(?:UTC|GMT)\s*[+-]?\d{0,2}(?::\d\d)?)",
-    re.IGNORECASE,
-)
-_PRONOUNS = re.compile(r"\bmy\s+pronouns\s+are\s+(?P<v>[\w/ ]{1,30})", re.IGNORECASE)
-_FAVOURITE = re.compile(
-    r"^my\s+(?:favou?rite|preferred)\s+[\w-]+(?:\s+[\w-]+)?\s+(?:is|are)\s+(?!not\s|n't).{1,80}",
-    re.IGNORECASE,
-)
-_DO_NOT_CALL = re.compile(
-    r"(?:please\s+)?(?:don'?t|do\s+not|stop)\s+call(?:ing)?\s+me\s+(?P<v>.{1,40})", re.IGNORECASE
-)
-_HABIT = re.compile(
-    r"(?:i'd|i\s+would|i)\s+(?:always\s+|really\s+|rather\s+)?(?:like|prefer|want|love|need)\s",
-    re.IGNORECASE,
-)
+TEXT_CHARACTERS = 4_000
+"""Only so much of a message is read: nobody introduces themselves at greater length."""
+SENTENCE_CHARACTERS = 300
+NAME_CHARACTERS = 60
+NAME_WORDS = 5
 
 
-def facts_of(sentence: str, lasting: bool) -> Iterator[Fact]:
-    """Facts that a sentence without its introduction states; `lasting` when that said so."""
-    lasting = lasting or bool(LASTING.search(sentence))
-    if name := name_in(sentence):
+def detect_facts(text: str) -> dict[str, str]:
+    """Facts that the writer of `text` states of themselves, by their key; later ones count.
+
+    None of a message whose writer does not want it to be kept, and none of a question: "my
+    name is mangled in the log, why?" is about the code.
+    """
+    found: dict[str, str] = {}
+    if phrases.NOT_TO_BE_KEPT.search(spelled(text[:TEXT_CHARACTERS])):
+        return found
+    for sentence in _sentences(text):
+        told, introduced = sentence, phrases.REMEMBER.match(sentence)
+        if introduced:
+            told = told[introduced.end() :]
+        lasting = bool(
+            (introduced and phrases.FIRST_PERSON.match(told)) or phrases.KEPT_IN_MIND.search(told)
+        )
+        if introduced and not lasting:
+            continue  # "remember the parser?" asks for no keeping
+        learnt = [*_facts_of(told, lasting)]
+        if introduced and not learnt:
+            learnt = [("fact", told)]
+        for kind, value in learnt:
+            if clean := clean_value(value):
+                found[fact_key(kind, clean)] = clean
+    return found
+
+
+def spelled(text: str) -> str:
+    """`text` with straight apostrophes, and with those that are often left out."""
+    text = unicodedata.normalize("NFC", text).translate(phrases.APOSTROPHES)
+    for pattern, right in phrases.SPELLED:
+        text = pattern.sub(right, text)
+    return text
+
+
+def without_introduction(sentence: str) -> str:
+    """`sentence` without its greeting."""
+    found = phrases.INTRODUCTION.match(sentence)
+    return sentence[found.end() :] if found else sentence
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """The sentences of `text` that may state something, each as one line without its greeting."""
+    masked = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
+    prose = phrases.QUOTED.sub("\n", phrases.FENCED.sub("\n", masked))
+    for part in phrases.ENDS.split(spelled(prose)):
+        sentence = without_introduction(" ".join(part.split()))
+        if 3 <= len(sentence) <= SENTENCE_CHARACTERS and not phrases.QUESTION.search(sentence):
+            yield sentence
+
+
+def _facts_of(sentence: str, lasting: bool) -> Iterator[tuple[str, str]]:
+    """Kind and value of what a sentence states; `lasting` when it was said to be kept."""
+    if name := _name_in(sentence):
         yield "name", name
-    for find in (_work, _knowledge, _tools):
-        yield from find(sentence)
-    yield from wishes_of(sentence, lasting)
-
-
-def _work(sentence: str) -> Iterator[Fact]:
-    for pattern in (_ROLE, _TITLE):
-        if found := pattern.search(sentence):
-            yield "role", found["v"]
-            break
-    else:
-        if found := _CARES.search(sentence):
-            verb = {"am responsible for": "is responsible for", "look after": "looks after"}
-            said = " ".join(found["verb"].lower().split())
-            yield "role", f"{verb.get(said, said + 's')} {found['w']}"
-    if _IN_TEAM.search(sentence) and (teams := list(_TEAM.finditer(sentence))):
-        yield "team", teams[-1]["v"]
-    if found := _EMPLOYER.search(sentence):
-        yield "employer", found["v"]
-
-
-def _knowledge(sentence: str) -> Iterator[Fact]:
-    if found := _NEW_TO.search(sentence):
-        yield "experience", found["v"]
-    found = _KNOWS.search(sentence)
-    if found and CODE_LANGUAGE.search(found["v"]) and not PREFER.search(found["v"]):
-        yield "experience", found["v"]
-
-
-def _tools(sentence: str) -> Iterator[Fact]:
-    for kind, pattern in (("editor", _EDITOR), ("system", _SYSTEM), ("timezone", _TIME_ZONE)):
-        if found := pattern.search(sentence):
-            value = found["v"] or found["w"]
-            if not says_nothing(value):  # "my editor is broken"
-                yield kind, value
-    if found := _PRONOUNS.search(sentence):
-        yield "pronouns", found["v"]
-    if _FAVOURITE.match(sentence) and not (
-        _EDITOR.search(sentence) or OWN_LANGUAGE.search(sentence)
-    ):
+    told: dict[str, str] = {}
+    for kind, pattern in phrases.TOLD:
+        found = pattern.search(sentence)
+        if not found or kind in told:
+            continue
+        how = found["v"].split()[0].lower() in phrases.NO_NAME
+        if not (how and kind in ("editor", "timezone")):  # "my editor is broken"
+            told[kind] = found["v"]
+    yield from told.items()
+    if phrases.FAVOURITE.match(sentence) and not (told or phrases.OWN_LANGUAGE.search(sentence)):
         yield "fact", sentence
+    yield from _wishes_of(sentence, lasting or bool(phrases.LASTING.search(sentence)))
 
 
-def wishes_of(sentence: str, lasting: bool) -> Iterator[Fact]:
+def _wishes_of(sentence: str, lasting: bool) -> Iterator[tuple[str, str]]:
     """How somebody wants to be answered; for one answer alone (not `lasting`) it is no fact."""
-    if found := _DO_NOT_CALL.match(sentence):
+    if found := phrases.DO_NOT_CALL.match(sentence):
         yield "address", f"not {found['v']}"
         return
-    answers, prefers = bool(ANSWERS.search(sentence)), bool(PREFER.search(sentence))
-    own = OWN_LANGUAGE.search(sentence)
-    language = NATURAL_LANGUAGE.search(sentence)
+    answers, prefers = bool(phrases.ANSWERS.search(sentence)), bool(phrases.PREFER.search(sentence))
+    examples, own = (
+        bool(phrases.EXAMPLES.search(sentence)),
+        bool(phrases.OWN_LANGUAGE.search(sentence)),
+    )
+    language, code = (
+        phrases.NATURAL_LANGUAGE.search(sentence),
+        phrases.CODE_LANGUAGE.search(sentence),
+    )
     if language and (own or (answers and (lasting or prefers))):
-        yield "language", NATURAL[language[0].lower()]
+        yield "language", phrases.LANGUAGES[language[0].lower()]
         return
-    code = CODE_LANGUAGE.search(sentence)
-    examples = bool(EXAMPLES.search(sentence))
     if code and (own or (examples and (lasting or prefers))):
         yield "code language", code[0]
         return
-    length = _length(sentence) if lasting or prefers or NOT.search(sentence) else ""
-    if length and (answers or (lasting and IMPERATIVE.match(sentence))):
-        yield "verbosity", length
+    negated = bool(phrases.NOT.search(sentence))
+    short, long = bool(phrases.SHORT.search(sentence)), bool(phrases.LONG.search(sentence))
+    stated = lasting or prefers or negated
+    if short != long and stated and (answers or (lasting and phrases.ORDER.match(sentence))):
+        yield "verbosity", "short" if short != negated else "detailed"
         return
-    begun = LASTING.match(sentence)
+    begun = phrases.LASTING.match(sentence)
     told = sentence[begun.end() :].lstrip(" ,:") if begun else sentence
-    wish = _HABIT.match(told) and (lasting or answers or examples)
-    ordered = IMPERATIVE.match(told) or IMPERATIVE.match(sentence)
-    about_answers = answers or examples or TO_ME.search(sentence)
-    if wish or (lasting and ordered and about_answers):
+    wish = phrases.WISH.match(told) and (lasting or answers or examples)
+    ordered = phrases.ORDER.match(told) or phrases.ORDER.match(sentence)
+    if wish or (lasting and ordered and (answers or examples or phrases.TO_ME.search(sentence))):
         yield "format", sentence
 
 
-def _length(sentence: str) -> str:
-    short, long, negated = (bool(p.search(sentence)) for p in (SHORT, LONG, NOT))
-    if short == long:
+def _name_in(sentence: str) -> str:
+    """The name that somebody gives themselves, '' for none."""
+    if (found := phrases.CORRECTED.match(sentence)) and (name := _name(found["name"], sure=False)):
+        return name
+    for pattern in (phrases.CALLED, phrases.CALLED_EAST):
+        if (found := pattern.search(sentence)) and (name := _name(found["name"], sure=True)):
+            return name
+    if found := phrases.CALL_ME.match(sentence):
+        return _name(found["name"], sure=False)
+    if found := phrases.I_AM.match(sentence):
+        return _name(found["name"], sure=False, person=True)
+    return ""
+
+
+def _name(text: str, *, sure: bool, person: bool = False) -> str:
+    """The name at the beginning of `text`; where it is not `sure` that one stands there it must
+    be written like one, or be all that there is."""
+    quotes = " \"'“”‘’«»*?"
+    given = phrases.NAME_ENDS.split(text.strip(quotes), maxsplit=1)[0].strip(quotes)
+    parts = given.split()
+    if not 1 <= len(parts) <= NAME_WORDS or len(given) > NAME_CHARACTERS:
         return ""
-    return "short" if short != negated else "detailed"
+    if (
+        not all(phrases.NAME_WORD.fullmatch(part) for part in parts)
+        or parts[0].lower() in phrases.NO_NAME
+    ):
+        return ""
+    lowered = [
+        part for part in parts if part[0].islower() and part.lower() not in phrases.PARTICLES
+    ]
+    if any(part in phrases.NO_NAME for part in lowered) or (lowered and len(parts) > 3):
+        return ""
+    if (person or not sure) and lowered and (person or len(parts) > 1):
+        return ""
+    role = re.search(rf"(?<!\w)(?:{phrases.ROLES})(?!\w)", given, re.IGNORECASE)
+    if person and (phrases.NO_PERSON.match(given) or phrases.CODE_LANGUAGE.match(given) or role):
+        return ""
+    return given

@@ -1,4 +1,7 @@
-"""What a message asks to have deleted, and the exact words that confirm it."""
+"""What a message asks of what is known of its writer: to be told it, or to have it deleted.
+
+Nothing is deleted but by `confirmed_scope` and `facts_to_forget`, which take exact words.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.account.profile import asked_fact, detect_facts, facts_to_forget
-from codeqa.account.words import NOT_TO_BE_KEPT
+from codeqa.account.facts import (
+    SENTENCE_CHARACTERS,
+    detect_facts,
+    spelled,
+    without_introduction,
+)
+from codeqa.account.phrases import NOT_TO_BE_KEPT
 
 CONFIRMATIONS = {
     "conversation": "delete this conversation for good",
@@ -71,6 +79,29 @@ def wished_scope(text: str) -> str:
     return ""
 
 
+def asked_fact(text: str) -> str:
+    """The kind of fact that `text` asks for: `name`; `*` for all, '' for none."""
+    asked = " ".join(spelled(text[:SENTENCE_CHARACTERS]).lower().split())
+    for kind, pattern in _ASKED:
+        if pattern.search(asked):
+            return kind
+    return ""
+
+
+def facts_to_forget(text: str) -> tuple[str, ...]:
+    """Kinds or keys of the single facts that `text` wants to be forgotten: `("name",)`.
+
+    Empty for anything else, also for the whole profile: that is asked back first.
+    """
+    asked = " ".join(spelled(text[:SENTENCE_CHARACTERS]).split())
+    found = _FORGET.match(without_introduction(asked))
+    if not found:
+        return ()
+    if clause := found["clause"]:
+        return tuple(detect_facts(clause)) or tuple(detect_facts(f"remember that {clause}"))
+    return (_NOUNS[found["noun"].lower()],)
+
+
 _DELETE = re.compile(
     r"\b(?:delet\w*|eras\w*|wip\w+|clear|remov\w*|forget|purge|get\s+rid|drop|destroy|unremember|"
     r"lösch\w*|entfern\w*|vergiss|supprim\w*|effac\w*|oubli\w*|borr\w*|elimin\w*|olvid\w*|apag\w*|"
@@ -106,3 +137,92 @@ _SCOPES = tuple(
         ),
     )
 )
+
+_NOUNS = {
+    "name": "name", "nickname": "name", "role": "role", "job": "role", "profession": "role",
+    "job title": "role", "team": "team", "employer": "employer", "company": "employer",
+    "editor": "editor", "ide": "editor", "favourite editor": "editor", "favorite editor": "editor",
+    "time zone": "timezone", "timezone": "timezone", "operating system": "system", "os": "system",
+    "pronouns": "pronouns", "language": "language", "preferred language": "language",
+    "answer language": "language", "experience": "experience", "preferences": "format",
+    "namen": "name", "nom": "name", "prénom": "name", "nombre": "name", "nome": "name",
+    "naam": "name",
+}  # fmt: skip
+_NOUN = "|".join(sorted(_NOUNS, key=len, reverse=True))
+_FORGET = re.compile(
+    r"(?:can\s+you\s+|could\s+you\s+|please\s+|bitte\s+|i\s+want\s+you\s+to\s+|you\s+can\s+)*"
+    r"(?:forget|unremember|delete|remove|erase|drop|vergiss|lösche?|oublie|supprime|olvida|borra|"
+    r"esquece|esqueça|apaga|dimentica|cancella|vergeet)\s+(?:bitte\s+|about\s+)?(?:"
+    rf"(?:my|meinen?|mon|ma|mi|o\s+meu|meu|il\s+mio|mijn)\s+(?P<noun>{_NOUN})(?:\s+(?:again|please))?"
+    r"|(?:that|dass|que|che|dat)\s+(?P<clause>(?:i|i'm|i've|my|we|ich|je|mi|me)\b.+))\s*[.!]*$",
+    re.IGNORECASE,
+)
+
+_KNOW = (
+    r"(?:what(?:'s|\s+is|\s+was|\s+are)?|which|who|tell\s+me|say|(?:do|can|did)\s+you\s+(?:still\s+)?"
+    r"(?:know|remember|recall)|you\s+know|remember|remind\s+me|how)"
+)
+
+
+def _asking(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
+
+
+_ASKED = tuple(
+    (kind, _asking(pattern))
+    for kind, pattern in (
+        (
+            "*",
+            r"who\s+am\s+i|wer\s+bin\s+ich|qui\s+suis[- ]je|quién\s+soy|chi\s+sono\s+io|quem\s+sou|"
+            r"what\s+do\s+you\s+(?:know|remember|have)\s+(?:\w+\s+)?about\s+me|"
+            r"what\s+(?:have|did)\s+i\s+(?:told|tell)\s+you\s+about\s+(?:me|myself)",
+        ),
+        (
+            "name",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:first\s+|full\s+)?name(?=\W*$|\s+(?:is|again|was))|"
+            r"^my\s+name\s*\?|what\s+(?:do|will|should)\s+you\s+call\s+me|what\s+am\s+i\s+called|"
+            r"wie\s+(?:heiße|heisse)\s+ich|wie\s+ist\s+mein\s+name|(?:kennst|weißt)\s+du\s+(?:noch\s+)?"
+            r"(?:meinen\s+namen|wie\s+ich\s+heiße)|comment\s+(?:est-ce\s+que\s+)?(?:je\s+m'appelle|"
+            r"m'appelle[- ]je)|quel\s+est\s+mon\s+(?:pré)?nom|cómo\s+me\s+llamo|como\s+me\s+llamo|"
+            r"cuál\s+es\s+mi\s+nombre|come\s+mi\s+chiamo|qual\s+[ée]\s+(?:o\s+)?(?:meu|il\s+mio)\s+nome|"
+            r"como\s+(?:eu\s+)?me\s+chamo|hoe\s+heet\s+ik|как\s+меня\s+зовут|jak\s+mam\s+na\s+imię",
+        ),
+        (
+            "experience",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}languages?\s+(?:that\s+)?(?:do\s+)?i\s+(?:know|can|speak|am)|"
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:\w+\s+)?experience|how\s+experienced\s+am\s+i|"
+            r"what\s+do\s+i\s+know|am\s+i\s+(?:new\s+to|a\s+beginner|experienced)",
+        ),
+        (
+            "language",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:language|my\s+(?:\w+\s+)?language)(?:\s+(?:do|did)\s+i\s+"
+            r"(?:prefer|want|like|choose)|\W*$|\s+is)|(?:which|what)\s+language\s+(?:do|should|will)\s+you"
+            r"\s+(?:answer|reply|use)|what\s+(?:programming\s+)?language\s+do\s+i\s+(?:prefer|like)",
+        ),
+        (
+            "editor",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:my\s+(?:\w+\s+)?(?:editor|ide)|(?:editor|ide)\s+(?:that\s+)?"
+            r"(?:do\s+)?i\s+(?:use|prefer|like))",
+        ),
+        (
+            "role",
+            r"what\s+do\s+i\s+do(?:\s+for\s+(?:a\s+living|work))?\W*$|what\s+am\s+i\W*$|"
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:job|role|position|profession)",
+        ),
+        ("team", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+team|(?:which|what)\s+team\s+(?:am|do)\s+i"),
+        ("employer", r"(?:where|who)\s+do\s+i\s+work(?:\s+for)?\W*$"),
+        ("timezone", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:my\s+time\s*zone|time\s*zone\s+am\s+i)"),
+        (
+            "system",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:my\s+(?:os|operating\s+system)|(?:os|operating\s+system|"
+            r"system)\s+(?:do\s+i|am\s+i|i))",
+        ),
+        ("pronouns", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+pronouns"),
+        (
+            "verbosity",
+            r"how\s+(?:long|short|detailed|brief)\s+(?:do|should|will)\s+(?:i|you|my|your)\s"
+            r".{0,30}answers?",
+        ),
+        ("fact", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:favou?rite|preferred)\s+\w+"),
+    )
+)  # fmt: skip
