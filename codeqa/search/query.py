@@ -6,9 +6,9 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 
-from codeqa.search.conditions import take_conditions
 from codeqa.search.mentions import Mention, take_mentions
-from codeqa.search.scripts import asking_words, describing_part, separate
+from codeqa.search.query_filters import take_filters
+from codeqa.search.question_languages import asking_words, describing_part, separate
 from codeqa.search.vocabulary import (
     FILE_ENDINGS,
     OVERVIEW_PATTERN,
@@ -82,9 +82,7 @@ class Query:
         return bool(asked or left_out or folders)
 
 
-def parse_query(
-    question: str, *, language: str = "", kind: str = "", path: str = "", overview: bool = True
-) -> Query:
+def parse_query(question: str, *, language: str = "", kind: str = "", path: str = "") -> Query:
     """Take `question` apart; the keyword filters join those written in it.
 
     An unknown `kind:` is searched for as a word rather than refused.
@@ -92,26 +90,26 @@ def parse_query(
     question, language, kind, path = map(well_formed, (question, language, kind, path))
     text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))[:LONGEST_QUESTION]
     text, pointed = take_mentions(text)
-    text, conditions = take_conditions(text)
+    text, filters = take_filters(text)
     phrases = [first or second for first, second in _PHRASE.findall(text)]
     for key, value in (("lang", language), ("kind", kind), ("path", path)):
-        conditions.add(key, value)
+        filters.add(key, value)
     text = separate(text)
     query = Query(
         text=text,
         words=(),
         tokens=(),
         phrases=tuple(phrases),
-        languages=conditions.of("lang"),
-        kinds=conditions.of("kind"),
-        paths=conditions.of("path"),
-        excluded_paths=conditions.of("-path"),
-        excluded_languages=conditions.of("-lang"),
-        excluded_kinds=conditions.of("-kind"),
-        unknown_kinds=tuple(conditions.unknown_kinds),
+        languages=filters.of("lang"),
+        kinds=filters.of("kind"),
+        paths=filters.of("path"),
+        excluded_paths=filters.of("-path"),
+        excluded_languages=filters.of("-lang"),
+        excluded_kinds=filters.of("-kind"),
+        unknown_kinds=tuple(filters.unknown_kinds),
         pointed=pointed,
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
-        overview=overview and _OVERVIEW.search(text) is not None,
+        overview=_OVERVIEW.search(text) is not None,
     )
     return with_words(query, text)
 

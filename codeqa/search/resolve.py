@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather, patterns
-from codeqa.search.conditions import KINDS
 from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
 from codeqa.search.query import Query, with_words
-from codeqa.search.scripts import asking_words
+from codeqa.search.query_filters import KINDS
+from codeqa.search.question_languages import asking_words
 from codeqa.search.spelling import repaired, spelling_warning
 from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.store import Filter, Tables, nearest_words

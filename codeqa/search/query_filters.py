@@ -30,7 +30,7 @@ _OTHER_LANGUAGES = {
 
 
 @dataclass(slots=True)
-class Conditions:
+class QueryFilters:
     """What the filters of a question ask for; a `-` before the key is a `-` before the name."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
@@ -63,9 +63,9 @@ class Conditions:
         return tuple(self.values.get(key, ()))
 
 
-def take_conditions(text: str) -> tuple[str, Conditions]:
+def take_filters(text: str) -> tuple[str, QueryFilters]:
     """`text` without its filters, and what they ask for."""
-    found = Conditions()
+    found = QueryFilters()
 
     def take(match: re.Match[str]) -> str:
         return " " if found.add(match[1] + match[2], match[3] or match[4] or "") else match[0]
