@@ -19,9 +19,10 @@ import numpy as np
 
 from codeqa.embeddings.table.encoder import TableEncoder
 from codeqa.embeddings.table.fields import FIELDS, document_fields, query_ids
-from codeqa.embeddings.table.weights import load_weights, save_weights
+from codeqa.embeddings.table.weights import load_weights
 from codeqa.embeddings.table.wordpiece import UNKNOWN, split
 from codeqa.text.unit_text import decode
+from training.table_files import save_weights
 
 HERE = Path(__file__).parent
 FIXTURE = HERE / "fixtures" / "table"

@@ -21,10 +21,11 @@ from tables import FIXTURE, GOLDEN, REAL_DIMENSION, REAL_PIECES, make_table, obs
 from codeqa.embeddings.table import fields
 from codeqa.embeddings.table.encoder import TableEncoder
 from codeqa.embeddings.table.fields import body_field, document_fields, query_ids, without_lines
-from codeqa.embeddings.table.weights import FILES, MANIFEST, load_weights, save_weights
+from codeqa.embeddings.table.weights import FILES, MANIFEST, load_weights
 from codeqa.embeddings.table.wordpiece import UNKNOWN, WordPiece, split
 from codeqa.errors import EmbeddingError
 from codeqa.text.unit_text import UnitText, decode, encode
+from training.table_files import save_weights
 
 GOLDENS = json.loads(GOLDEN.read_text("utf-8"))
 NASTY = {

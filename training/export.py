@@ -22,13 +22,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from codeqa.embeddings.table.weights import load_weights, save_weights
+from codeqa.embeddings.table.weights import load_weights
 from codeqa.embeddings.table.wordpiece import UNKNOWN_ID
 from codeqa.languages import languages
 from training.card import card
 from training.console import parser, read_lines, say
 from training.features import FIELDS, PARTS, Features
 from training.model import DOCUMENT, QUERY, TableModel
+from training.table_files import save_weights
 from training.train import Recipe, load_model, read_recipe
 
 NAME = "codeqa/code-table-1"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.embeddings.table.weights import save_weights
 from codeqa.embeddings.table.wordpiece import UNKNOWN
 from codeqa.settings import Settings
 from training.evaluate import main
 from training.questions import open_embedding
+from training.table_files import save_weights
 
 FILES = {
     "gate.py": "def admit(visitor):\n    return visitor.badge in ALLOWED\n",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +29,8 @@ MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.txt"
 TABLE = "table.npy"
 CARD = "card.md"
-_VECTORS = ("scales", "query_weights", "document_weights", "field_weights")
-FILES = (TABLE, *(f"{name}.npy" for name in _VECTORS), VOCABULARY, CARD)
+VECTORS = ("scales", "query_weights", "document_weights", "field_weights")
+FILES = (TABLE, *(f"{name}.npy" for name in VECTORS), VOCABULARY, CARD)
 
 DAMAGED = "Install CodeQA again."
 
@@ -86,50 +85,6 @@ def load_weights(folder: Path | str) -> Weights:
         raise EmbeddingError(f"The embedding table cannot be read: {reason}.", DAMAGED) from error
 
 
-def save_weights(
-    folder: Path,
-    *,
-    pieces: Sequence[str],
-    table: NDArray[np.int8],
-    scales: NDArray[np.float32],
-    query_weights: NDArray[np.float32],
-    document_weights: NDArray[np.float32],
-    field_weights: NDArray[np.float32],
-    name: str,
-    version: str,
-    card: str,
-) -> None:
-    """Write a table into `folder`, the manifest last. Raises ValueError when parts do not fit."""
-    import numpy as np
-
-    vectors = {
-        "scales": scales,
-        "query_weights": query_weights,
-        "document_weights": document_weights,
-        "field_weights": field_weights,
-    }
-    _check(WordPiece(pieces).size, table, vectors)
-    if any("\n" in piece or "\r" in piece for piece in pieces):
-        raise ValueError("a piece holds a line break")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    np.save(folder / TABLE, np.ascontiguousarray(table))
-    for key, values in vectors.items():
-        np.save(folder / f"{key}.npy", values)
-    (folder / VOCABULARY).write_bytes("\n".join(pieces).encode())
-    (folder / CARD).write_bytes(card.encode())
-    manifest = {
-        "format": FORMAT,
-        "name": name,
-        "version": version,
-        "dimension": int(table.shape[1]),
-        "pieces": len(pieces),
-        "files": {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in FILES},
-    }
-    text = json.dumps(manifest, indent=2) + "\n"
-    (folder / MANIFEST).write_bytes(text.encode())
-
-
 def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
     import numpy as np
 
@@ -147,7 +102,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
         raise ValueError(f"the table is {header.dtype}")
     table = whole[header.offset :].view(np.int8).reshape(header.shape)
     vectors = {}
-    for key in _VECTORS:
+    for key in VECTORS:
         verified(f"{key}.npy", (folder / f"{key}.npy").read_bytes())
         vectors[key] = np.load(folder / f"{key}.npy")
         vectors[key].setflags(write=False)
@@ -155,7 +110,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
     verified(VOCABULARY, vocabulary)
     verified(CARD, (folder / CARD).read_bytes())
     pieces = WordPiece(vocabulary.decode().split("\n"))
-    _check(pieces.size, table, vectors)
+    check_parts(pieces.size, table, vectors)
     if table.shape[1] != manifest["dimension"]:
         raise ValueError(f"it has {table.shape[1]} dimensions, {manifest['dimension']} are said")
     return Weights(
@@ -163,7 +118,9 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
     )
 
 
-def _check(pieces: int, table: NDArray[np.int8], vectors: dict[str, NDArray[np.float32]]) -> None:
+def check_parts(
+    pieces: int, table: NDArray[np.int8], vectors: dict[str, NDArray[np.float32]]
+) -> None:
     """Raise ValueError unless everything has its shape and type and is a number."""
     import numpy as np
 
