@@ -13,7 +13,7 @@ from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput
 from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, exchanges_of
 from codeqa.chat.messages import as_sent, build_messages, count_tokens
 from codeqa.chat.persistence import Persistence, Saving
-from codeqa.chat.record import TurnRecord, read_record
+from codeqa.chat.record import TurnRecord, read_turn_record
 from codeqa.chat.turn import ConversationSoFar, TurnState
 from codeqa.chat.vectors import QuestionVectors, Vector, read_vector, write_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError
@@ -89,7 +89,7 @@ class Conversations:
         """Turns of a conversation that are not on the branch in use, oldest first."""
         self.flush()
         found = self._state.turns.inactive(well_formed(conversation), user, self.repository)
-        return [read_record(turn) for turn in found]
+        return [read_turn_record(turn) for turn in found]
 
     def branches(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[str, ...]]:
         """Id of each turn of the branch in use → itself and what was asked instead of it, the
@@ -103,7 +103,7 @@ class Conversations:
         found = self._state.turns.get(well_formed(turn_id), user)
         if found is None or found.repository not in ("", self.repository):
             raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
-        return read_record(found)
+        return read_turn_record(found)
 
     def thumbs(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[int, str]]:
         """Id of each turn of a conversation that has a thumb → its value and reason."""
@@ -293,7 +293,7 @@ class Conversations:
         found = self._state.turns.get(options.replaces, options.user) if options.replaces else None
         place = (self.repository, options.conversation)
         here = found is not None and (found.repository, found.conversation) == place
-        return read_record(found) if found and here else None
+        return read_turn_record(found) if found and here else None
 
     def _before(self, turn: TurnState, replaced: TurnRecord | None) -> list[TurnRecord]:
         """The latest turns of the branch that `turn` continues, oldest first."""
@@ -314,7 +314,7 @@ class Conversations:
             return []
         conversation = well_formed(conversation)
         found = self._state.turns.active(conversation, user, self.repository, last, until=leaf)
-        return [read_record(turn) for turn in found]
+        return [read_turn_record(turn) for turn in found]
 
     def _topic(self, turn: TurnState) -> Vector | None:
         options = turn.options

@@ -46,19 +46,28 @@ class Features:
     """It asks something, or asks for something."""
 
 
-_HELLO = (
-    r"hi|hello|hey|hiya|howdy|yo|greetings|good (?:morning|afternoon|evening|day|night)"
-    r"|thanks?|thank you|thx|ty|cheers|bye|goodbye|see you|welcome|nice to meet you"
-    r"|hallo|guten (?:tag|morgen|abend)|moin|servus|danke|tschüss"
-    r"|bonjour|salut|merci|au revoir|hola|buenos días|buenas|gracias|adiós"
-    r"|ciao|grazie|buongiorno|olá|oi|obrigad[oa]|привет|спасибо|здравствуйте"
-    r"|你好|谢谢|こんにちは|ありがとう|안녕하세요|감사합니다"
+HELLO = (
+    r"hi+|hello|hey|hiya|howdy|yo|greetings|good (?:morning|afternoon|evening|day)|welcome"
+    r"|nice to meet you|hallo|guten (?:tag|morgen|abend)|moin|bonjour|salut|hola|buen[oa]s"
+    r"(?: días)?|ciao|buongiorno|olá|oi|привет|你好|こんにちは|안녕하세요"
 )
-_AFTER_HELLO = (
+THANKS = (
+    r"thanks?(?: you)?|thx|ty|cheers|much appreciated|danke|merci|gracias|grazie|obrigad[oa]"
+    r"|спасибо|谢谢|ありがとう|감사합니다"
+)
+GOODBYE = (
+    r"bye|goodbye|see (?:you|ya)|cya|good night|farewell|tschüss|auf wiedersehen|au revoir|adiós"
+    r"|arrivederci|tchau|再见"
+)
+"""How people greet, thank and take their leave; blanks are single."""
+
+_BESIDE = (
     r"there|all|everyone|again|so much|very much|a lot|vielmals|beaucoup|mucho|codeqa|bot|team"
     r"|and|for (?:your|the) help|that helped|that helps|how are you(?: doing)?"
 )
-_GREETING = re.compile(rf"\W*(?:(?:{_HELLO})\b\W*(?:(?:{_AFTER_HELLO})\b\W*)*)+", re.IGNORECASE)
+_GREETING = re.compile(
+    rf"\W*(?:(?:{HELLO}|{THANKS}|{GOODBYE})\b\W*(?:(?:{_BESIDE})\b\W*)*)+", re.IGNORECASE
+)
 
 _KNOWN = (
     "name|role|job|level|experience|background|team|company|editor|preferences?|preferred|"

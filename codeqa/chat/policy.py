@@ -13,7 +13,7 @@ from typing import Any
 
 from codeqa.account import read_personal
 from codeqa.chat.features import Features, extract_features
-from codeqa.chat.policy_rules import GROUPS, REPLIES, RULES, PolicyDecision, Rule
+from codeqa.chat.policy_rules import GROUPS, REPLIES, RULES, PolicyDecision, PolicyRule
 from codeqa.errors import UsageError
 from codeqa.intents import Intent, by_heuristics, read_mode
 from codeqa.search import parse_query
@@ -28,7 +28,7 @@ __all__ = [
     "BehaviorPolicy",
     "Explained",
     "PolicyDecision",
-    "Rule",
+    "PolicyRule",
     "explain_message",
     "markdown_table",
     "parse_retrieval",
@@ -79,7 +79,7 @@ class Explained:
     intent: Intent
     features: Features
     decision: PolicyDecision
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     """Those that decided, in order."""
 
     def as_data(self) -> dict[str, Any]:
@@ -142,5 +142,5 @@ def markdown_table() -> str:
     return "\n".join(("| group | rule | when | then |", "|---|---|---|---|", *rows))
 
 
-def _in_words(rule: Rule) -> dict[str, str]:
+def _in_words(rule: PolicyRule) -> dict[str, str]:
     return {"group": rule.group, "name": rule.name, "when": rule.when, "then": rule.then}

@@ -171,7 +171,7 @@ DETAILS = tuple(f.name for f in fields(TurnRecord) if f.name not in (*COLUMNS, *
 _KEPT_ONLY = ("stages", "hits", "finished", "error", "messages")
 
 
-def read_record(turn: Turn) -> TurnRecord:
+def read_turn_record(turn: Turn) -> TurnRecord:
     """Inverse of `TurnRecord.as_turn`; what an earlier version did not keep has its default."""
     details = turn.details
     kept = {name: details[name] for name in DETAILS if details.get(name) not in (None, {})}

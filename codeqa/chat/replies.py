@@ -17,6 +17,7 @@ from codeqa.account import (
     matching,
     privacy_report,
 )
+from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.text.markdown import code_span, escape
 from codeqa.text.tokens import words
 
@@ -44,7 +45,7 @@ def general_reply(text: str, repository: str, *, name: str = "", model: str = ""
     examples = "\n".join(f"- {code_span(question)}" for question in TRY)
     offer = f"Ask me about {code_of}, for example:\n\n{examples}"
     you = f", {escape(name)}" if name else ""
-    if _ABLE.search(said):
+    if _ASKS_WHAT_FOR.search(said):
         return (
             f"I answer questions about {code_of}, and cite the lines that an answer stands on. A "
             "question that begins with `@codebase` is searched for; one without goes on from what "
@@ -52,13 +53,13 @@ def general_reply(text: str, repository: str, *, name: str = "", model: str = ""
             "that. Without a language model I quote the code; with one I explain it.\n\n"
             f"Try:\n\n{examples}\n"
         )
-    if _THANKS.search(said):
+    if _SAYS_THANKS.search(said):
         return f"You are welcome{you}.\n"
-    if _GOODBYE.search(said):
+    if _SAYS_GOODBYE.match(said):
         return f"Goodbye{you}. This conversation is kept: you can go on with it any time.\n"
-    if _HELLO.search(said):
+    if _SAYS_HELLO.match(said):
         return f"Hello{you}. {offer}\n"
-    if _FINE.search(said):
+    if _IS_FINE.match(said):
         return "Good. Ask on whenever you like.\n"
     if model:
         return f"{offer}\n"
@@ -189,30 +190,17 @@ def _listed(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
-_HELLO = re.compile(
-    r"^\W*(?:hi+|hello+|hey+|howdy|greetings|good\s+(?:morning|afternoon|evening|day)|yo|hallo|moin|"
-    r"servus|guten\s+(?:tag|morgen|abend)|bonjour|bonsoir|salut|hola|buen[oa]s|ciao|buongiorno|olá|"
-    r"oi|bom\s+dia|boa\s+(?:tarde|noite)|hoi|goedemorgen|hej|cześć|привет|здравствуйте|test|happy\s+"
-    r"new\s+year|merry\s+christmas)(?!\w)|^\W*(?:你好|您好|こんにちは|おはよう|안녕)"
+_SAYS_HELLO = re.compile(rf"\W*(?:{HELLO}|test)(?!\w)")
+_SAYS_THANKS = re.compile(rf"(?<!\w)(?:{THANKS})(?!\w)")
+_SAYS_GOODBYE = re.compile(rf"\W*(?:ok(?:ay)?\W+)?(?:{GOODBYE})(?!\w)")
+_ASKS_WHAT_FOR = re.compile(
+    r"(?<!\w)(?:what (?:can|could|do) (?:you|i) (?:do|ask|help)|what are you|who are you|"
+    r"how (?:do|can) (?:i|you) (?:use (?:you|this)|help|work)|what is (?:this|codeqa)|"
+    r"can (?:you|i) (?:help|ask|read|do|understand|see|run)|help|was kannst du|que peux-tu|"
+    r"qué puedes)(?!\w)"
 )
-_THANKS = re.compile(
-    r"(?<!\w)(?:thanks|thank\s+you|thx|ty|cheers|much\s+appreciated|danke|merci|gracias|grazie|"
-    r"obrigad[oa]|valeu|bedankt|dank\s+je|tack|dziękuję|спасибо)(?!\w)|谢谢|ありがとう|감사"
+_IS_FINE = re.compile(
+    r"\W*(?:ok(?:ay)?|cool|nice(?: one)?|great|good|perfect|awesome|got it|no worries|alright|"
+    r"sounds good|super|lol|haha+|wow|ah|i see)(?!\w)[^?]{0,20}$"
 )
-_GOODBYE = re.compile(
-    r"^\W*(?:ok(?:ay)?\W+)?(?:bye|goodbye|see\s+you|see\s+ya|cya|good\s+night|farewell|tschüss|"
-    r"auf\s+wiedersehen|au\s+revoir|adiós|hasta\s+(?:luego|mañana)|arrivederci|tchau|até|doei|"
-    r"пока)(?!\w)|^再见"
-)
-_ABLE = re.compile(
-    r"(?<!\w)(?:what\s+(?:can|could|do)\s+(?:you|i)\s+(?:do|ask|help)|what\s+are\s+you|who\s+are\s+you|"
-    r"how\s+(?:do|can)\s+(?:i|you)\s+(?:use\s+(?:you|this)|help|work)|what\s+is\s+(?:this|codeqa)|"
-    r"can\s+(?:you|i)\s+(?:help|ask|read|do|understand|see|run)|help|"
-    r"was\s+kannst\s+du|wer\s+bist\s+du|que\s+peux-tu|qui\s+es-tu|qué\s+puedes|quién\s+eres|"
-    r"cosa\s+(?:puoi|sai)|chi\s+sei|o\s+que\s+você|quem\s+é\s+você|wat\s+kun\s+je)(?!\w)|"
-    r"你能做什么|你是谁|何ができ"
-)
-_FINE = re.compile(
-    r"^\W*(?:ok(?:ay)?|cool|nice(?:\s+one)?|great|good|perfect|awesome|got\s+it|no\s+worries|alright|"
-    r"sounds\s+good|super|lol|haha+|wow|ah|i\s+see)(?!\w)[^?]{0,20}$"
-)
+"""Of text in small letters with single blanks."""
