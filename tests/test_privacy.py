@@ -6,17 +6,17 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import Run
 from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
 from codeqa.account import DataInventory, DeletionResult, Privacy
 from codeqa.account.bytesearch import BLOCK_BYTES, Needles, Searched, search_files
+from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.intents.classifier import cache_key
@@ -453,31 +453,41 @@ def test_a_single_fact_is_forgotten_by_message(client: FlaskClient, state: State
 # The command
 
 
-def run(run_python: Run, *arguments: str) -> tuple[int, str]:
-    done = run_python("-m", "codeqa", "privacy", *arguments)
-    return done.returncode, done.stdout + done.stderr
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Runs `codeqa privacy …` here; its status and what it printed."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        status = main(["privacy", *arguments])
+        return status, "".join(capsys.readouterr())
+
+    return run
 
 
-def test_the_command_shows_and_deletes(run_python: Run, state: State, data_dir: Path) -> None:
+def test_the_command_shows_and_deletes(
+    command: Callable[..., tuple[int, str]], state: State, data_dir: Path
+) -> None:
     turn = tell(state, "conversation-one", facts=True)
-    status, told = run(run_python, "show")
+    status, told = command("show")
     assert status == 0
     for piece in ("1 conversation", NAME, str(data_dir), "nothing leaves this machine"):
         assert piece in told
     assert "*" not in told
-    status, told = run(run_python, "delete", "everything")
+    status, told = command("delete", "everything")
     assert status == 2 and "Add --yes" in told
     assert grep(data_dir, turn)
-    status, told = run(run_python, "delete", "everything", "--yes")
+    status, told = command("delete", "everything", "--yes")
     assert status == 0 and "1 question" in told and "none is left" in told
     assert grep(data_dir, turn, NAME, *SAID) == {}
 
 
-def test_the_command_gives_a_copy_as_json(run_python: Run, state: State) -> None:
+def test_the_command_gives_a_copy_as_json(
+    command: Callable[..., tuple[int, str]], state: State
+) -> None:
     tell(state, "conversation-one", facts=True)
-    status, told = run(run_python, "show", "--json")
+    status, told = command("show", "--json")
     assert status == 0 and json.loads(told)["profile"] == {"name": NAME}
-    status, told = run(run_python, "delete", "conversation", "nowhere", "--yes")
+    status, told = command("delete", "conversation", "nowhere", "--yes")
     assert status != 0 and "no such conversation" in told
 
 

@@ -3,7 +3,6 @@
 from codeqa.account.deletion import SCOPES, DeletionResult, Privacy
 from codeqa.account.facts import detect_facts
 from codeqa.account.inventory import MASKED, DataInventory, Mentioned, Receiver, StoredData
-from codeqa.account.phrases import NOT_TO_BE_KEPT
 from codeqa.account.profile import (
     is_preference,
     kind_of,
@@ -25,7 +24,6 @@ from codeqa.account.requests import (
 __all__ = [
     "CONFIRMATIONS",
     "MASKED",
-    "NOT_TO_BE_KEPT",
     "SCOPES",
     "DataInventory",
     "DeletionResult",
