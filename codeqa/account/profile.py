@@ -44,7 +44,7 @@ def preferences(profile: Mapping[str, str]) -> dict[str, str]:
 
 
 def profile_text(profile: Mapping[str, str]) -> str:
-    """The profile as `key: value` lines (S3.20); the values are cleaned once more."""
+    """The profile as `key: value` lines; the values are cleaned once more."""
     lines = [
         f"{clean_value(kind_of(key))}: {clean}"
         for key, value in profile.items()

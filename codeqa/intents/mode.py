@@ -1,4 +1,4 @@
-"""What is wanted of an answer: explained, located, reviewed, planned or changed (C-39)."""
+"""What is wanted of an answer: explained, located, reviewed, planned or changed."""
 
 from __future__ import annotations
 
