@@ -87,12 +87,11 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     )
     imports = list(found.imports.imports())
     resolver = Resolver(
-        source,
         grammar.language,
         Bindings(imports, grammar.language),
         top,
         owned_members(definitions),
-        definitions,
+        {definition.name for definition in definitions},
     )
     edges = references(path, source, found.references, definitions, imports, resolver, unit_at)
     return ParsedFile(

@@ -18,6 +18,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
@@ -65,50 +67,40 @@ _BASES = frozenset({"super", "super()", "base", "parent"})
 """Receivers among `self_names` that mean what the class inherits."""
 
 
+@dataclass(slots=True, eq=False)
 class ReferenceCollector:
-    """Takes in the matches that refer to something, in any order."""
+    """The matches of one file that refer to something, by the offset at which they begin."""
 
-    __slots__ = ("found", "variables")
+    found: dict[int, FoundName] = field(default_factory=dict)
+    variables: dict[int, tuple[tree_sitter.Node, tree_sitter.Node, bool]] = field(
+        default_factory=dict
+    )
+    """The variable, its type, and whether it belongs to the class around it."""
 
-    def __init__(self) -> None:
-        self.found: dict[int, FoundName] = {}
-        self.variables: dict[int, tuple[tree_sitter.Node, tree_sitter.Node, bool]] = {}
-        """The variable, its type, and whether it belongs to the class around it."""
 
-
+@dataclass(slots=True, eq=False)
 class Resolver:
     """What one file knows about its own names."""
 
-    __slots__ = (
-        "_bases", "_bindings", "_names", "_owned", "_source", "_top", "_types", "language",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        source: Source,
-        language: Language,
-        bindings: Bindings,
-        top: dict[str, list[Definition]],
-        owned: dict[str, dict[str, list[Definition]]],
-        definitions: list[Definition],
-    ) -> None:
-        self._source = source
-        self.language = language
-        self._bindings = bindings
-        self._top = top
-        self._owned = owned
-        self._names = {definition.name for definition in definitions}
-        self._bases: dict[str, list[str]] = {}
-        self._types: dict[tuple[int | str, str], str] = {}
+    language: Language
+    bindings: Bindings
+    top: Mapping[str, list[Definition]]
+    """The definitions of the top level, by name."""
+    owned: Mapping[str, Mapping[str, list[Definition]]]
+    """The members of each owner, by name, wherever in the file they stand."""
+    names: Set[str]
+    """Every name that the file defines."""
+    _bases: dict[str, list[str]] = field(default_factory=dict)
+    _types: dict[tuple[int | str, str], str] = field(default_factory=dict)
 
     def meaning(self) -> set[str]:
         """Every bare name that the file alone can say something about."""
-        return self._names | self._bindings.names()
+        return self.bindings.names() | self.names
 
     def owner_id(self, scope: Definition | None) -> str:
         """Id of the class that a scope extends (`impl X` belongs to `struct X`), or ''."""
         if scope is not None and scope.kind == SCOPE:
-            for found in self._top.get(scope.inner_name, ()):
+            for found in self.top.get(scope.inner_name, ()):
                 if found.kind not in METHOD_KINDS:
                     return found.id
         return ""
@@ -126,7 +118,7 @@ class Resolver:
         self, name: str, scope: Definition | None, kind: str = ""
     ) -> tuple[str, str, Definition | None, float]:
         """(original name, module, target, confidence) of a name without a receiver."""
-        known = name in self._names
+        known = name in self.names
         around, inside = scope, True
         own = BARE_MEMBER if kind == "value" else SAME_FILE
         while known and around is not None:
@@ -134,20 +126,20 @@ class Resolver:
                 if found := _suited(around.members.get(name), kind):
                     return (name, "", *self._pick(found, ENCLOSED))
                 if around.owner and self.language.implicit_self:  # C++: `void Foo::bar() {…}`
-                    members = self._owned.get(around.class_name, {})
+                    members = self.owned.get(around.class_name, {})
                     if found := _suited(members.get(name), kind):
                         return (name, "", *self._pick(found, own))
                 inside = False
             elif inside or self.language.implicit_self or around.kind in ("module", NAMESPACE):
-                members = self._owned.get(around.inner_name) or around.members
+                members = self.owned.get(around.inner_name) or around.members
                 if found := _suited(members.get(name) or around.members.get(name), kind):
                     sure = around.kind in ("module", NAMESPACE) or inside
                     return (name, "", *self._pick(found, SAME_FILE if sure else own))
             around = around.parent
-        if bound := self._bindings.name(name):
+        if bound := self.bindings.name(name):
             return (bound[1] or name, bound[0], None, 0.0)
         if known:
-            if found := _suited(self._top.get(name), kind):
+            if found := _suited(self.top.get(name), kind):
                 return (name, "", *self._pick(found, SAME_FILE))
             if self.language.implicit_self and (owner := _owner_of(scope)):
                 return (name, "", *self._inherited(owner, name))
@@ -159,7 +151,7 @@ class Resolver:
         """(module, target, confidence) of a name after a receiver."""
         if receiver in self.language.self_names or _is_self(receiver, scope):
             owner = _owner_of(scope)
-            found = self._owned.get(owner, {}).get(name) if receiver not in _BASES else None
+            found = self.owned.get(owner, {}).get(name) if receiver not in _BASES else None
             if not owner:
                 return ("", None, 0.0)
             if found:
@@ -168,17 +160,17 @@ class Resolver:
             if target is not None or receiver in _BASES:
                 return ("", target, confidence)
             return (CLASS_MARK + last_word(owner), None, 0.0)
-        if name in self._names and (found := self._owned.get(receiver, {}).get(name)):
+        if name in self.names and (found := self.owned.get(receiver, {}).get(name)):
             return ("", *self._pick(found, SAME_FILE))
         if type_name := self._type_of(receiver, scope):
-            if found := self._owned.get(type_name, {}).get(name):
+            if found := self.owned.get(type_name, {}).get(name):
                 return ("", *self._pick(found, TYPED))
             return (self._place_of(type_name), None, 0.0)
-        return (self._bindings.receiver(receiver), None, 0.0)
+        return (self.bindings.receiver(receiver), None, 0.0)
 
     def _place_of(self, type_name: str) -> str:
         """Where a receiver's class comes from, so that other files can tell it."""
-        module, word = self._bindings.receiver(type_name), last_word(type_name)
+        module, word = self.bindings.receiver(type_name), last_word(type_name)
         if module and self.language.import_separator:
             return module
         return "" if word in self.language.builtins else f"{module}{CLASS_MARK}{word}"
@@ -200,7 +192,7 @@ class Resolver:
         return types.get(("", receiver), "")
 
     def _inherited(self, owner: str, name: str) -> tuple[Definition | None, float]:
-        if name not in self._names:
+        if name not in self.names:
             return (None, 0.0)
         waiting, seen = deque(self._bases.get(owner, ())), {owner}
         while waiting and len(seen) <= MAX_BASES:
@@ -208,7 +200,7 @@ class Resolver:
             if base in seen:
                 continue
             seen.add(base)
-            if found := self._owned.get(base, {}).get(name):
+            if found := self.owned.get(base, {}).get(name):
                 return self._pick(found, INHERITED)
             waiting.extend(self._bases.get(base, ()))
         return (None, 0.0)
