@@ -122,9 +122,7 @@ class Settings(BaseSettings):
         alias="REDIS_URL",
     )  # fmt: skip
 
-    openai_api_key: SecretStr = _field(
-        SecretStr(""), "Key for OpenAI, used only once OpenAI is chosen.", alias="OPENAI_API_KEY"
-    )
+    openai_api_key: SecretStr = _provider_key("OpenAI")
     openai_base_url: str = _field(
         "", "Another endpoint that speaks OpenAI's API.", alias="OPENAI_BASE_URL"
     )
@@ -134,9 +132,7 @@ class Settings(BaseSettings):
     gemini_api_key: SecretStr = _provider_key("Gemini")
     mistral_api_key: SecretStr = _provider_key("Mistral")
     openrouter_api_key: SecretStr = _provider_key("OpenRouter")
-    jina_api_key: SecretStr = _field(
-        SecretStr(""), "Key for Jina, used only once Jina is chosen.", alias="JINA_API_KEY"
-    )
+    jina_api_key: SecretStr = _provider_key("Jina")
     jina_base_url: str = _field(
         "", "Another endpoint that speaks Jina's API of embeddings and rerankers.",
         alias="JINA_BASE_URL",

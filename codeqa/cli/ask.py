@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -21,7 +20,7 @@ from codeqa.cli.command import (
     repo_option,
     rerank_option,
 )
-from codeqa.cli.console import PlainText, Waiting, hyde_line, visible
+from codeqa.cli.console import PlainText, Waiting, print_json, search_notes, visible
 from codeqa.cli.repository import chosen_repository
 from codeqa.engine import open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
@@ -148,7 +147,7 @@ def _print_json(question: str, events: Iterator[Event]) -> int:
     if done is None:
         return FAILED
     document = {"question": question, "answer": answer, **{name: done.get(name) for name in TOLD}}
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    print_json(document)
     return DONE
 
 
@@ -183,12 +182,8 @@ def _print_answer(events: Iterator[Event]) -> int:
 def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     """How the answer came about, a line each."""
     coverage = done.get("coverage", "")
-    if coverage and coverage not in answer:
-        yield f"Searched: {coverage}"
-    if drafts := hyde_line(done.get("stages") or ()):
-        yield drafts
-    if reranker := done.get("reranker"):
-        yield f"Reranked: {reranker}"
+    told = "" if coverage in answer else coverage
+    yield from search_notes(told, done.get("stages") or (), done.get("reranker", ""))
     if model := done.get("model"):
         yield f"Model: {model} at {done.get('host')}{_tokens(done.get('tokens') or {})}"
     if notice := done.get("notice"):

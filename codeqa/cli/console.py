@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TextIO
 
@@ -245,11 +246,23 @@ def human_seconds(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def hyde_line(stages: Iterable[Mapping[str, Any]]) -> str:
-    """What came of the drafts, each with its time, as a line; '' when there were none."""
+def print_json(document: Any) -> None:
+    """Print `document` as JSON for programs."""
+    print(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def search_notes(
+    coverage: str, stages: Iterable[Mapping[str, Any]], reranker: str
+) -> Iterator[str]:
+    """What was searched, and what models did for it, a line each; '' gives none."""
+    if coverage:
+        yield f"Searched: {coverage}"
     parts = []
     for stage in stages:
         if which := HYDE_STAGES.get(str(stage.get("name"))):
             outcome, took = str(stage.get("outcome")), float(stage.get("milliseconds") or 0)
             parts.append(f"{which} {outcome}" + (f" in {took / 1000:.1f} s" if took else ""))
-    return f"Drafts: {', '.join(parts)}" if parts else ""
+    if parts:
+        yield f"Drafts: {', '.join(parts)}"
+    if reranker:
+        yield f"Reranked: {reranker}"

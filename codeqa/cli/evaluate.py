@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from codeqa.cli.command import command, hyde_option, json_option, rerank_option
-from codeqa.cli.console import ProgressDisplay, format_table
+from codeqa.cli.console import ProgressDisplay, format_table, print_json
 from codeqa.cli.own_evaluation import PLAIN, SHOWN, VARIANTS, OwnFigures, evaluate_own
 from codeqa.cli.repository import chosen_repository
 from codeqa.errors import UsageError
@@ -123,7 +122,10 @@ def eval_command(
         root = chosen_repository(load_settings(), repo)
         settings, variants = load_settings(root), dict.fromkeys(compared)
         found = evaluate_own(settings, root, count, seed, variants, plot, out, questions)
-        click.echo(_json(_own_document(found)) if as_json else _own_text(found))
+        if as_json:
+            print_json(_own_document(found))
+        else:
+            click.echo(_own_text(found))
         return
     if compared or plot:
         raise UsageError("--compare and --plot need REPO.", OWN_HINT)
@@ -141,7 +143,10 @@ def eval_command(
                 raise UsageError(f"{out} cannot be written: {error.strerror}.") from None
     report = score(asked, _read(load_ranked, out))
     differences = compare(report, score(asked, _read(load_ranked, versus))) if versus else {}
-    click.echo(_json(_document(report, differences)) if as_json else _text(report, differences))
+    if as_json:
+        print_json(_document(report, differences))
+    else:
+        click.echo(_text(report, differences))
 
 
 def _read(load: Callable[[Path], T], path: Path) -> T:
@@ -257,10 +262,6 @@ def _means(values: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, fl
         value: {name: figure.mean for name, figure in figures.items()}
         for value, figures in values.items()
     }
-
-
-def _json(document: Mapping[str, Any] | Sequence[Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, indent=2)
 
 
 def bar(share: float, width: int = BAR_WIDTH) -> str:

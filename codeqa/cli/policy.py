@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codeqa.cli.command import command, json_option
-from codeqa.cli.console import format_table, visible
+from codeqa.cli.console import format_table, print_json, visible
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
@@ -66,13 +65,16 @@ def policy_command(
             off_topic=off_topic,
             retrieval=retrieval or settings.retrieval,
         )
-        click.echo(_json(explained.as_data()) if as_json else _explained(explained))
+        if as_json:
+            print_json(explained.as_data())
+        else:
+            click.echo(_explained(explained))
         return
     rules = policy_rules()
     hooks = load_hooks(settings)
     called = {name: hooks.names(name) for name in HOOK_NAMES}
     if as_json:
-        click.echo(_json({"rules": rules, "hooks": called, "skipped": hooks.skipped}))
+        print_json({"rules": rules, "hooks": called, "skipped": hooks.skipped})
         return
     click.echo(_table(rules))
     click.echo("\nHooks, in the order in which they are called:")
@@ -107,7 +109,3 @@ def _set(values: Mapping[str, Any]) -> str:
         name if value is True else f"{name}={value}" for name, value in values.items() if value
     ]
     return ", ".join(shown) or "none"
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, indent=2)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from codeqa.account import DeletionResult, Privacy, deletion_report, privacy_report
 from codeqa.cli.command import ask_first, command, json_option, yes_option
-from codeqa.cli.console import PlainText
+from codeqa.cli.console import PlainText, print_json
 from codeqa.engine import open_privacy
 from codeqa.settings import load_settings
 
@@ -31,7 +29,7 @@ def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
     stored = _privacy().inventory.stored(user)
     if as_json:
-        click.echo(json.dumps(stored.as_data(), ensure_ascii=False, indent=2))
+        print_json(stored.as_data())
     else:
         click.echo(_plain(privacy_report("", stored)))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 
 import click
 
 from codeqa.cli.command import ask_first, command, json_option, yes_option
-from codeqa.cli.console import format_table, human_bytes
+from codeqa.cli.console import format_table, human_bytes, print_json
 from codeqa.repositories import find_repository, remove_repository, report_repositories
 from codeqa.settings import load_settings
 
@@ -27,7 +26,7 @@ def repos_list_command(as_json: bool) -> None:
     reports = report_repositories(settings)
     if as_json:
         rows = [asdict(report) for report in reports]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        print_json(rows)
         return
     click.echo(f"Data: {settings.data_dir}", err=True)
     if not reports:

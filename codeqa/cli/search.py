@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from codeqa.cli.command import command, hyde_option, json_option, repo_option, rerank_option
-from codeqa.cli.console import hyde_line, visible
+from codeqa.cli.console import print_json, search_notes, visible
 from codeqa.cli.repository import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.llm import Models
@@ -95,20 +94,16 @@ def search_command(
             "hits": [_hit_values(hit) for hit in result.units],
             "files": [{"path": file.path, "score": file.score} for file in result.files],
         }
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        print_json(document)
         return
     if not result.units:
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
     for number, hit in enumerate(result.units, start=1):
         click.echo(_hit_text(number, hit))
-    if result.coverage:
-        click.echo(f"\nSearched: {result.coverage}", err=True)
-    if drafts := hyde_line(asdict(stage) for stage in result.stages):
-        click.echo(drafts, err=True)
-    if result.reranker:
-        click.echo(f"Reranked: {result.reranker}", err=True)
-    if result.warnings:
-        click.echo(" ".join(result.warnings), err=True)
+    stages = [asdict(stage) for stage in result.stages]
+    notes = [*search_notes(result.coverage, stages, result.reranker), " ".join(result.warnings)]
+    if shown := "\n".join(filter(None, notes)):
+        click.echo(f"\n{shown}", err=True)
 
 
 def _require_language(tables: Tables, lang: str) -> None:

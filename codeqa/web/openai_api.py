@@ -34,7 +34,7 @@ from codeqa.web.openai_format import (
     ModelValues,
     read_messages,
 )
-from codeqa.web.questions_api import ask_engine, whole
+from codeqa.web.questions_api import answer_values, ask_engine, whole
 from codeqa.web.requests import workspace
 from codeqa.web.schemas import Values
 
@@ -108,12 +108,8 @@ class Reply:
 
     def extension(self, done: Mapping[str, Any]) -> dict[str, Any]:
         """What CodeQA tells beyond that API."""
-        names = ("intent", "confidence", "retrieval_info", "citations")
-        return {
-            "turn": str(done.get("turn", "")) if self.stored else "",
-            **{name: done.get(name) for name in names},
-            "notice": done.get("notice", ""),
-        }
+        turn = str(done.get("turn", "")) if self.stored else ""
+        return {**answer_values(done), "turn": turn}
 
 
 @endpoints.get("/models", ModelList, errors=(507,))

@@ -178,9 +178,7 @@ def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
     options = ask_options(body)
     text, done = whole(ask_engine(workspace().engine(body.repo or ""), options))
-    names = ("turn", "intent", "confidence", "retrieval_info", "citations")
-    values = {name: done.get(name) for name in names}
-    return {"response": text, **values, "notice": done.get("notice", "")}
+    return {"response": text, **answer_values(done)}
 
 
 @endpoints.post("/", OldAnswer, errors=(*ENGINE, 502, 503))
@@ -270,6 +268,12 @@ def whole(events: Iterator[Event]) -> tuple[str, Mapping[str, Any]]:
         elif event.kind == "done":
             return str(event.data.get("revised") or "".join(pieces)), event.data
     raise RequestRefusedError(503)
+
+
+def answer_values(done: Mapping[str, Any]) -> Values:
+    """What an answer in one piece tells of itself, from the data of its `done`."""
+    names = ("turn", "intent", "confidence", "retrieval_info", "citations")
+    return {**{name: done.get(name) for name in names}, "notice": done.get("notice", "")}
 
 
 def citer(engine: Engine) -> Cite:
