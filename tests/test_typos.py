@@ -157,7 +157,7 @@ def test_names_that_begin_alike_come_first() -> None:
 
 
 def test_the_nearest_of_a_hundred_thousand_names_is_found_at_once() -> None:
-    """2 ms on an idle core; the bound leaves room for a busy machine."""
+    """2 ms of processor time; the bound leaves room for a slower one."""
     choose = random.Random(1)
     words = ["".join(choose.choices(string.ascii_lowercase, k=choose.randint(2, 8)))
              for _ in range(3_000)]  # fmt: skip
@@ -170,7 +170,7 @@ def test_the_nearest_of_a_hundred_thousand_names_is_found_at_once() -> None:
     taken = []
     for name in choose.sample(sorted(known), 60):
         key = known[name]
-        began = time.perf_counter()
+        began = time.thread_time()
         names.nearest(key[:2] + key[3:], allowed_edits(key))
-        taken.append(time.perf_counter() - began)
+        taken.append(time.thread_time() - began)
     assert sorted(taken)[len(taken) // 2] < 0.02

@@ -59,16 +59,13 @@ def filter_warnings(tables: Tables, query: Query) -> list[str]:
     before = len(warnings)
     for value in query.languages:
         if value not in catalogue.languages:
-            near = nearest_words(value, catalogue.languages)
-            rest = (
-                f"did you mean {near[0]}?" if near else f"there is {_listed(catalogue.languages)}."
-            )
+            rest = _meant(nearest_words(value, catalogue.languages), _listed(catalogue.languages))
             warnings.append(f"No indexed file is written in lang:{_short(value)}; {rest}")
     for path in query.paths:
         if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
             near = nearest_words(path.rstrip("/"), [one.rstrip("/") for one in catalogue.folders])
             near = near or nearest_words(path, catalogue.paths)
-            rest = f"did you mean {near[0]}?" if near else "use another or leave it out."
+            rest = _meant(near, "use another or leave it out.")
             warnings.append(f"No indexed file's path matches path:{_short(path)}; {rest}")
     if len(warnings) == before:
         warnings.append("No indexed code meets all filters of the question; use fewer of them.")
@@ -99,19 +96,22 @@ def _several(mention: Mention) -> str:
 def _not_there(tables: Tables, text: str) -> str:
     catalogue = tables.catalogue()
     known: Iterable[str] = catalogue.folders if text.endswith("/") else catalogue.paths
-    near = nearest_words(text, known)
-    rest = f"did you mean @{near[0]}?" if near else "it was searched for as words."
+    near = [f"@{one}" for one in nearest_words(text, known)]
+    rest = _meant(near, "it was searched for as words.")
     return f"No indexed file or folder is called @{_short(text)}; {rest}"
 
 
 def _no_kind(value: str) -> str:
-    near = nearest_words(value.lower(), KINDS)
-    rest = f"did you mean {near[0]}?" if near else f"there is {_listed(KINDS)}."
+    rest = _meant(nearest_words(value.lower(), KINDS), _listed(KINDS))
     return f"kind:{_short(value)} is no kind of unit and was searched for as a word; {rest}"
 
 
+def _meant(near: list[str], otherwise: str) -> str:
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
 def _listed(values: Iterable[str]) -> str:
-    return ", ".join(sorted(values)) or "nothing"
+    return f"there is {', '.join(sorted(values)) or 'nothing'}."
 
 
 def _short(value: str) -> str:

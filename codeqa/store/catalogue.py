@@ -138,6 +138,7 @@ class Names:
 
 def nearest_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:
     """Of a short list the words most like `word`, for "did you mean"; often none."""
-    from difflib import get_close_matches
+    from rapidfuzz import fuzz, process
 
-    return get_close_matches(word, list(known), most, 0.6)
+    found = process.extract(word, sorted(known), scorer=fuzz.ratio, score_cutoff=60, limit=most)
+    return [one for one, _, _ in found]
