@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import chat_kit
 import pytest
+from chat_kit import answer, index, kinds
 from markdown_it import MarkdownIt
 
-from codeqa.chat import AskOptions, GenerationInput, Piece, find_citations
+from codeqa.chat import find_citations
 from codeqa.chat.context_selection import build_context
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
-from codeqa.errors import NotFoundError
 from codeqa.settings import load_settings
 from codeqa.types import Event
 
@@ -77,24 +79,16 @@ FILES = {
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("answering")
-    for name, content in FILES.items():
-        target = folder / "shop" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content, encoding="utf-8")
-    engine = open_engine(load_settings(data=folder / "data", workers=1), folder / "shop")
-    engine.index.run()
+    engine = index(folder, FILES).open(folder / "said")
     yield engine
     engine.close()
 
 
 def ask(engine: Engine, question: str, **options: object) -> tuple[list[Event], str]:
-    told = engine.chat.ask(AskOptions(question, **options))  # type: ignore[arg-type]
-    events = [event for event in told if event.kind != "step"]  # those have their own tests
-    return events, "".join(e.data["text"] for e in events if e.kind == "token")
-
-
-def kinds(events: list[Event]) -> list[str]:
-    return list(dict.fromkeys(event.kind for event in events))
+    """The events but for steps, in a conversation of its own unless one is named."""
+    told = chat_kit.ask(engine, question, **{"conversation": uuid.uuid4().hex, **options})
+    events = [event for event in told if event.kind != "step"]
+    return events, answer(events)
 
 
 def test_a_tagged_question_is_classified_retrieved_and_answered(engine: Engine) -> None:
@@ -207,16 +201,6 @@ def test_stopping_ends_the_answer_between_two_pieces(engine: Engine, after: int)
         assert engine.conversations.turn(turn).block.text.startswith("[CONTEXT]")
 
 
-def test_an_answer_whose_reader_goes_away_is_kept(engine: Engine) -> None:
-    stream = engine.chat.ask(AskOptions("@codebase session cookie", conversation="gone"))
-    for event in stream:
-        if event.kind == "token":
-            break
-    stream.close()  # type: ignore[attr-defined]
-    events, _ = ask(engine, "and what about it?", conversation="gone")
-    assert events[0].data["intent"] == "continuation"
-
-
 def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
     question = "@codebase when does the session cookie expire?"
     events, _ = ask(engine, question)
@@ -233,14 +217,12 @@ def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
 def test_of_five_methods_and_five_classes_the_best_three_of_each_enter_the_context(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "depot").mkdir()
-    for number in range(7):
-        (tmp_path / "depot" / f"wagon{number}.py").write_text(
-            f"class Wagon{number}:\n    load = 'wagon {number}'\n\n\n"
-            f"def couple_{number}(wagon):\n    return 'wagon {number}'\n",
-        )
-    engine = open_engine(load_settings(data=tmp_path / "data", workers=1), tmp_path / "depot")
-    engine.index.run()
+    files = {
+        f"wagon{number}.py": f"class Wagon{number}:\n    load = 'wagon {number}'\n\n\n"
+        f"def couple_{number}(wagon):\n    return 'wagon {number}'\n"
+        for number in range(7)
+    }
+    engine = index(tmp_path, files).open(tmp_path / "said")
     result = engine.search.search("which wagon is loaded?")
     assert (len(result.methods), len(result.classes)) == (5, 5)
     block = build_context(engine.tables(), result, load_settings())
@@ -258,11 +240,6 @@ def test_call_sites_of_the_best_units_are_chunks_of_their_own(engine: Engine) ->
         chunk.why == "uses open_session" and "open_session(request)" in chunk.content
         for chunk in block.chunks
     )
-
-
-def test_an_unknown_turn_has_no_context(engine: Engine) -> None:
-    with pytest.raises(NotFoundError):
-        engine.conversations.turn("nope")
 
 
 def test_without_a_tag_and_without_context_the_tag_is_suggested(engine: Engine) -> None:
@@ -304,15 +281,6 @@ def test_a_follow_up_about_something_else_gets_no_earlier_code_and_says_so(
     assert not engine.conversations.turn(events[-1].data["turn"]).chunks
 
 
-def test_a_context_of_another_repository_is_not_used(
-    engine: Engine, tmp_path: Path, write_files: Callable[..., Path]
-) -> None:
-    ask(engine, "@codebase session")
-    other = open_engine(engine.settings, write_files(tmp_path / "other", {"a.py": "x = 1\n"}))
-    _, text = ask(other, "session")
-    assert "No code has been looked up" in text
-
-
 @pytest.mark.parametrize("question", ["", "   ", "@codebase", " @codebase \n"])
 def test_an_empty_question_is_an_error_that_says_so(engine: Engine, question: str) -> None:
     events, _ = ask(engine, question)
@@ -328,28 +296,6 @@ def test_without_an_index_the_stream_says_what_to_do(
     events, _ = ask(engine, "@codebase x")
     assert events[-1].kind == "error"
     assert "codeqa index" in events[-1].data["hint"]
-
-
-def test_another_generator_takes_the_place_of_the_extractive_one(engine: Engine) -> None:
-    seen: list[GenerationInput] = []
-
-    class Model:
-        name = "model"
-        needs_evidence = False
-
-        def generate(self, asked: GenerationInput) -> Iterator[Piece]:
-            seen.append(asked)
-            chunk = asked.block.chunks[0]
-            yield f"See [{chunk.path}:{chunk.start_line}-{chunk.end_line}] "
-            yield "and [src/shop/app.py:900-901]."
-
-    other = open_engine(engine.settings, engine.location.root, generator=Model())
-    events, text = ask(other, "@codebase session cookie")
-    assert text.startswith("See [")
-    assert seen[0].block.text.startswith("[CONTEXT]")
-    assert seen[0].searched and seen[0].evidence is None
-    assert [c["verified"] for c in events[-1].data["citations"]] == [True, False]
-    assert events[-1].data["generator"] == "model"
 
 
 def test_text_that_is_no_unicode_is_answered_all_the_same(engine: Engine) -> None:

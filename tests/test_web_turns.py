@@ -251,32 +251,30 @@ def test_an_exported_key_sends_nothing_until_its_provider_is_chosen(make_client:
         assert done["generator"] == "extractive" and len(server.requests) == 1
 
 
-@pytest.mark.parametrize("below", ["", "repos", "../data"])
 def test_the_folder_that_holds_the_keys_cannot_be_opened(
-    make_client: Client, data_dir: Path, below: str
+    make_client: Client, data_dir: Path
 ) -> None:
     client = make_client()
     with openai_server() as server:
         choose(client, server.base_url, KEY)
-    refused = client.post("/api/repos", json={"path": str(data_dir / below)})
-    assert refused.status_code == 400 and "own data" in refused.json["error"]["message"]
+    for below in ("", "repos", "../data"):
+        refused = client.post("/api/repos", json={"path": str(data_dir / below)})
+        assert refused.status_code == 400 and "own data" in refused.json["error"]["message"], below
     assert len(client.get("/api/repos").json["repositories"]) == 1
 
 
-@pytest.mark.parametrize("path", ["~", "\x00", "{other}", "{shop}/..", "/", "relative"])
 def test_only_the_owner_of_a_shared_server_opens_what_is_not_indexed_yet(
-    make_client: Client, shop: Path, tmp_path: Path, path: str
+    make_client: Client, shop: Path, tmp_path: Path
 ) -> None:
     client = make_client(token=SecretStr("anna,bela"))
     bela = {"headers": {"Authorization": "Bearer bela"}}
     (tmp_path / "private.py").write_text("def hidden():\n    return 1\n", encoding="utf-8")
-    path = path.format(other=tmp_path, shop=shop)
-    refused = client.post("/api/repos", json={"path": path}, **bela)
-    assert refused.status_code == 403, refused.text
+    for path in ("~", "\x00", str(tmp_path), f"{shop}/..", "/", "relative"):
+        refused = client.post("/api/repos", json={"path": path}, **bela)
+        assert refused.status_code == 403, path
     assert client.post("/api/repos", json={"path": str(shop)}, **bela).status_code == 202
     anna = {"headers": {"Authorization": "Bearer anna"}}
-    if path == str(tmp_path):
-        assert client.post("/api/repos", json={"path": path}, **anna).status_code == 202
+    assert client.post("/api/repos", json={"path": str(tmp_path)}, **anna).status_code == 202
 
 
 def test_a_provider_without_its_key_is_not_chosen(make_client: Client) -> None:
@@ -286,17 +284,17 @@ def test_a_provider_without_its_key_is_not_chosen(make_client: Client) -> None:
     assert client.get("/api/models").json["current"] is None
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["", "ftp://host/v1", "host:80", "file:///etc/passwd", "http://u:p@host/v1", "javascript:1",
-     "http://host/v1?x=1", "http://[::1", "x" * 4_097],
-)  # fmt: skip
-def test_an_address_that_cannot_be_used_is_refused(make_client: Client, address: str) -> None:
-    body = {"provider": "custom", "model": "m", "address": address}
+def test_an_address_that_cannot_be_used_is_refused(make_client: Client) -> None:
+    addresses = (
+        "", "ftp://host/v1", "host:80", "file:///etc/passwd", "http://u:p@host/v1", "javascript:1",
+        "http://host/v1?x=1", "http://[::1", "x" * 4_097,
+    )  # fmt: skip
     client = make_client()
-    for target in ("/api/models", "/api/models/test", "/api/models/list"):
-        refused = client.post(target, json=body)
-        assert refused.status_code == 400 and refused.json["error"]["hint"], target
+    for address in addresses:
+        body = {"provider": "custom", "model": "m", "address": address}
+        for target in ("/api/models", "/api/models/test", "/api/models/list"):
+            refused = client.post(target, json=body)
+            assert refused.status_code == 400 and refused.json["error"]["hint"], (address, target)
     assert client.get("/api/models").json["current"] is None
 
 
@@ -429,7 +427,7 @@ def test_the_first_words_of_a_model_reach_the_reader_at_once(
         )
         with serving(settings, shop) as port:
             delays = []
-            for _ in range(4):
+            for _ in range(2):
                 response = post(port, QUESTION)
                 while not response.readline().startswith(b"0:"):
                     pass
