@@ -553,7 +553,7 @@ def example() -> str:
 def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None:
     hooks = load_hooks(plugins(house_rules=example()))
     assert hooks.skipped == ()
-    explained = explain_message("where is a payment booked?")
+    explained = explain_message("where is a payment stored?")
     decision, problems = hooks.run_policy_override(
         explained.decision, explained.features, explained.intent, explained.text
     )
