@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from codeqa.indexing import Indexer
-from codeqa.settings import load_settings
-from codeqa.store import Tables, locate
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Location, Tables, locate, save_location
 
 
-def indexed(folder: Path, files: Mapping[str, str]) -> Tables:
+def indexed(folder: Path, files: Mapping[str, str | bytes]) -> Tables:
     """The tables of a repository of `files` (path → text), all of it inside `folder`."""
-    for name, text in files.items():
-        target = folder / "repo" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
+    write(folder / "repo", files)
     settings = load_settings(data=folder / "data", workers=1)
     location = locate(settings, folder / "repo")
     Indexer(settings, location).run()
     return Tables.open(location)
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write `files` below `folder`; returns it."""
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def copied(made: Location, settings: Settings, root: Path) -> Location:
+    """A copy of an indexed repository at `root`, with its index in the folder of `settings`:
+    quicker than indexing it again, for tests that change it."""
+    shutil.copytree(made.root, root)
+    location = locate(settings, root)
+    save_location(location)
+    shutil.copytree(made.tables, location.tables)
+    return location

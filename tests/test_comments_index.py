@@ -27,6 +27,7 @@ from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, locate
 from tests.index_rows import rows
+from tests.indexed import copied, indexed
 from tests.openai_server import Reply, ScriptedServer, completion, openai_server, silent
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Path]
@@ -62,11 +63,14 @@ def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
     return write_files(tmp_path / "repo", FILES)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Location:
+    return indexed(tmp_path_factory.mktemp("made"), FILES).location
+
+
 @pytest.fixture
-def location(repository: Path, settings: Settings) -> Location:
-    found = locate(settings, repository)
-    Indexer(settings, found).run()
-    return found
+def location(made: Location, settings: Settings, tmp_path: Path) -> Location:
+    return copied(made, settings, tmp_path / "repo")
 
 
 def comment(settings: Settings, location: Location) -> int:
@@ -336,7 +340,7 @@ def test_index_with_comments_asks_before_anything_is_done(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
-@pytest.mark.parametrize("answer", ["n", "y"])
+@pytest.mark.parametrize("answer", ["n", pytest.param("y", marks=pytest.mark.slow)])
 def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
     repository: Path, settings: Settings, answer: str
 ) -> None:
@@ -363,7 +367,6 @@ def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
     assert len(server.requests) == (0 if answer == "n" else 4)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(

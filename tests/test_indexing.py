@@ -18,12 +18,13 @@ from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.plan import make_plan
 from codeqa.indexing.status import read_run
 from codeqa.repository.walk import FileEntry, Walk
-from codeqa.settings import Settings
-from codeqa.store import FileRecord, Tables, locate, reader
+from codeqa.settings import Settings, load_settings
+from codeqa.store import FileRecord, Location, Tables, locate, reader
 from codeqa.store.schema import TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress, Skipped
 from tests.index_rows import age, clean_rows, read_meanwhile, rows, versions
+from tests.indexed import copied, write
 
 FILES: dict[str, str | bytes] = {
     "app.py": '"""The app."""\n\nfrom helpers import load\n\n\ndef main():\n    return load("x")\n',
@@ -49,6 +50,24 @@ def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
 @pytest.fixture
 def indexer(settings: Settings, repository: Path) -> Indexer:
     return Indexer(settings, locate(settings, repository))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Location:
+    """The repository, indexed once."""
+    folder = tmp_path_factory.mktemp("made")
+    write(folder / "repo", FILES)
+    age(folder / "repo")
+    settings = load_settings(data=folder / "data", workers=1)
+    location = locate(settings, folder / "repo")
+    Indexer(settings, location).run()
+    return location
+
+
+@pytest.fixture
+def built(settings: Settings, made: Location, tmp_path: Path) -> Indexer:
+    """An indexer that has run once."""
+    return Indexer(settings, copied(made, settings, tmp_path / "repo"))
 
 
 def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
@@ -77,22 +96,21 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     assert record.size == (repository / "app.py").stat().st_size
 
 
-def test_a_second_run_with_nothing_changed_touches_no_row(indexer: Indexer) -> None:
-    indexer.run()
-    before = versions(indexer.location)
-    summary = indexer.run()
-    assert versions(indexer.location) == before
+def test_a_second_run_with_nothing_changed_touches_no_row(built: Indexer) -> None:
+    before = versions(built.location)
+    summary = built.run()
+    assert versions(built.location) == before
     assert (summary.changed, summary.removed, summary.unchanged) == (0, 0, 6)
 
 
-def test_unchanged_files_are_not_even_opened(indexer: Indexer, repository: Path) -> None:
-    indexer.run()
+def test_unchanged_files_are_not_even_opened(built: Indexer) -> None:
+    repository = built.location.root
     status = (repository / "app.py").stat()
     swapped = (repository / "app.py").read_bytes().replace(b"main", b"niam")
     (repository / "app.py").write_bytes(swapped)
     os.utime(repository / "app.py", ns=(status.st_atime_ns, status.st_mtime_ns))
-    indexer.run()
-    assert Tables.open(indexer.location).named(["niam"]) == []
+    built.run()
+    assert Tables.open(built.location).named(["niam"]) == []
 
 
 def test_a_file_changed_right_after_it_was_read_is_compared_by_content(
@@ -122,30 +140,30 @@ def test_young_files_are_compared_once_and_trusted_from_then_on(
     assert max(step.total for step in seen) == 0
 
 
-def test_a_touched_file_keeps_its_rows(indexer: Indexer, repository: Path) -> None:
-    indexer.run()
-    before = versions(indexer.location)
+def test_a_touched_file_keeps_its_rows(built: Indexer) -> None:
+    repository = built.location.root
+    before = versions(built.location)
     os.utime(repository / "app.py", (1_600_000_000, 1_600_000_000))
-    summary = indexer.run()
-    after = versions(indexer.location)
+    summary = built.run()
+    after = versions(built.location)
     assert summary.changed == 0
     assert [after[table] for table in TABLES[:3]] == [before[table] for table in TABLES[:3]]
-    record = Tables.open(indexer.location).file("app.py")
+    record = Tables.open(built.location).file("app.py")
     assert record is not None and record.mtime_ns == 1_600_000_000 * 10**9
 
 
 def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
-    indexer: Indexer, repository: Path, tmp_path: Path
+    built: Indexer, tmp_path: Path
 ) -> None:
-    indexer.run()
+    repository = built.location.root
     (repository / "app.py").write_text("def main():\n    return 2\n\n\ndef more():\n    main()\n")
     (repository / "helpers.py").rename(repository / "web" / "help.py")
     (repository / "README.md").unlink()
     (repository / "new.go").write_text("package x\n\nfunc Load() int { return 1 }\n")
-    summary = indexer.run()
+    summary = built.run()
     assert (summary.changed, summary.removed, summary.unchanged) == (3, 2, 3)
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
-    tables = Tables.open(indexer.location)
+    assert rows(built.location) == clean_rows(repository, tmp_path)
+    tables = Tables.open(built.location)
     assert tables.in_file("README.md") == []
     assert tables.file("helpers.py") is None
     assert [unit.path for unit in tables.named(["load"])] == ["new.go", "web/help.py"]
@@ -180,20 +198,18 @@ def test_a_changed_ignore_rule_removes_and_brings_back_files(
     assert Tables.open(indexer.location).in_file("web/page.js")
 
 
-def test_a_file_that_becomes_skipped_loses_its_rows(
-    indexer: Indexer, repository: Path, tmp_path: Path
-) -> None:
-    indexer.run()
+def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer, tmp_path: Path) -> None:
+    repository = built.location.root
     (repository / "helpers.py").write_bytes(b"\0\1binary\0" * 100)
     (repository / "app.py").write_text("x = 1\n" * 400_000)
-    indexer.run()
-    reasons = {item.path: item.reason for item in indexer.skipped()}
+    built.run()
+    reasons = {item.path: item.reason for item in built.skipped()}
     assert reasons["helpers.py"] == "binary"
     assert reasons["app.py"].startswith("larger than")
-    tables = Tables.open(indexer.location)
+    tables = Tables.open(built.location)
     assert tables.in_file("helpers.py") == [] and tables.in_file("app.py") == []
     assert tables.references_in("app.py") == []
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+    assert rows(built.location) == clean_rows(repository, tmp_path)
 
 
 def test_a_skipped_file_that_becomes_text_is_indexed(
@@ -208,24 +224,22 @@ def test_a_skipped_file_that_becomes_text_is_indexed(
 
 
 def test_other_rules_of_extraction_rebuild_beside_and_switch(
-    indexer: Indexer, monkeypatch: pytest.MonkeyPatch
+    built: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    indexer.run()
-    reader = Tables.open(indexer.location)
+    reader = Tables.open(built.location)
     monkeypatch.setattr("codeqa.indexing.indexer.parser_fingerprint", lambda: "other")
-    summary = indexer.run()
+    summary = built.run()
     assert summary.changed == 6
-    assert Tables.open(indexer.location).meta().generation == 2
-    assert indexer.run().changed == 0
+    assert Tables.open(built.location).meta().generation == 2
+    assert built.run().changed == 0
     assert reader.named(["load"])
 
 
-def test_a_full_run_reads_everything_again(indexer: Indexer) -> None:
-    indexer.run()
-    before = rows(indexer.location)
-    assert indexer.run(full=True).changed == 6
-    assert rows(indexer.location) == before
-    assert indexer.run().changed == 0
+def test_a_full_run_reads_everything_again(built: Indexer) -> None:
+    before = rows(built.location)
+    assert built.run(full=True).changed == 6
+    assert rows(built.location) == before
+    assert built.run().changed == 0
 
 
 def test_source_is_read_first_and_vendored_code_last() -> None:
@@ -284,24 +298,22 @@ def test_status_shows_a_run_of_another_process_while_it_lasts(indexer: Indexer) 
     assert read_run(indexer.location).state == "ready"
 
 
-def test_a_second_run_that_does_not_wait_says_who_holds_the_index(indexer: Indexer) -> None:
-    indexer.run()
-    with hold(indexer.location), pytest.raises(IndexBusyError, match=str(os.getpid())):
-        indexer.run(wait=False)
+def test_a_second_run_that_does_not_wait_says_who_holds_the_index(built: Indexer) -> None:
+    with hold(built.location), pytest.raises(IndexBusyError, match=str(os.getpid())):
+        built.run(wait=False)
 
 
-def test_a_second_run_waits_and_says_so(indexer: Indexer) -> None:
-    indexer.run()
+def test_a_second_run_waits_and_says_so(built: Indexer) -> None:
     seen: list[Progress] = []
-    with hold(indexer.location):
-        second = threading.Thread(target=indexer.run, args=(seen.append,))
+    with hold(built.location):
+        second = threading.Thread(target=built.run, args=(seen.append,))
         second.start()
         time.sleep(1.0)
         assert second.is_alive()
         assert seen[0].phase == "waiting" and str(os.getpid()) in seen[0].detail
     second.join(30)
     assert not second.is_alive()
-    assert indexer.status().state == "ready"
+    assert built.status().state == "ready"
 
 
 def test_a_background_run_can_be_stopped_and_is_completed_later(
@@ -340,19 +352,16 @@ def test_an_interrupted_run_is_said_and_completed(
     assert rows(indexer.location) == clean_rows(repository, tmp_path)
 
 
-def test_a_repository_that_vanished_is_an_error_not_an_empty_index(
-    indexer: Indexer, repository: Path
-) -> None:
-    indexer.run()
+def test_a_repository_that_vanished_is_an_error_not_an_empty_index(built: Indexer) -> None:
+    repository = built.location.root
     repository.rename(repository.with_name("gone"))
     with pytest.raises(CodeQAError, match="repo"):
-        indexer.run()
-    assert Tables.open(indexer.location).counts().files == 6
+        built.run()
+    assert Tables.open(built.location).counts().files == 6
 
 
-def test_readers_work_all_through_a_rebuild(indexer: Indexer) -> None:
-    indexer.run()
-    tables = Tables.open(indexer.location)
+def test_readers_work_all_through_a_rebuild(built: Indexer) -> None:
+    tables = Tables.open(built.location)
 
     def read() -> None:
         assert tables.named(["load"])
@@ -361,14 +370,13 @@ def test_readers_work_all_through_a_rebuild(indexer: Indexer) -> None:
 
     with read_meanwhile(read):
         for _ in range(3):
-            indexer.run(full=True)
+            built.run(full=True)
 
 
 def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
-    indexer: Indexer, monkeypatch: pytest.MonkeyPatch
+    built: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    indexer.run()
-    real, rebuilds = reader.read_meta, [indexer.run]
+    real, rebuilds = reader.read_meta, [built.run]
 
     def read_meta(database: object) -> object:
         meta = real(database)
@@ -377,7 +385,7 @@ def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
         return meta
 
     monkeypatch.setattr(reader, "read_meta", read_meta)
-    assert Tables.open(indexer.location).counts().files == 6
+    assert Tables.open(built.location).counts().files == 6
     assert not rebuilds
 
 

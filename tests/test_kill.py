@@ -120,7 +120,7 @@ def kill_and_complete(tmp_path: Path, seed: int, kills: int, files: int, longest
 
 @pytest.mark.parametrize("seed", [1])
 def test_a_killed_run_is_completed_row_for_row(seed: int, tmp_path: Path) -> None:
-    assert kill_and_complete(tmp_path, seed, kills=3, files=60, longest=0.5) > 0
+    assert kill_and_complete(tmp_path, seed, kills=2, files=40, longest=0.5) > 0
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_a_run_that_does_not_wait_names_the_process_that_holds_the_index(tmp_pat
 
 def test_readers_of_another_process_see_no_error_while_it_indexes(tmp_path: Path) -> None:
     root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(60):
+    for number in range(30):
         write_module(root, number, 0)
     settings = load_settings(data=data, workers=2)
     indexer = Indexer(settings, locate(settings, root))
@@ -187,8 +187,8 @@ def test_readers_of_another_process_see_no_error_while_it_indexes(tmp_path: Path
 
     def read() -> None:
         assert tables.full_text("methods", "step", 20)
-        assert tables.counts().files > 50
-        assert indexer.status().files > 50
+        assert tables.counts().files > 20
+        assert indexer.status().files > 20
 
     chance = random.Random(7)
     with read_meanwhile(read):
