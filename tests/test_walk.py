@@ -244,12 +244,15 @@ def test_codeqaignore_applies_on_top_and_is_counted(
             "keep/d.csv": "1",
             "data/.codeqaignore": "!e.py\n",
             "data/e.py": "1",
+            "keep/.Git/f.py": "1",  # an index cannot hold it
         },
     )
     if in_git:
         git(root, "init", "-q")
     found = walk(root, max_file_bytes=LIMIT)
-    expected = [".codeqaignore", ".gitignore", "a.py", "keep/.codeqaignore", "keep/d.csv"]
+    expected = [
+        ".codeqaignore", ".gitignore", "a.py", "keep/.Git/f.py", "keep/.codeqaignore", "keep/d.csv",
+    ]  # fmt: skip
     assert paths(found) == expected
     excluded = {path for path, why in reasons(found).items() if why == "excluded by .codeqaignore"}
     assert excluded == {"c.csv", "data/.codeqaignore", "data/e.py"}

@@ -8,7 +8,7 @@ text conversion; a command that compares versions is told to run none (`history`
 """
 
 # Names are bytes here, because they need not be UTF-8.
-# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH114, PTH117, PTH118, PTH120, PTH123
+# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH114, PTH117, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -139,38 +139,41 @@ def list_plain_files(
             f"git cannot list {os.fsdecode(folder)}.", "It must be git 2.17 or newer."
         )
     prefix = (folder[len(tree) :].strip(b"/") + b"/").removeprefix(b"/")
-    found: dict[bytes, list[bytes]] = {b"??": [], b"!!": []}
-    for entry in done.stdout.split(b"\0")[:-1]:
-        found[entry[:2]].append(entry[3:].removeprefix(prefix))
-    ignored = [name for name in found[b"!!"] if name.endswith(b"/")]
-    return Listing(found[b"??"], ignored, _unreadable(done.stderr))
+    entries = [(e[:2], e[3:].removeprefix(prefix)) for e in done.stdout.split(b"\0")[:-1]]
+    names = [name for state, name in entries if state == b"??"]
+    ignored = [name for state, name in entries if state == b"!!" and name.endswith(b"/")]
+    return Listing(names, ignored, _unreadable(done.stderr))
 
 
 def excluded_by(
     git: str, names: Iterable[bytes], rules: Mapping[bytes, bytes], seconds: float
 ) -> set[bytes]:
-    """Those of `names` that ignore rules leave out; `rules` are rule files by their folder.
+    """Those of `names` that rule files leave out; `rules` are their contents by their paths.
 
-    Folders end in `/` ('' is the root). Git is given copies of the rules and an index of the
-    names, and sees nothing of the repository. Raises TimeoutError, and RepositoryError when
-    git fails.
+    All rule files have one name. Git is given copies of them and an index of the names, and
+    sees nothing of the repository. Raises TimeoutError, and RepositoryError when git fails.
     """
     # An index holds no `.git`, in whatever letters; nor is a rule about one of any use.
     known = (name for name in names if b".git" not in name.lower().split(b"/"))
     index = b"".join(b"100644 %s\t%s\0" % (_EMPTY_FILE, name) for name in known)
+    failed = RepositoryError("git cannot apply the ignore rules.", "Look at the ignore files.")
     with _empty_repository() as repository, tempfile.TemporaryDirectory() as scratch:
         tree = os.fsencode(scratch)
-        for folder, content in rules.items():
-            os.makedirs(tree + b"/" + folder, exist_ok=True)
-            with open(tree + b"/" + folder + b".rules", "wb") as file:
-                file.write(content)
+        try:
+            for path, content in rules.items():
+                os.makedirs(os.path.dirname(tree + b"/" + path), exist_ok=True)
+                with open(tree + b"/" + path, "wb") as file:
+                    file.write(content)
+        except OSError:  # too long a path, a full disk
+            raise failed from None
+        rule_file = b"--exclude-per-directory=" + os.path.basename(next(iter(rules)))
         place = [b"--git-dir=" + repository, b"--work-tree=" + tree, b"-C", tree]
         done = _run(git, [*place, "update-index", "-z", "--index-info"], seconds, index)
         if not done.returncode:
-            asked = ("ls-files", "-z", "--cached", "--ignored", "--exclude-per-directory=.rules")
+            asked = ("ls-files", "-z", "--cached", "--ignored", rule_file)
             done = _run(git, [*place, *asked], seconds)
     if done.returncode:
-        raise RepositoryError("git cannot apply the ignore rules.", "Look at the ignore files.")
+        raise failed
     return set(done.stdout.split(b"\0")[:-1])
 
 

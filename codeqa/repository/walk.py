@@ -246,14 +246,13 @@ def _without_own_ignores(
     folders = {b""}
     for name in files:
         folders.update(_and_above(_folder(name), folders))
-    rules = {}
+    rules: dict[bytes, bytes] = {}
     for folder in folders:
         path = folder + os.fsencode(OWN_IGNORE_FILE)
         if os.path.lexists(os.fsencode(top) + b"/" + path):
             with suppress(OSError):  # a link or a pipe is no rule file
-                rules[folder] = read_with_status(top, os.fsdecode(path), max_bytes=MAX_RULE_BYTES)[
-                    0
-                ]
+                content, _ = read_with_status(top, os.fsdecode(path), max_bytes=MAX_RULE_BYTES)
+                rules[path] = content
     if not rules:
         return files
     excluded = excluded_by(git, files, rules, until - time.monotonic())
