@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,11 @@ class Restartable:
         if server is None or thread is None:
             return
         self._server = None
+
+        # As the system does it: at once, whatever a thread is just writing.
+        for channel in list(server.active_channels.values()):
+            with contextlib.suppress(OSError):
+                channel.socket.shutdown(socket.SHUT_RDWR)
 
         def cut() -> None:
             for channel in list(server.active_channels.values()):
