@@ -27,7 +27,7 @@ from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import SETS
 from codeqa.evaluation import load_questions
 from codeqa.indexing import Indexer
-from codeqa.search.opening import open_search
+from codeqa.search import open_search
 from codeqa.settings import load_settings
 from codeqa.store import Location, Tables, locate, open_once
 

@@ -1,9 +1,14 @@
 """From a question to ranked units and files: query, channels, fusion, ranking, reranking."""
 
 from codeqa.search.channels import QueryEncoder
-from codeqa.search.hybrid import Search, SearchResult, SearchSteps
+from codeqa.search.hybrid import (
+    Search,
+    SearchResult,
+    SearchSteps,
+    open_search,
+    query_encoders,
+)
 from codeqa.search.hyde import parse_hyde
-from codeqa.search.opening import open_search, query_encoders
 from codeqa.search.query import Query, parse_query, says_something
 from codeqa.search.query_filters import language_named
 from codeqa.search.ranking import FileHit

@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from codeqa.context import pack, unit_chunk
+from codeqa.embeddings import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
-from codeqa.llm import Cancelled, Model, never
+from codeqa.llm import Cancelled, Model, Models, never
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of
 from codeqa.search.coverage import changed_files, coverage
 from codeqa.search.hyde import HydeSearch, HydeWriter, merge, parse_hyde
@@ -18,7 +20,7 @@ from codeqa.search.hypothesis import search_hypothesis
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, QueryFeatures, explain_hit, rank, rank_files
-from codeqa.search.rerank import BuiltInReranker, Reranker
+from codeqa.search.rerank import BuiltInReranker, Reranker, choose_reranker
 from codeqa.search.resolve import find_candidates
 from codeqa.settings import Settings
 from codeqa.store import Tables
@@ -255,3 +257,32 @@ def best_of_each(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]
     methods = [hit for hit in hits if hit.unit.is_method][:PER_TABLE]
     classes = [hit for hit in hits if not hit.unit.is_method][:PER_TABLE]
     return tuple(methods), tuple(classes)
+
+
+def open_search(
+    settings: Settings,
+    tables: Callable[[], Tables],
+    *,
+    models: Models | None = None,
+    vectors: bool = True,
+) -> Search:
+    """The search of the index that `tables` opens.
+
+    Without `models` nothing is written by a language model to search by, without `vectors` no
+    embedding is used. Raises SettingsError for a reranker that cannot be used.
+    """
+    return Search(
+        tables,
+        settings,
+        query_encoders(settings) if vectors else None,
+        reranker=choose_reranker(settings),
+        connect=models.connect_small if models else None,
+    )
+
+
+def query_encoders(settings: Settings) -> Callable[[str], QueryEncoder | None]:
+    """Give a function from the name of an embedding to its query side, None if not at hand.
+
+    Each is built once, when an index first asks for it.
+    """
+    return cache(lambda name: query_embedding(settings, name))
