@@ -1,4 +1,4 @@
-"""Descriptions of the methods of an index, off unless asked for (S1.11, S1.12): what they will
+"""Descriptions of the methods of an index, off unless asked for: what they will
 cost, and writing them beside the code, where they are searched and embedded with it."""
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from codeqa.state import ValueStore
 from codeqa.types import Progress, Unit
 
 CONCURRENT = 16
-"""Requests in flight (S0.20)."""
+"""Requests in flight."""
 MAX_TOKENS = 1_024
-"""S0.20. Three lines need a tenth; the rest is for models that reason before they write."""
+"""Three lines need a tenth; the rest is for models that reason before they write."""
 MAX_CHARACTERS = 12_000
 """Of a method's source; a longer one is described by its beginning."""
 WORTH_LINES = 3

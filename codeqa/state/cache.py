@@ -264,7 +264,7 @@ def _reason(error: Exception) -> str:
 
 
 def context_key(user: str, conversation: str) -> str:
-    """Key of a cached context; without a conversation it is the user's (S1.38, C-35).
+    """Key of a cached context; without a conversation it is the user's.
 
     Colons in a name are escaped: no name can spell the key of another user.
     """

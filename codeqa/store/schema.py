@@ -60,38 +60,58 @@ REFERENCE_COLUMNS = (
 )
 
 
-def unit_schema(table: str, dimension: int = VECTOR_DIMENSION) -> pa.Schema:
-    """Schema of `methods` or `classes`, `vector` being `dimension` wide."""
+_TEXT, _NUMBER, _LINE = "string", "int64", "int32"
+_UNITS = {
+    **dict.fromkeys(("id", "path", "language", "kind", "name", "qualified_name"), _TEXT),
+    **dict.fromkeys(("class_name", "name_key", "signature", "doc_comment", "source_code"), _TEXT),
+    **dict.fromkeys(("start_line", "end_line", "head_end_line"), _LINE),
+    **dict.fromkeys(("role", "code", "search_text", "file_hash", "llm_comment"), _TEXT),
+}
+_EDGES = {
+    "id": _NUMBER,
+    "path": _TEXT,
+    **dict.fromkeys(("line", "column"), _LINE),
+    **dict.fromkeys(("name", "kind", "unit_id", "receiver", "module", "target"), _TEXT),
+    "confidence": "float32",
+}
+_FILES = {
+    **dict.fromkeys(("path", "hash"), _TEXT),
+    **dict.fromkeys(("size", "mtime_ns"), _NUMBER),
+    **dict.fromkeys(("language", "role", "tier", "status", "reason"), _TEXT),
+    **dict.fromkeys(("units", "references", "replaced"), _NUMBER),
+    "broken": "bool_",
+    "indexed_at": "float64",
+}
+_META = {"key": _TEXT, "value": _TEXT}
+"""Column → its Arrow type, in the order of the columns; none of them is null."""
+
+
+def table_schema(table: str, dimension: int = VECTOR_DIMENSION) -> pa.Schema:
+    """Schema of any of TABLES; `vector` of a unit table is `dimension` wide."""
     import pyarrow as pa
 
-    fields = [
-        _text("id"),
-        _text("path"),
-        _text("language"),
-        _text("kind"),
-        _text("name"),
-        _text("qualified_name"),
-        _text("class_name"),
-        _text("name_key"),
-        _text("signature"),
-        _text("doc_comment"),
-        _text("source_code"),
-        pa.field("start_line", pa.int32(), nullable=False),
-        pa.field("end_line", pa.int32(), nullable=False),
-        pa.field("head_end_line", pa.int32(), nullable=False),
-        _text("role"),
-        _text("code"),
-        _text("search_text"),
-        _text("file_hash"),
-        _text("llm_comment"),
-        pa.field("vector", vector_type(dimension)),
-    ]
+    if table == "edges":
+        return _schema(_EDGES)
+    if table == "files":
+        return _schema(_FILES)
+    fields = list(_schema(_UNITS))
     if table == "classes":
-        fields[-1:-1] = [
-            _text("constructor_declaration"),
-            pa.field("method_declarations", pa.list_(pa.string()), nullable=False),
-        ]
-    return pa.schema(fields)
+        texts = pa.list_(pa.string())
+        fields.append(pa.field("constructor_declaration", pa.string(), nullable=False))
+        fields.append(pa.field("method_declarations", texts, nullable=False))
+    return pa.schema([*fields, pa.field("vector", vector_type(dimension))])
+
+
+def meta_schema() -> pa.Schema:
+    """One row per key; `value` is JSON. This schema never changes, whatever the format."""
+    return _schema(_META)
+
+
+def _schema(columns: dict[str, str]) -> pa.Schema:
+    import pyarrow as pa
+
+    kinds = {name: getattr(pa, kind)() for name, kind in columns.items()}
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
 
 
 def vector_type(dimension: int) -> pa.DataType:
@@ -116,81 +136,3 @@ def vector_array(vectors: np.ndarray, kind: pa.DataType) -> pa.Array:
         raise ValueError(f"vectors of shape {vectors.shape} do not fit {kind}")
     flat = pa.array(vectors.astype("float16", copy=False).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, kind.list_size)
-
-
-def edge_schema() -> pa.Schema:
-    """Schema of `edges`."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            _integer("id"),
-            _text("path"),
-            pa.field("line", pa.int32(), nullable=False),
-            pa.field("column", pa.int32(), nullable=False),
-            _text("name"),
-            _text("kind"),
-            _text("unit_id"),
-            _text("receiver"),
-            _text("module"),
-            _text("target"),
-            pa.field("confidence", pa.float32(), nullable=False),
-        ]
-    )
-
-
-def file_schema() -> pa.Schema:
-    """Schema of `files`, the manifest."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            _text("path"),
-            _text("hash"),
-            _integer("size"),
-            _integer("mtime_ns"),
-            _text("language"),
-            _text("role"),
-            _text("tier"),
-            _text("status"),
-            _text("reason"),
-            _integer("units"),
-            _integer("references"),
-            _integer("replaced"),
-            pa.field("broken", pa.bool_(), nullable=False),
-            pa.field("indexed_at", pa.float64(), nullable=False),
-        ]
-    )
-
-
-def table_schema(table: str, dimension: int = VECTOR_DIMENSION) -> pa.Schema:
-    """Schema of any of TABLES."""
-    if table == "edges":
-        return edge_schema()
-    if table == "files":
-        return file_schema()
-    return unit_schema(table, dimension)
-
-
-def meta_schema() -> pa.Schema:
-    """One row per key; `value` is JSON. This schema never changes, whatever the format."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            _text("key"),
-            _text("value"),
-        ]
-    )
-
-
-def _text(name: str) -> pa.Field:
-    import pyarrow as pa
-
-    return pa.field(name, pa.string(), nullable=False)
-
-
-def _integer(name: str) -> pa.Field:
-    import pyarrow as pa
-
-    return pa.field(name, pa.int64(), nullable=False)
