@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.chat.record import read_record
+from codeqa.chat.record import read_turn_record
 from codeqa.embeddings import fast_embedding
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
@@ -51,7 +51,7 @@ def test_its_conversations_are_read_with_their_contexts(settings: Settings) -> N
     assert conversation.title == "how is the till emptied?"
     turns = state.turns.active("talk", repository=REPOSITORY)
     assert [turn.question[:12] for turn in turns] == ["@codebase ho", "where is `ta"]
-    chunks = read_record(turns[0]).chunks
+    chunks = read_turn_record(turns[0]).chunks
     assert "def close_day" in "".join(chunk.content for chunk in chunks)
     assert state.feedback.of_conversation("talk", "local", REPOSITORY) == {
         turns[0].id: (1, "right")
