@@ -82,6 +82,8 @@ def wished_scope(text: str) -> str:
 def asked_fact(text: str) -> str:
     """The kind of fact that `text` asks for: `name`; `*` for all, '' for none."""
     asked = " ".join(spelled(text[:SENTENCE_CHARACTERS]).lower().split())
+    if found := _ASKED_NOUN.search(asked):
+        return _NOUNS[found["noun"]]
     for kind, pattern in _ASKED:
         if pattern.search(asked):
             return kind
@@ -139,14 +141,14 @@ _SCOPES = tuple(
 )
 
 _NOUNS = {
-    "name": "name", "nickname": "name", "role": "role", "job": "role", "profession": "role",
-    "job title": "role", "team": "team", "employer": "employer", "company": "employer",
-    "editor": "editor", "ide": "editor", "favourite editor": "editor", "favorite editor": "editor",
-    "time zone": "timezone", "timezone": "timezone", "operating system": "system", "os": "system",
-    "pronouns": "pronouns", "language": "language", "preferred language": "language",
-    "answer language": "language", "experience": "experience", "preferences": "format",
-    "namen": "name", "nom": "name", "prénom": "name", "nombre": "name", "nome": "name",
-    "naam": "name",
+    "name": "name", "nickname": "name", "role": "role", "job": "role",
+    "profession": "role", "job title": "role", "team": "team",
+    "employer": "employer", "company": "employer", "editor": "editor", "ide": "editor",
+    "favourite editor": "editor", "favorite editor": "editor", "time zone": "timezone",
+    "timezone": "timezone", "operating system": "system", "os": "system", "pronouns": "pronouns",
+    "language": "language", "preferred language": "language", "answer language": "language",
+    "experience": "experience", "preferences": "format", "namen": "name", "nom": "name",
+    "prénom": "name", "nombre": "name", "nome": "name", "naam": "name",
 }  # fmt: skip
 _NOUN = "|".join(sorted(_NOUNS, key=len, reverse=True))
 _FORGET = re.compile(
@@ -162,62 +164,47 @@ _KNOW = (
     r"(?:what(?:'s|\s+is|\s+was|\s+are)?|which|who|tell\s+me|say|(?:do|can|did)\s+you\s+(?:still\s+)?"
     r"(?:know|remember|recall)|you\s+know|remember|remind\s+me|how)"
 )
-
-
-def _asking(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
-
-
+_ASKED_NOUN = re.compile(
+    rf"(?<!\w){_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:first\s+|full\s+)?(?P<noun>{_NOUN})"
+    r"(?=\W*$|\s+(?:is|are|was|again)(?!\w))"
+)
 _ASKED = tuple(
-    (kind, _asking(pattern))
+    (kind, re.compile(rf"(?<!\w)(?:{pattern})(?!\w)"))
     for kind, pattern in (
         (
             "*",
-            r"who\s+am\s+i|wer\s+bin\s+ich|qui\s+suis[- ]je|quién\s+soy|chi\s+sono\s+io|quem\s+sou|"
+            r"who\s+am\s+i|wer\s+bin\s+ich|qui\s+suis[- ]je|quién\s+soy|"
             r"what\s+do\s+you\s+(?:know|remember|have)\s+(?:\w+\s+)?about\s+me|"
             r"what\s+(?:have|did)\s+i\s+(?:told|tell)\s+you\s+about\s+(?:me|myself)",
         ),
         (
             "name",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:first\s+|full\s+)?name(?=\W*$|\s+(?:is|again|was))|"
-            r"^my\s+name\s*\?|what\s+(?:do|will|should)\s+you\s+call\s+me|what\s+am\s+i\s+called|"
-            r"wie\s+(?:heiße|heisse)\s+ich|wie\s+ist\s+mein\s+name|(?:kennst|weißt)\s+du\s+(?:noch\s+)?"
-            r"(?:meinen\s+namen|wie\s+ich\s+heiße)|comment\s+(?:est-ce\s+que\s+)?(?:je\s+m'appelle|"
-            r"m'appelle[- ]je)|quel\s+est\s+mon\s+(?:pré)?nom|cómo\s+me\s+llamo|como\s+me\s+llamo|"
-            r"cuál\s+es\s+mi\s+nombre|come\s+mi\s+chiamo|qual\s+[ée]\s+(?:o\s+)?(?:meu|il\s+mio)\s+nome|"
-            r"como\s+(?:eu\s+)?me\s+chamo|hoe\s+heet\s+ik|как\s+меня\s+зовут|jak\s+mam\s+na\s+imię",
+            r"^my\s+name\s*\?|what\s+(?:do|will|should)\s+you\s+call\s+me|"
+            r"what\s+am\s+i\s+called|"
+            r"wie\s+hei(?:ß|ss)e\s+ich|wie\s+ist\s+mein\s+name|comment\s+(?:est-ce\s+que\s+)?"
+            r"(?:je\s+m'appelle|m'appelle[- ]je)|quel\s+est\s+mon\s+(?:pré)?nom|c[óo]mo\s+me\s+llamo|"
+            r"cuál\s+es\s+mi\s+nombre|come\s+mi\s+chiamo|как\s+меня\s+зовут",
         ),
         (
             "experience",
             rf"{_KNOW}\s+(?:\w+\s+){{0,2}}languages?\s+(?:that\s+)?(?:do\s+)?i\s+(?:know|can|speak|am)|"
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:\w+\s+)?experience|how\s+experienced\s+am\s+i|"
-            r"what\s+do\s+i\s+know|am\s+i\s+(?:new\s+to|a\s+beginner|experienced)",
+            r"how\s+experienced\s+am\s+i|what\s+do\s+i\s+know|"
+            r"am\s+i\s+(?:new\s+to|a\s+beginner|experienced)",
         ),
         (
             "language",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:language|my\s+(?:\w+\s+)?language)(?:\s+(?:do|did)\s+i\s+"
-            r"(?:prefer|want|like|choose)|\W*$|\s+is)|(?:which|what)\s+language\s+(?:do|should|will)\s+you"
-            r"\s+(?:answer|reply|use)|what\s+(?:programming\s+)?language\s+do\s+i\s+(?:prefer|like)",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}language\s+(?:do|did)\s+i\s+(?:prefer|want|like|choose)|"
+            r"(?:which|what)\s+language\s+(?:do|should|will)\s+you\s+(?:answer|reply|use)",
         ),
         (
             "editor",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:my\s+(?:\w+\s+)?(?:editor|ide)|(?:editor|ide)\s+(?:that\s+)?"
-            r"(?:do\s+)?i\s+(?:use|prefer|like))",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:editor|ide)\s+(?:that\s+)?(?:do\s+)?i\s+(?:use|like)",
         ),
-        (
-            "role",
-            r"what\s+do\s+i\s+do(?:\s+for\s+(?:a\s+living|work))?\W*$|what\s+am\s+i\W*$|"
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:job|role|position|profession)",
-        ),
-        ("team", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+team|(?:which|what)\s+team\s+(?:am|do)\s+i"),
+        ("role", r"what\s+do\s+i\s+do(?:\s+for\s+(?:a\s+living|work))?\W*$|what\s+am\s+i\W*$"),
+        ("team", r"(?:which|what)\s+team\s+(?:am|do)\s+i"),
         ("employer", r"(?:where|who)\s+do\s+i\s+work(?:\s+for)?\W*$"),
-        ("timezone", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:my\s+time\s*zone|time\s*zone\s+am\s+i)"),
-        (
-            "system",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:my\s+(?:os|operating\s+system)|(?:os|operating\s+system|"
-            r"system)\s+(?:do\s+i|am\s+i|i))",
-        ),
-        ("pronouns", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+pronouns"),
+        ("timezone", r"(?:which|what)\s+time\s*zone\s+am\s+i"),
+        ("system", r"(?:which|what)\s+(?:os|(?:operating\s+)?system)\s+(?:do\s+i|am\s+i)"),
         (
             "verbosity",
             r"how\s+(?:long|short|detailed|brief)\s+(?:do|should|will)\s+(?:i|you|my|your)\s"
@@ -225,4 +212,4 @@ _ASKED = tuple(
         ),
         ("fact", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:favou?rite|preferred)\s+\w+"),
     )
-)  # fmt: skip
+)
