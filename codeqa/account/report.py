@@ -167,68 +167,50 @@ def _seen(stored: StoredData) -> str:
 _FOCUS: tuple[tuple[re.Pattern[str], Callable[[StoredData], str]], ...] = tuple(
     (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), answer)
     for words, answer in (
-        (
-            r"how\s+long|retention|wie\s+lange|combien\s+de\s+temps|cuánto\s+tiempo",
-            lambda stored: (
-                "Conversations are kept until you delete them, found code is cached for 24 hours."
-            ),
-        ),
+        (r"how\s+long|retention|wie\s+lange|combien\s+de\s+temps|cuánto\s+tiempo", lambda _: _KEPT),
         (
             r"cookies?",
-            lambda stored: (
-                "One cookie keeps you signed in; there is no other."
-                if stored.shared
-                else "No, there are no cookies."
-            ),
+            lambda stored: _ONE_COOKIE if stored.shared else "No, there are no cookies.",
         ),
         (
             r"track\w*|telemetry|analytics|count\s+or\s+report|report\s+how|spy\w*|monitor\w*|"
             r"creepy|phone\s+home|usage\s+data",
-            lambda stored: "No: nothing is tracked, and nothing is reported to anybody.",
+            lambda _: "No: nothing is tracked, and nothing is reported to anybody.",
         ),
-        (
-            r"(?:other|anyone|anybody|someone|who)\b.{0,30}\b(?:users?|see|read|access)",
-            _seen,
-        ),
+        (r"(?:other|anyone|anybody|someone|who)\b.{0,30}\b(?:users?|see|read|access)", _seen),
         (
             r"train\w*",
-            lambda stored: (
-                "CodeQA trains nothing on what you say."
-                + (" What a provider does with it, its own terms say." if stored.senders else "")
-            ),
+            lambda stored: _TRAINS_NOTHING + (_TERMS if stored.senders else ""),
         ),
         (
             r"sen[dt]|third\s+part\w+|openai|anthropic|leave\w*|upload\w*|cloud|shar(?:e|ed|ing)|"
             r"internet|gesendet|envoyé\w*|envía\w*",
             _sent,
         ),
-        (
-            r"record(?:ing|ed)?",
-            lambda stored: "Questions and answers are kept as text, in your own data folder.",
-        ),
-        (
-            r"anonym\w*",
-            lambda stored: (
-                "You need not say who you are: no account is made, and nothing but what "
-                "you type is stored."
-            ),
-        ),
-        (
-            r"(?:api\s+)?keys?|passwords?|secrets?|tokens?|credentials?",
-            lambda stored: (
-                "What looks like a key is replaced by asterisks before it is stored or "
-                "sent; other passwords are not recognised. Deleting the conversation removes them, "
-                "and one that was exposed is best changed."
-            ),
-        ),
-        (
-            r"copy\s+of|export\w*|download\w*",
-            lambda stored: (
-                "`codeqa privacy show --json` gives these figures and your profile, the "
-                "page exports each conversation as Markdown or JSON."
-            ),
-        ),
+        (r"record(?:ing|ed)?", lambda _: _AS_TEXT),
+        (r"anonym\w*", lambda _: _NO_ACCOUNT),
+        (r"(?:api\s+)?keys?|passwords?|secrets?|tokens?|credentials?", lambda _: _KEYS_MASKED),
+        (r"copy\s+of|export\w*|download\w*", lambda _: _COPY),
     )
+)
+"""What a question may name → what it is answered first."""
+
+_KEPT = "Conversations are kept until you delete them, found code is cached for 24 hours."
+_ONE_COOKIE = "One cookie keeps you signed in; there is no other."
+_TRAINS_NOTHING = "CodeQA trains nothing on what you say."
+_TERMS = " What a provider does with it, its own terms say."
+_AS_TEXT = "Questions and answers are kept as text, in your own data folder."
+_NO_ACCOUNT = (
+    "You need not say who you are: no account is made, and nothing but what you type is stored."
+)
+_KEYS_MASKED = (
+    "What looks like a key is replaced by asterisks before it is stored or sent; other passwords "
+    "are not recognised. Deleting the conversation removes them, and one that was exposed is best "
+    "changed."
+)
+_COPY = (
+    "`codeqa privacy show --json` gives these figures and your profile, the page exports each "
+    "conversation as Markdown or JSON."
 )
 
 

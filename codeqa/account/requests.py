@@ -181,8 +181,10 @@ _ASKED = tuple(
             "name",
             r"^my\s+name\s*\?|what\s+(?:do|will|should)\s+you\s+call\s+me|"
             r"what\s+am\s+i\s+called|"
-            r"wie\s+hei(?:ß|ss)e\s+ich|wie\s+ist\s+mein\s+name|comment\s+(?:est-ce\s+que\s+)?"
-            r"(?:je\s+m'appelle|m'appelle[- ]je)|quel\s+est\s+mon\s+(?:pré)?nom|c[óo]mo\s+me\s+llamo|"
+            r"wie\s+hei(?:ß|ss)e\s+ich|wie\s+ist\s+mein\s+name|"
+            r"comment\s+(?:est-ce\s+que\s+)?"
+            r"(?:je\s+m'appelle|m'appelle[- ]je)|quel\s+est\s+mon\s+(?:pré)?nom|"
+            r"c[óo]mo\s+me\s+llamo|"
             r"cuál\s+es\s+mi\s+nombre|come\s+mi\s+chiamo|как\s+меня\s+зовут",
         ),
         (
