@@ -111,8 +111,8 @@ RULES = (
     Rule("names code, the code base or an error", "knowledge_base", 5, signs.of_code),
     Rule("software is the subject", "knowledge_base", 2, signs.software),
     Rule("a question about code beside a remark", "knowledge_base", 6, signs.beside_a_remark),
-    Rule("asks where, which or who in the code", "knowledge_base", 2, signs.location),
-    Rule("a question complete in itself", "knowledge_base", 1, signs.complete),
+    Rule("asks where, which or who in the code", "knowledge_base", 2, signs.software_location),
+    Rule("a question complete in itself", "knowledge_base", 1, signs.complete_question),
     Rule(
         "begins as a follow-up", "continuation", 2,
         lambda m: m.has_history and m.begins("OPENING"),

@@ -326,7 +326,7 @@ def beside_a_remark(m: Reading) -> bool:
     return asked and (software(m) or of_code(m))
 
 
-def location(m: Reading) -> bool:
+def software_location(m: Reading) -> bool:
     """ "Where is …", "which … use", "who calls …", of software."""
     named = of_code(m) or any(
         "SOFTWARE" in kinds and not kinds & {"MY", "TALK"} for kinds in m.kinds
@@ -334,7 +334,7 @@ def location(m: Reading) -> bool:
     return m.opens("WHERE", within=2) and named and not (pronoun(m) or m.has("MY", "YOU", "TECH"))
 
 
-def complete(m: Reading) -> bool:
+def complete_question(m: Reading) -> bool:
     wanted = is_question(m) or (m.opens(*ORDERS) and not m.has("ME"))
     other = m.has("MY", "ABOUT_ME", "LORE", "EVERYDAY", "TECH", "OPINION")
     return m.names >= 2 and wanted and not (other or pronoun(m) or _to_the_app(m))
