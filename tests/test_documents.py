@@ -304,66 +304,49 @@ def test_a_short_configuration_file_is_one_unit() -> None:
     assert (unit.kind, unit.qualified_name, unit.end_line) == ("config", "pyproject.toml", 5)
 
 
-def test_toml_is_cut_by_table() -> None:
-    text = "".join(
-        f"# about {name}\n[{name}]\n" + filler("", 20, "{i}k{n} = {n}") + "\n"
-        for name in ("project", "tool.ruff", "tool.mypy")
-    )
-    assert outline(text, "toml") == [
-        (1, 22, "project"),
-        (24, 45, "tool.ruff"),
-        (47, 68, "tool.mypy"),
-    ]
+TOML = "".join(
+    f"# about {name}\n[{name}]\n" + filler("", 20, "{i}k{n} = {n}") + "\n"
+    for name in ("project", "tool.ruff", "tool.mypy")
+)
+YAML = (
+    "name: ci\non: push\njobs:\n"
+    + "".join(f"  {job}:\n    steps:\n" + filler("      ", 20) for job in ("build", "test", "lint"))
+    + "env:\n"
+    + filler("  ", 10)
+    + "script: |\n  not_a_key:\n    x\n"
+    + filler("  ", 8)
+)
+ITEMS = "groups:\n" + "".join(f"- name: g{n}\n" + filler("  ", 20) for n in range(3))
+KEYS = {"name": "x", "scripts": dict.fromkeys(map(str, range(20)), "y"),
+        "deps": {str(n): 1 for n in range(40)}}  # fmt: skip
+RULES = (
+    "CC := gcc\n" + "\tx\n" * 20 + "# builds\nall: a b\n" + "\tx\n" * 20 + "clean:\n" + "\tx\n" * 20
+)
 
 
-def test_yaml_is_cut_by_key_and_a_long_key_by_the_keys_below() -> None:
-    text = (
-        "name: ci\non: push\njobs:\n"
-        + "".join(
-            f"  {job}:\n    steps:\n" + filler("      ", 20) for job in ("build", "test", "lint")
-        )
-        + "env:\n"
-        + filler("  ", 10)
-        + "script: |\n  not_a_key:\n    x\n"
-        + filler("  ", 8)
-    )
-    assert [name for *_, name in outline(text, "yaml")] == [
-        "name, on", "jobs > build", "jobs > test", "jobs > lint", "env", "script",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("language", "text", "names"),
+    [
+        ("toml", TOML, ["project", "tool.ruff", "tool.mypy"]),
+        ("yaml", YAML, ["name, on", "jobs > build", "jobs > test", "jobs > lint", "env", "script"]),
+        ("yaml", ITEMS, ["groups > g0", "groups > g1", "groups > g2"]),
+        ("json", json.dumps(KEYS, indent=2), ["name, scripts", "deps"]),
+        ("json", "[\n" + "1,\n" * 60 + "1]\n", ["a.x", "a.x"]),
+        ("makefile", RULES, ["a.x", "all", "clean"]),
+        ("dockerfile", "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30,
+         ["build", "b"]),
+    ],
+    ids=["tables", "keys, and below a long key", "items of a list", "keys of an object",
+         "no object", "rules", "stages"],
+)  # fmt: skip
+def test_a_long_configuration_file_is_cut_by_what_it_names(
+    language: str, text: str, names: list[str]
+) -> None:
+    assert [name for *_, name in outline(text, language)] == names
 
 
-def test_yaml_lists_of_named_items_are_cut_by_item() -> None:
-    text = "groups:\n" + "".join(f"- name: g{n}\n" + filler("  ", 20) for n in range(3))
-    assert [name for *_, name in outline(text, "yaml")] == [
-        "groups > g0", "groups > g1", "groups > g2",
-    ]  # fmt: skip
-
-
-def test_json_is_cut_by_the_outermost_keys() -> None:
-    text = json.dumps(
-        {
-            "name": "x",
-            "scripts": dict.fromkeys(map(str, range(20)), "y"),
-            "deps": {str(n): 1 for n in range(40)},
-        },
-        indent=2,
-    )
-    assert [name for *_, name in outline(text, "json")] == ["name, scripts", "deps"]
-    assert outline("[\n" + "1,\n" * 60 + "1]\n", "json") == [(1, 50, "a.x"), (46, 62, "a.x")]
-
-
-def test_makefiles_and_dockerfiles_are_cut_by_rule_and_stage() -> None:
-    make = (
-        "CC := gcc\n"
-        + "\tx\n" * 20
-        + "# builds\nall: a b\n"
-        + "\tx\n" * 20
-        + "clean:\n"
-        + "\tx\n" * 20
-    )
-    assert [name for *_, name in outline(make, "makefile")] == ["a.x", "all", "clean"]
-    docker = "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30
-    assert [name for *_, name in outline(docker, "dockerfile")] == ["build", "b"]
+def test_a_comment_belongs_to_the_table_below_it() -> None:
+    assert [span[:2] for span in outline(TOML, "toml")] == [(1, 22), (24, 45), (47, 68)]
 
 
 def test_any_other_file_is_cut_by_lines() -> None:

@@ -173,36 +173,66 @@ def places(found: Usages, least: float) -> set[tuple[str, int, str]]:
     }
 
 
-def test_a_function_is_found_through_the_package_that_passes_it_on(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "total"))
-    assert places(found, 0.85) == {
-        ("src/shop/__init__.py", 1, "import"),
-        ("src/shop/pages.py", 1, "import"),
-        ("src/shop/pages.py", 9, "call"),
-        ("src/shop/cart.py", 19, "call"),
-    }
+CART, PAGES, MAIN_JAVA = "src/shop/cart.py", "src/shop/pages.py", "java/com/acme/Main.java"
+USES = {
+    "a function through the package that passes it on": (
+        CART, "total", 0.85,
+        {("src/shop/__init__.py", 1, "import"), (PAGES, 1, "import"), (PAGES, 9, "call"),
+         (CART, 19, "call")},
+    ),
+    "a method through the type of its receiver, or self in a class that inherits": (
+        CART, "Cart.add", 0.8, {(CART, 18, "call"), (PAGES, 8, "call"), (PAGES, 16, "call")},
+    ),
+    "no method of that name in another class": ("src/shop/sets.py", "Tags.add", 0.5, set()),
+    "a member through self, decided by the file": (
+        CART, "Cart.check", 0.95, {(CART, 6, "call")},
+    ),
+    "a constructor by the name of its class": (
+        CART, "Cart.__init__", 0.8, {(PAGES, 7, "call"), (CART, 17, "call")},
+    ),
+    "TypeScript through an index file": (
+        "web/lib/format.ts", "dress", 0.85,
+        {("web/app.ts", 1, "import"), ("web/app.ts", 5, "call")},
+    ),
+    "TypeScript through what a variable holds": (
+        "web/lib/http.ts", "Http.send", 0.8, {("web/app.ts", 5, "call")},
+    ),
+    "a function of a Go package": ("render/draw.go", "Draw", 0.85, {("main.go", 6, "call")}),
+    "a function of the own Go package": (
+        "render/helper.go", "helper", 0.85, {("render/draw.go", 8, "call")},
+    ),
+    "a function of Go's main package": ("help.go", "help", 0.85, {("main.go", 7, "call")}),
+    "a Go method through its receiver's type": (
+        "render/draw.go", "Pen.Down", 0.5, {("main.go", 9, "call")},
+    ),
+    "a static Java method": (
+        "java/com/acme/store/Client.java", "Client.create", 0.9, {(MAIN_JAVA, 7, "call")},
+    ),
+    "a Java method through its variable": (
+        "java/com/acme/store/Client.java", "Client.open", 0.85, {(MAIN_JAVA, 8, "call")},
+    ),
+    "a Rust method": ("core/src/store.rs", "Disk::spin", 0.85, {("core/src/lib.rs", 6, "call")}),
+    "a function of a Rust module": (
+        "core/src/store.rs", "clear", 0.85, {("core/src/lib.rs", 7, "call")},
+    ),
+}  # fmt: skip
+"""Path, qualified name, the least confidence, and the uses that are at least so sure."""
+
+
+@pytest.mark.parametrize("what", USES)
+def test_uses_are_found_across_files(what: str, tables: Tables) -> None:
+    path, name, least, expected = USES[what]
+    assert places(usages(tables, unit(tables, path, name)), least) == expected
 
 
 def test_an_import_from_elsewhere_is_no_usage(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "open_cart"))
+    found = usages(tables, unit(tables, CART, "open_cart"))
     lines = {use.reference.line for use in found.references if "pages" in use.reference.path}
     assert lines == {10}
 
 
-def test_a_method_is_found_through_the_type_of_its_receiver(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"))
-    assert {("src/shop/cart.py", 18, "call"), ("src/shop/pages.py", 8, "call")} <= places(
-        found, 0.85
-    )
-
-
-def test_a_method_is_found_through_self_in_a_class_that_inherits(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"))
-    assert ("src/shop/pages.py", 16, "call") in places(found, 0.8)
-
-
 def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"))
+    found = usages(tables, unit(tables, CART, "Cart.add"))
     hint = [use for use in found.references if use.reference.path == "src/shop/loose.py"]
     by_line = {use.reference.line: use for use in hint}
     assert 0.5 < by_line[2].confidence < 0.85
@@ -212,59 +242,9 @@ def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) 
     assert by_line[4].confidence <= 0.3
 
 
-def test_a_same_named_method_of_another_class_gets_no_sure_usage(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/sets.py", "Tags.add"))
-    assert places(found, 0.5) == set()
-
-
-def test_a_member_through_self_is_decided_by_the_file(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.check"))
-    assert found.total == 1
-    assert found.references[0].confidence >= 0.95
-
-
-def test_a_class_is_called_and_inherited_from(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart"))
-    kinds = {kind for _, _, kind in places(found, 0.85)}
+def test_a_class_is_imported_called_and_inherited_from(tables: Tables) -> None:
+    kinds = {kind for _, _, kind in places(usages(tables, unit(tables, CART, "Cart")), 0.85)}
     assert kinds == {"import", "call", "inherits"}
-
-
-def test_a_constructor_is_called_by_the_name_of_its_class(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.__init__"))
-    assert ("src/shop/pages.py", 7, "call") in places(found, 0.85)
-    assert ("src/shop/cart.py", 17, "call") in places(found, 0.8)
-
-
-def test_typescript_is_followed_through_an_index_file(tables: Tables) -> None:
-    dress = usages(tables, unit(tables, "web/lib/format.ts", "dress"))
-    assert ("web/app.ts", 5, "call") in places(dress, 0.85)
-    send = usages(tables, unit(tables, "web/lib/http.ts", "Http.send"))
-    assert ("web/app.ts", 5, "call") in places(send, 0.8)
-
-
-def test_go_resolves_packages_and_the_own_package(tables: Tables) -> None:
-    draw = usages(tables, unit(tables, "render/draw.go", "Draw"))
-    assert places(draw, 0.85) == {("main.go", 6, "call")}
-    helper = usages(tables, unit(tables, "render/helper.go", "helper"))
-    assert places(helper, 0.85) == {("render/draw.go", 8, "call")}
-    own = usages(tables, unit(tables, "help.go", "help"))
-    assert places(own, 0.85) == {("main.go", 7, "call")}
-    down = usages(tables, unit(tables, "render/draw.go", "Pen.Down"))
-    assert ("main.go", 9, "call") in places(down, 0.5)
-
-
-def test_java_resolves_an_import_to_the_class_and_its_members(tables: Tables) -> None:
-    create = usages(tables, unit(tables, "java/com/acme/store/Client.java", "Client.create"))
-    assert ("java/com/acme/Main.java", 7, "call") in places(create, 0.9)
-    opened = usages(tables, unit(tables, "java/com/acme/store/Client.java", "Client.open"))
-    assert ("java/com/acme/Main.java", 8, "call") in places(opened, 0.85)
-
-
-def test_rust_resolves_the_crate_and_its_modules(tables: Tables) -> None:
-    spin = usages(tables, unit(tables, "core/src/store.rs", "Disk::spin"))
-    assert ("core/src/lib.rs", 6, "call") in places(spin, 0.85)
-    clear = usages(tables, unit(tables, "core/src/store.rs", "clear"))
-    assert ("core/src/lib.rs", 7, "call") in places(clear, 0.85)
     disk = usages(tables, unit(tables, "core/src/store.rs", "Disk"))
     assert ("core/src/lib.rs", 2, "import") in places(disk, 0.85)
 
