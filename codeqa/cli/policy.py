@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from codeqa.chat.hooks import HOOK_NAMES, load_hooks
+from codeqa.chat.policy import Explained, explain_message, policy_rules
 from codeqa.cli.command import command, json_option
 from codeqa.cli.console import format_table, print_json, visible
 from codeqa.settings import load_settings
-
-if TYPE_CHECKING:
-    from codeqa.chat.policy import Explained
 
 NOT_SHOWN = ("intent", "rules")
 """Fields of a decision that have a line of their own."""
@@ -53,9 +52,6 @@ def policy_command(
     In each group the first rule that fits decides. Nothing is sent, looked up or kept; the
     intent is read from the words alone, where an answer may ask a model as well.
     """
-    from codeqa.chat.hooks import HOOK_NAMES, load_hooks
-    from codeqa.chat.policy import explain_message, policy_rules
-
     settings = load_settings()
     if message is not None:
         explained = explain_message(

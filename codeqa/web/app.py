@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from flask import Flask
 
+from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
 from codeqa.web import (
@@ -25,9 +25,6 @@ from codeqa.web import (
     turns_api,
 )
 from codeqa.web.workspace import Workspace
-
-if TYPE_CHECKING:
-    from codeqa.engine import Engine
 
 SESSION_DAYS = 30
 ADDRESSES = (

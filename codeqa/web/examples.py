@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.text.tokens import search_tokens
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, Hit
-
-if TYPE_CHECKING:
-    from codeqa.engine import Engine
 
 MOST = 4
 HITS = 8

@@ -10,19 +10,17 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Flask
 
 from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.errors import CodeQAError, SettingsError
+from codeqa.llm import ModelChoice, Models, parse_choice
 from codeqa.settings import Settings
 from codeqa.web.app import create_app
 from codeqa.web.security import BODY_BYTES, check_settings
 from codeqa.web.workspace import Workspace
-
-if TYPE_CHECKING:
-    from codeqa.llm import ModelChoice
 
 PORTS_TRIED = 100
 IN_USE = {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}
@@ -187,15 +185,11 @@ def page_address(host: str, port: int) -> str:
 def _read_model(model: str) -> ModelChoice | None:
     if not model:
         return None
-    from codeqa.llm import parse_choice
-
     return parse_choice(model)
 
 
 def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
     """Say where questions will be sent, if anywhere; what is wrong with that stops nothing."""
-    from codeqa.llm import Models
-
     models = Models(settings)
     try:
         models.prefer(choice)

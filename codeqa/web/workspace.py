@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from codeqa.account import Privacy
+from codeqa.engine import Engine, open_engine, open_privacy
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
+from codeqa.llm import ModelChoice
+from codeqa.repositories import recent_repositories
 from codeqa.settings import Settings, with_home
+from codeqa.store import list_locations
 from codeqa.types import IndexStatus
-
-if TYPE_CHECKING:
-    from codeqa.account import Privacy
-    from codeqa.engine import Engine
-    from codeqa.llm import ModelChoice
 
 STATUS_SECONDS = 0.5
 """Age up to which a status is handed out again: several pages ask once a second each."""
@@ -69,8 +68,6 @@ class Workspace:
         Raises RepositoryError when it is no folder, all folders there are, or the one that
         holds the keys and conversations of CodeQA itself.
         """
-        from codeqa.engine import open_engine
-
         folder = _folder(path, self.settings.data_dir)
         with self._lock:
             engine = open_engine(self.settings, folder)
@@ -98,8 +95,6 @@ class Workspace:
 
     def privacy(self) -> Privacy:
         """What is stored of each user, once all that was answered is kept."""
-        from codeqa.engine import open_privacy
-
         with self._lock:
             engines, current = list(self._engines.values()), self._engines.get(self._current)
         for engine in engines:
@@ -140,16 +135,12 @@ class Workspace:
 
     def _open_listed(self, repo: str) -> Engine:
         """Only a repository that has an index is opened by its id."""
-        from codeqa.store import list_locations
-
         for location in list_locations(self.settings):
             if location.id == repo:
                 return self.open(location.root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
 
     def _last_used(self) -> Path | None:
-        from codeqa.repositories import recent_repositories
-
         return next(iter(recent_repositories(self.settings)), None)
 
 
