@@ -22,39 +22,12 @@ from codeqa.text.markdown import block_quote, cite, code_block, code_span, escap
 from codeqa.types import Unit
 
 NASTY = [
-    "```",
-    "````",
-    "~~~",
-    "\n\n",
-    "\n",
-    "> ",
-    "# ",
-    "- ",
-    "1. ",
-    "    ",
-    "<script>alert(1)</script>",
-    "[x](http://evil.example/)",
-    "![x](http://evil.example/i.png)",
-    "<img src=x>",
-    "`",
-    "``",
-    "*",
-    "_",
-    "=====",
-    "-----",
-    ".. note::",
-    ":meth:`x`",
-    "[a.py:1-2]",
-    "\u202e",
-    "\x00",
-    "\r\n",
-    "\t",
-    "|",
-    "&lt;",
-    "<http://evil.example>",
-    "===\n",
+    "```", "````", "~~~", "\n\n", "\n", "> ", "# ", "- ", "1. ", "    ",
+    "<script>alert(1)</script>", "[x](http://evil.example/)", "![x](http://evil.example/i.png)",
+    "<img src=x>", "`", "``", "*", "_", "=====", "-----", ".. note::", ":meth:`x`", "[a.py:1-2]",
+    "\u202e", "\x00", "\r\n", "\t", "|", "&lt;", "<http://evil.example>", "===\n",
     "[ref]: http://evil.example",
-]
+]  # fmt: skip
 foreign = st.lists(st.sampled_from(NASTY) | st.text(max_size=8), max_size=12).map("".join)
 markdown = MarkdownIt("commonmark", {"html": True})
 

@@ -41,30 +41,32 @@ def test_a_topic_moves_by_a_fifth_of_each_question() -> None:
     assert TOPIC_DECAY_ALPHA == 0.2
 
 
-def test_the_first_question_is_the_topic() -> None:
-    found = next_topic(None, vector(0, 1))
-    assert found is not None
-    assert found.tolist() == [0, 1]
-
-
-def test_a_question_without_a_vector_leaves_the_topic() -> None:
-    topic = vector(1, 0)
-    assert next_topic(topic, None) is topic
-    assert next_topic(topic, vector(0, 0)) is topic
-    assert next_topic(None, None) is None
-    assert next_topic(None, vector(0, 0)) is None
-
-
-def test_a_topic_of_another_embedding_is_begun_anew() -> None:
-    found = next_topic(vector(1, 0, 0), vector(0, 1))
-    assert found is not None
-    assert found.shape == (2,)
-
-
-def test_a_question_does_not_change_the_topic_it_came_from() -> None:
-    topic = vector(1, 0)
-    next_topic(topic, vector(0, 1))
-    assert topic.tolist() == [1, 0]
+@pytest.mark.parametrize(
+    ("topic", "question", "after"),
+    [
+        (None, vector(0, 1), [0, 1]),
+        (vector(1, 0), None, [1, 0]),
+        (vector(1, 0), vector(0, 0), [1, 0]),
+        (vector(1, 0, 0), vector(0, 1), [0, 1]),
+        (None, vector(0, 0), None),
+        (None, None, None),
+    ],
+    ids=[
+        "the first question",
+        "no vector",
+        "no known word",
+        "another embedding",
+        "neither",
+        "none",
+    ],
+)
+def test_a_topic_begins_with_a_question_and_stays_without_one(
+    topic: Vector | None, question: Vector | None, after: list[int] | None
+) -> None:
+    before = None if topic is None else topic.tolist()
+    found = next_topic(topic, question)
+    assert (None if found is None else found.tolist()) == after
+    assert topic is None or topic.tolist() == before, "the one that it came from is not changed"
 
 
 def test_only_a_follow_up_is_held_against_the_topic() -> None:

@@ -58,7 +58,7 @@ class Retrieval:
         if after.chunks != before.chunks:
             result = replace(result, block=pack(after.chunks, self.settings.context_characters))
             if result.evidence:
-                result = replace(result, evidence=_evidence(turn, after.chunks))
+                result = replace(result, evidence=_evidence(turn, result.block.chunks))
         turn.retrieval, turn.block = result, result.block
 
     def _look_up(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
