@@ -119,8 +119,16 @@ RULES = (
     ),
     Rule("a pronoun without a referent", "continuation", 4, signs.pronoun),
     Rule("says nothing by itself", "continuation", 3, signs.says_nothing),
-    Rule("says little by itself", "continuation", 3, signs.says_little),
-    Rule("a wish as to the last answer", "continuation", 4, signs.form),
+    Rule(
+        "says little by itself", "continuation", 3,
+        lambda m: m.has_history and m.names == 1 and m.length <= 8
+        and not (signs.of_code(m) or signs.tells(m)),
+    ),
+    Rule(
+        "a wish as to the last answer", "continuation", 4,
+        lambda m: m.has_history and m.has("FORM") and m.names <= 2
+        and not (signs.tells(m) or m.has("LASTING", "always", "never")),
+    ),
     Rule(
         "doubts the last answer", "continuation", 4,
         lambda m: m.has_history and m.has("DOUBT"),

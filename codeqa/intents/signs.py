@@ -346,13 +346,3 @@ def complete_question(m: Reading) -> bool:
 def says_nothing(m: Reading) -> bool:
     said = m.has_history and bool(m.words) and not m.names
     return said and not (tells(m) or m.has("EVERYDAY"))
-
-
-def says_little(m: Reading) -> bool:
-    little = m.has_history and m.names == 1 and m.length <= 8
-    return little and not (of_code(m) or tells(m))
-
-
-def form(m: Reading) -> bool:
-    wished = m.has_history and m.has("FORM") and m.names <= 2
-    return wished and not (tells(m) or m.has("LASTING", "always", "never"))
