@@ -42,12 +42,11 @@ class ConversationStore:
         self, repository: str, user: str = LOCAL_USER, limit: int = CONVERSATIONS_LISTED
     ) -> list[Conversation]:
         """Conversations of `user` about `repository`, the latest first."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
-                "AND repository = ? ORDER BY updated DESC, rowid DESC LIMIT ?",
-                (user, repository, limit),
-            ).fetchall()
+        rows = self._database.rows(
+            f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
+            "AND repository = ? ORDER BY updated DESC, rowid DESC LIMIT ?",
+            (user, repository, limit),
+        )
         return [Conversation(*row) for row in rows]
 
     def get(
@@ -116,12 +115,11 @@ class ConversationStore:
 
     def topic(self, conversation: str, user: str, repository: str) -> tuple[str, bytes] | None:
         """Name of the embedding and topic vector of a conversation; None when it has none."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT embedding, topic FROM conversation "
-                "WHERE user = ? AND repository = ? AND id = ?",
-                (user, repository, conversation),
-            ).fetchone()
+        row = self._database.row(
+            "SELECT embedding, topic FROM conversation "
+            "WHERE user = ? AND repository = ? AND id = ?",
+            (user, repository, conversation),
+        )
         return None if row is None or row[1] is None else (str(row[0]), bytes(row[1]))
 
 

@@ -11,8 +11,9 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from codeqa.errors import StorageError
 from codeqa.state.schema import migrate, version
@@ -46,6 +47,23 @@ class Database:
         Raises StorageError when the file cannot be opened or written.
         """
         return self._transaction("BEGIN IMMEDIATE")
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query, in a transaction of its own. Raises StorageError."""
+        with self.reading() as connection:
+            return connection.execute(query, parameters).fetchall()
+
+    def row(self, query: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """The first row of a query. Raises StorageError."""
+        return next(iter(self.rows(query, parameters)), None)
+
+    def change(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Number of rows that a statement changed, in a transaction of its own.
+
+        Raises StorageError.
+        """
+        with self.writing() as connection:
+            return connection.execute(statement, parameters).rowcount
 
     def compact(self) -> None:
         """Write the file anew without free pages, and empty its log.

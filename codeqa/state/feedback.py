@@ -62,26 +62,24 @@ class FeedbackStore:
 
     def given(self, repository: str, user: str | None = None) -> list[Feedback]:
         """All thumbs on answers about `repository`, the oldest first; of every user without one."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT turn, question, details, value, reason, sent, feedback.created "
-                "FROM feedback JOIN turn ON turn.id = feedback.turn "
-                "WHERE repository = ? AND (user = ? OR ? IS NULL) "
-                "ORDER BY feedback.created, feedback.rowid",
-                (repository, user, user),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT turn, question, details, value, reason, sent, feedback.created "
+            "FROM feedback JOIN turn ON turn.id = feedback.turn "
+            "WHERE repository = ? AND (user = ? OR ? IS NULL) "
+            "ORDER BY feedback.created, feedback.rowid",
+            (repository, user, user),
+        )
         return [_feedback(*row) for row in rows]
 
     def of_conversation(
         self, conversation: str, user: str, repository: str
     ) -> dict[str, tuple[int, str]]:
         """Id of each turn of the conversation that has a thumb → its value and reason."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT turn, value, reason FROM feedback JOIN turn ON turn.id = feedback.turn "
-                "WHERE user = ? AND repository = ? AND conversation = ?",
-                (user, repository, conversation),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT turn, value, reason FROM feedback JOIN turn ON turn.id = feedback.turn "
+            "WHERE user = ? AND repository = ? AND conversation = ?",
+            (user, repository, conversation),
+        )
         return {turn: (value, reason) for turn, value, reason in rows}
 
 

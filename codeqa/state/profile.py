@@ -19,11 +19,10 @@ class ProfileStore:
 
     def facts(self, user: str = LOCAL_USER) -> dict[str, Fact]:
         """All facts about `user` by their key, the latest last."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT key, value, turn, updated FROM fact WHERE user = ? ORDER BY updated, rowid",
-                (user,),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT key, value, turn, updated FROM fact WHERE user = ? ORDER BY updated, rowid",
+            (user,),
+        )
         return {key: Fact(*rest) for key, *rest in rows}
 
     def save(self, key: str, value: str, user: str = LOCAL_USER, turn: str = "") -> None:
@@ -33,9 +32,7 @@ class ProfileStore:
 
     def delete(self, key: str, user: str = LOCAL_USER) -> bool:
         """Forget a fact; False when there is none."""
-        with self._database.writing() as connection:
-            found = connection.execute("DELETE FROM fact WHERE user = ? AND key = ?", (user, key))
-            return found.rowcount > 0
+        return self._database.change("DELETE FROM fact WHERE user = ? AND key = ?", (user, key)) > 0
 
     def clear(self, user: str = LOCAL_USER) -> int:
         """Forget all facts about `user`; how many there were."""

@@ -19,23 +19,21 @@ class QuestionStore:
     ) -> list[PastQuestion]:
         """Vectors that `embedding` made of the user's questions, those after the number `since`,
         in their order."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT number, turn, conversation, vector FROM question WHERE user = ? "
-                "AND repository = ? AND embedding = ? AND number > ? ORDER BY number",
-                (user, repository, embedding, since),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT number, turn, conversation, vector FROM question WHERE user = ? "
+            "AND repository = ? AND embedding = ? AND number > ? ORDER BY number",
+            (user, repository, embedding, since),
+        )
         return [PastQuestion(*row) for row in rows]
 
     def count(self, user: str, repository: str, embedding: str, until: int | None = None) -> int:
         """How many such vectors there are, up to the number `until`."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT count(*) FROM question WHERE user = ? AND repository = ? "
-                "AND embedding = ? AND (? IS NULL OR number <= ?)",
-                (user, repository, embedding, until, until),
-            ).fetchone()
-        return int(row[0])
+        ((count,),) = self._database.rows(
+            "SELECT count(*) FROM question WHERE user = ? AND repository = ? "
+            "AND embedding = ? AND (? IS NULL OR number <= ?)",
+            (user, repository, embedding, until, until),
+        )
+        return int(count)
 
 
 def put_question(connection: sqlite3.Connection, turn: Turn, embedding: str, vector: bytes) -> None:

@@ -111,10 +111,9 @@ class TurnStore:
 
     def get(self, turn_id: str, user: str = LOCAL_USER) -> Turn | None:
         """The stored turn of `user`, or None."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {_TURN} FROM turn WHERE id = ? AND user = ?", (turn_id, user)
-            ).fetchone()
+        row = self._database.row(
+            f"SELECT {_TURN} FROM turn WHERE id = ? AND user = ?", (turn_id, user)
+        )
         return None if row is None else _turn_of(row)
 
     def active(

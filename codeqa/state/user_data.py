@@ -106,11 +106,10 @@ class UserData:
 
     def questions(self, user: str = LOCAL_USER) -> list[str]:
         """Every question of `user`, the latest first."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT question FROM turn WHERE user = ? ORDER BY created DESC, rowid DESC",
-                (user,),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT question FROM turn WHERE user = ? ORDER BY created DESC, rowid DESC",
+            (user,),
+        )
         return [row[0] for row in rows]
 
     def texts_of_everybody(self) -> Iterator[StoredText]:

@@ -18,11 +18,10 @@ class ValueStore:
 
     def get(self, key: str) -> str | None:
         """Value of `key`, or None when it was never set or its lifetime is over."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT value FROM value WHERE key = ? AND (expires IS NULL OR expires > ?)",
-                (key, time.time()),
-            ).fetchone()
+        row = self._database.row(
+            "SELECT value FROM value WHERE key = ? AND (expires IS NULL OR expires > ?)",
+            (key, time.time()),
+        )
         return None if row is None else str(row[0])
 
     def set(self, key: str, value: str, seconds: float | None = None) -> None:
@@ -37,25 +36,22 @@ class ValueStore:
 
     def delete(self, key: str) -> None:
         """Forget `key`; nothing happens when it is not there."""
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM value WHERE key = ?", (key,))
+        self._database.change("DELETE FROM value WHERE key = ?", (key,))
 
     def keys(self, prefix: str) -> list[str]:
         """Keys that begin with `prefix`."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT key FROM value WHERE substr(key, 1, ?) = ? "
-                "AND (expires IS NULL OR expires > ?) ORDER BY key",
-                (len(prefix), prefix, time.time()),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT key FROM value WHERE substr(key, 1, ?) = ? "
+            "AND (expires IS NULL OR expires > ?) ORDER BY key",
+            (len(prefix), prefix, time.time()),
+        )
         return [row[0] for row in rows]
 
     def delete_prefix(self, prefix: str) -> int:
         """Forget all keys that begin with `prefix`; how many there were."""
-        with self._database.writing() as connection:
-            return connection.execute(
-                "DELETE FROM value WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
-            ).rowcount
+        return self._database.change(
+            "DELETE FROM value WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
+        )
 
 
 class RecentRepositories:
@@ -78,11 +74,9 @@ class RecentRepositories:
 
     def forget(self, path: Path) -> None:
         """Take `path` off the list of recent repositories."""
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM recent WHERE path = ?", (str(path),))
+        self._database.change("DELETE FROM recent WHERE path = ?", (str(path),))
 
     def latest(self) -> list[Path]:
         """Repositories opened, the latest first, whether or not they still exist."""
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT path FROM recent ORDER BY opened DESC").fetchall()
+        rows = self._database.rows("SELECT path FROM recent ORDER BY opened DESC")
         return [Path(row[0]) for row in rows]
