@@ -6,12 +6,13 @@ To a program they are texts for `str.format`, with the fields `{query}`, `{hyde_
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
 
 from codeqa.cli.command import front_door
-from codeqa.prompts import PROMPTS, format_string, override_path, prompt_text, render_prompt
+from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
 from codeqa.settings import load_settings
 
 __all__ = [
@@ -31,6 +32,15 @@ __all__ = [
     "main",
     "render_prompt",
 ]
+
+
+_VARIABLE = re.compile(r"\$(?:\$|([_a-z][_a-z0-9]*))", re.IGNORECASE)
+
+
+def format_string(template: str) -> str:
+    """`template` for `str.format`: `{name}` for `$name`, and braces that mean themselves."""
+    literal = template.replace("{", "{{").replace("}", "}}")
+    return _VARIABLE.sub(lambda found: f"{{{found[1]}}}" if found[1] else "$", literal)
 
 
 def _formatted(name: str) -> str:

@@ -19,6 +19,7 @@ IN_THE_WHEEL = (
     "codeqa/embeddings/table/encoder.py",
     "codeqa/languages/languages.toml",
     "codeqa/languages/queries/python.scm",
+    "codeqa/prompts/chat_system.md",
 )
 LARGEST_TABLE = 20_000_000
 """Bytes that the embedding table may take in the wheel."""

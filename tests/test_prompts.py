@@ -7,8 +7,9 @@ import pytest
 from conftest import ROOT
 
 from codeqa.errors import SettingsError, UsageError
-from codeqa.prompts import PROMPTS, format_string, override_path, prompt_text, render_prompt
+from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
 
+DOOR = runpy.run_path(str(ROOT / "prompts.py"))
 VALUES = {
     "earlier": "It is the first message.",
     "query": "q?",
@@ -27,10 +28,11 @@ def test_a_prompt_renders_with_its_variables_and_leaves_none_open(name: str) -> 
     assert all(VALUES[key] in text for key in prompt.variables)
 
 
-@pytest.mark.parametrize("name", [name for name, p in PROMPTS.items() if p.variables])
-def test_a_missing_variable_is_named(name: str) -> None:
-    with pytest.raises(UsageError, match=PROMPTS[name].variables[0]):
-        render_prompt(name)
+def test_a_missing_variable_and_an_unknown_prompt_are_named() -> None:
+    with pytest.raises(UsageError, match="hyde_query"):
+        render_prompt("hyde_v2_user", context="c")
+    with pytest.raises(UsageError, match="chat_system"):
+        prompt_text("chat")
 
 
 def test_the_chat_system_prompt_takes_no_retrieved_text() -> None:
@@ -51,22 +53,19 @@ def test_a_file_in_the_configuration_folder_overrides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("$qery", r"unknown variable \$qery"), ("5 $ each", "stray")]
+    ("name", "text", "message"),
+    [
+        ("hyde_user", "$qery", r"unknown variable \$qery"),
+        ("hyde_user", "5 $ each", "stray"),
+        ("hyde_user", "Answer in verse.", r"leaves out \$query"),
+        ("mode_explain", "Answer in verse.", r"leaves out \$question"),
+    ],
 )
-def test_a_wrong_override_is_explained(tmp_path: Path, text: str, message: str) -> None:
-    path = override_path("hyde_user", tmp_path)
+def test_a_wrong_override_is_explained(tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = override_path(name, tmp_path)
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match=message):
-        prompt_text("hyde_user", tmp_path)
-
-
-@pytest.mark.parametrize("name", ["mode_explain", "mode_change", "hyde_user"])
-def test_an_override_that_leaves_out_the_question_is_refused(tmp_path: Path, name: str) -> None:
-    path = override_path(name, tmp_path)
-    path.parent.mkdir()
-    path.write_text("Answer in verse.", encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"leaves out \$que"):
         prompt_text(name, tmp_path)
 
 
@@ -86,6 +85,7 @@ def test_the_system_prompt_holds_the_rules_of_the_reasoner_and_the_way_out() -> 
 
 
 def test_a_prompt_for_str_format_says_what_the_rendered_one_does() -> None:
+    format_string = DOOR["format_string"]
     for name, prompt in PROMPTS.items():
         values = {key: VALUES[key] for key in prompt.variables}
         assert format_string(prompt.text).format(**values) == render_prompt(name, **values)
@@ -93,18 +93,12 @@ def test_a_prompt_for_str_format_says_what_the_rendered_one_does() -> None:
 
 
 def test_the_front_door_gives_the_sources_names_with_the_sources_fields() -> None:
-    door = runpy.run_path(str(ROOT / "prompts.py"))
     fields = {"query": "why?", "temp_context": "def a(): {}"}
-    second = door["HYDE_V2_SYSTEM_PROMPT"].format(**fields)
+    second = DOOR["HYDE_V2_SYSTEM_PROMPT"].format(**fields)
     assert all(value in second for value in fields.values())
-    assert door["HYDE_USER_PROMPT"].format(query="q") == "Help predict the answer to the query: q"
+    assert DOOR["HYDE_USER_PROMPT"].format(query="q") == "Help predict the answer to the query: q"
     assert (
-        door["HYDE_V2_USER_PROMPT"].format(hyde_query="q") == "Predict the answer to the query: q"
+        DOOR["HYDE_V2_USER_PROMPT"].format(hyde_query="q") == "Predict the answer to the query: q"
     )
     for name in ("HYDE_SYSTEM_PROMPT", "CHAT_SYSTEM_PROMPT"):
-        assert door[name].format() == PROMPTS[name.removesuffix("_PROMPT").lower()].text
-
-
-def test_an_unknown_prompt_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="chat_system"):
-        prompt_text("chat")
+        assert DOOR[name].format() == PROMPTS[name.removesuffix("_PROMPT").lower()].text

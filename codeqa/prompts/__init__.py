@@ -1,0 +1,113 @@
+"""Every prompt that CodeQA sends: a file `<name>.md` each, beside this one.
+
+A prompt is a `string.Template`: `$name` is a variable, `$$` a dollar sign. A file
+`prompts/<name>.md` in the user's configuration folder replaces the built-in text; nothing
+in an indexed repository ever does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+from codeqa.errors import SettingsError, UsageError
+
+BUILT_IN = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt's name and purpose; `strict` when an override needs all of its variables: without
+    them nothing would be asked."""
+
+    name: str
+    purpose: str
+    strict: bool = True
+
+    @property
+    def text(self) -> str:
+        """The built-in text."""
+        return (BUILT_IN / f"{self.name}.md").read_text(encoding="utf-8")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names that must be given to render it, in order of appearance."""
+        return tuple(Template(self.text).get_identifiers())
+
+
+PROMPTS = {
+    prompt.name: prompt
+    for prompt in (
+        Prompt("chat_system", "system message of every answer"),
+        Prompt("mode_explain", "what explaining asks for"),
+        Prompt("mode_locate", "what locating asks for"),
+        Prompt("mode_review", "what a review asks for"),
+        Prompt("mode_plan", "what planning asks for"),
+        Prompt("mode_change", "what changing asks for"),
+        Prompt("no_context", "added while no code is at hand"),
+        Prompt("nothing_found", "added when a search finds nothing"),
+        Prompt("general", "a message that needs no code"),
+        Prompt("strict", "added when only what the code shows may be said"),
+        Prompt("hyde_system", "first draft: predict code from the question"),
+        Prompt("hyde_user", "first draft: the question"),
+        Prompt("hyde_v2_system", "second draft: sharpen with context", strict=False),
+        Prompt("hyde_v2_user", "second draft: context and first draft"),
+        Prompt("standalone", "a follow-up made complete for the search"),
+        Prompt("llm_comment", "description of one method", strict=False),
+        Prompt("classify_intent", "what a message is for"),
+    )
+}
+
+
+def override_path(name: str, config_dir: Path) -> Path:
+    """File whose text replaces the prompt `name`, whether or not it exists."""
+    return config_dir / "prompts" / f"{name}.md"
+
+
+def prompt_text(name: str, config_dir: Path | None = None) -> tuple[str, Path | None]:
+    """Text of `name` and the override it came from, None for the built-in.
+
+    Raises UsageError for an unknown name, SettingsError for an override that cannot be read,
+    that uses variables which the built-in does not have, or that leaves out a needed one.
+    """
+    prompt = PROMPTS.get(name)
+    if prompt is None:
+        raise UsageError(f"There is no prompt {name!r}.", f"Known: {', '.join(PROMPTS)}.")
+    path = override_path(name, config_dir) if config_dir else None
+    if path is None or not path.exists():
+        return prompt.text, None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"The prompt override {path} cannot be read: {error}.", "Correct or remove it."
+        ) from None
+    problem = _problem(prompt, Template(text))
+    if problem:
+        known = ", ".join(f"${name}" for name in prompt.variables) or "none"
+        raise SettingsError(f"The prompt override {path} {problem}.", f"Variables: {known}.")
+    return text, path
+
+
+def render_prompt(name: str, config_dir: Path | None = None, **variables: str) -> str:
+    """Fill in the prompt `name`. Raises UsageError that names a missing variable."""
+    text, _ = prompt_text(name, config_dir)
+    try:
+        return Template(text).substitute(variables)
+    except KeyError as error:
+        raise UsageError(
+            f"The prompt {name} needs the variable {error.args[0]!r}.", "Pass it to render_prompt."
+        ) from None
+
+
+def _problem(prompt: Prompt, template: Template) -> str:
+    """Why `template` cannot stand in for `prompt`, '' when it can."""
+    if not template.is_valid():
+        return "has a stray $ (write $$)"
+    used = template.get_identifiers()
+    unknown = [name for name in used if name not in prompt.variables]
+    if unknown:
+        return f"has unknown variable ${unknown[0]}"
+    missing = [name for name in prompt.variables if name not in used]
+    return f"leaves out ${missing[0]}" if missing and prompt.strict else ""
