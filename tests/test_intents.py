@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import openai  # noqa: F401  (loading it would use up the seconds that a model has)
 import pytest
 from conftest import ROOT
 from openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
