@@ -36,6 +36,9 @@ REASONS = {
     502: "A language model, an embedding or a reranker failed.",
     507: "The folder of the index or the state cannot be used.",
 }
+ANY_SCHEMA = ("*/*", "text/event-stream")
+"""Media types without a schema: of a stream of events, readers of OpenAPI 3.1 take it for that of
+each event, or for that of the whole text."""
 STATIC = "The page's scripts, styles and icons."
 
 endpoints = Endpoints("openapi", "Server")
@@ -173,7 +176,7 @@ def _failures(names: Names) -> Iterator[tuple[str, Any]]:
 
 def _content(answer: Answer, names: Names) -> tuple[str, Any]:
     if isinstance(answer, str):
-        return answer, {"schema": {} if answer == "*/*" else {"type": "string"}}
+        return answer, {"schema": {} if answer in ANY_SCHEMA else {"type": "string"}}
     return "application/json", {"schema": names[answer]}
 
 
