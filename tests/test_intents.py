@@ -38,13 +38,14 @@ FIRST = {
         hello there! | thanks a lot | how are you today? | what can you do? | are you a human
         what is a monad? | explain the difference between TCP and UDP
         tell me a joke | vim or emacs?
-        should I learn Kotlin or Swift first | what's the weather like
+        should I learn Kotlin or Swift first | what's the weather like | where is it sunny today
         Guten Morgen | merci beaucoup
         ¿cómo estás? | спасибо большое | ありがとうございます | 你好
         안녕하세요 | grazie mille | cześć | 👍
         """,
     "knowledge_base": """
-        where is the login handled | how are passwords hashed? | UserRepository | src/net/socket.c
+        where is the login handled | where is a payment booked? | how is an order shipped?
+        how are passwords hashed? | UserRepository | src/net/socket.c
         who calls render() | list all cron jobs
         how do I run the tests | it fails with exit code 137
         hello, can you tell me where emails are sent?

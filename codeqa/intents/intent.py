@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 INTENTS = ("general", "knowledge_base", "continuation", "profile", "privacy")
 
-POLICY_VERSION = 2
+POLICY_VERSION = 3
 """Part of the key under which intents are cached: raise it with every change of the rules."""
 
 

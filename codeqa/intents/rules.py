@@ -98,11 +98,7 @@ RULES = (
     Rule("asks for an opinion", "general", 5, signs.opinion),
     Rule("a concept that is the same everywhere", "general", 7, signs.concept),
     Rule("about a technology as such", "general", 4, signs.technology),
-    Rule(
-        "everyday things", "general", 8,
-        lambda m: m.has("EVERYDAY") and not signs.of_code(m)
-            and (m.near("am", "EVERYDAY", 1) or not signs.tells(m)),
-    ),
+    Rule("everyday things", "general", 8, signs.everyday),
     Rule("about the conversation itself", "general", 6, signs.about_the_talk),
     Rule(
         "a first message", "knowledge_base", 1,

@@ -37,6 +37,11 @@ def software(m: Reading) -> bool:
     return False
 
 
+def asks_of_software(m: Reading) -> bool:
+    """ "Where is a payment booked?": where, which or how, of a word of software."""
+    return m.opens("WHERE", "how", within=2) and software(m)
+
+
 def tells(m: Reading) -> bool:
     """A statement with the speaker as its subject."""
     if m.asks or m.failure or m.opens(*QUESTION, "AUX") or m.has(CODE, "CODEBASE", "DOUBT"):
@@ -286,7 +291,8 @@ def concept(m: Reading) -> bool:
     bare = m.near("what", ("is", "are"), 1) and m.length <= 4
     if (bare or m.opens("explain")) and not (m.has_history or software(m)):
         return True
-    indefinite = m.near(("is", "are", "between", "does", "explain"), ("a", "an"), 2)
+    done = m.near("how", ("is", "are"), 1) and software(m)  # "how is an order shipped?"
+    indefinite = m.near(("is", "are", "between", "does", "explain"), ("a", "an"), 2) and not done
     return m.opens("what", "how", "explain", "describe") and (indefinite or m.has("TECH"))
 
 
@@ -297,6 +303,13 @@ def technology(m: Reading) -> bool:
     here = m.has("OUR", "MY", "here", "PRONOUN", "where", "which")
     how_to = m.near("how", ("I", "to", "YOU"), 2)
     return not (here or (_definite(m) and (software(m) or not how_to)))
+
+
+def everyday(m: Reading) -> bool:
+    """Not "where is a payment booked": where and how are asked of what software does."""
+    if asks_of_software(m) or not m.has("EVERYDAY") or of_code(m):
+        return False
+    return m.near("am", "EVERYDAY", 1) or not tells(m)
 
 
 def about_the_talk(m: Reading) -> bool:
