@@ -43,7 +43,7 @@ LINE_FIGURES = ("line ndcg@10", "cover@500")
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """An exported table that is not installed, as an Embedding."""
+    """An exported table that is not installed, as an embedding."""
 
     encoder: Any
     name: str
@@ -60,7 +60,7 @@ class Folder:
         return vectors
 
 
-def open_embedding(given: str, settings: Settings) -> Embedding | None:
+def open_embedding(given: str, settings: Settings) -> Embedding | Folder | None:
     """`none`, `fast` (what CodeQA ships), a folder with an export, or `provider/name`.
 
     Raises CodeQAError for one that cannot be had.
@@ -93,7 +93,7 @@ class Indexed:
 class WithVectors:
     """Tables whose `vector` column is held in memory: another embedding, the same index."""
 
-    def __init__(self, indexed: Indexed, embedding: Embedding | None) -> None:
+    def __init__(self, indexed: Indexed, embedding: Embedding | Folder | None) -> None:
         self._indexed = indexed
         self._embedding = embedding
 
@@ -137,7 +137,7 @@ class WithVectors:
         return found
 
 
-def index(root: Path, settings: Settings, embedding: Embedding | None) -> Indexed:
+def index(root: Path, settings: Settings, embedding: Embedding | Folder | None) -> Indexed:
     """Bring the index of `root` up to date and embed its units."""
     location = locate(settings, root)
     Indexer(settings, location).run(refine=False)
@@ -155,7 +155,7 @@ def index(root: Path, settings: Settings, embedding: Embedding | None) -> Indexe
     return Indexed(tables, units, vectors / np.maximum(lengths, 1e-12))
 
 
-def by_vectors(indexed: Indexed, question: str, embedding: Embedding) -> list[Unit]:
+def by_vectors(indexed: Indexed, question: str, embedding: Embedding | Folder) -> list[Unit]:
     """Units by cosine as the vector channel counts it; tests, examples, documents and re-exports
     at half, unless asked for."""
     assert indexed.vectors is not None
@@ -184,7 +184,10 @@ def enough(units: Iterable[Unit]) -> list[Unit]:
 
 
 def answers(
-    questions: Iterable[Mapping[str, Any]], trees: Path, work: Path, embedding: Embedding | None
+    questions: Iterable[Mapping[str, Any]],
+    trees: Path,
+    work: Path,
+    embedding: Embedding | Folder | None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ranked lists: `vectors` (units), `files` and `units` of the whole search."""
     settings = load_settings(data=work / "data")
@@ -221,7 +224,9 @@ def answer(question: Mapping[str, Any], units: Iterable[Unit], started: float) -
     }
 
 
-def ask(questions: Path, trees: Path, out: Path, embedding: Embedding | None) -> dict[str, Path]:
+def ask(
+    questions: Path, trees: Path, out: Path, embedding: Embedding | Folder | None
+) -> dict[str, Path]:
     """Answer all questions; the ranked lists written, by kind."""
     asked = [json.loads(line) for line in questions.read_text("utf-8").splitlines() if line]
     lists: dict[str, list[dict[str, Any]]] = {}

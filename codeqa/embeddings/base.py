@@ -1,42 +1,72 @@
-"""What the rest of the system asks of an embedding, and cutting texts to what one reads."""
+"""A function of LanceDB's registry made to behave: what the rest of the system embeds with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from codeqa.embeddings.failures import KEPT, explain_failure
+from codeqa.errors import EmbeddingError
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class Embedding(Protocol):
+@dataclass(frozen=True, slots=True)
+class Embedding:
     """Turns texts into vectors, questions and passages each in their own way.
 
-    `name` and `version` together say whether stored vectors still fit, `dimension` is
-    the vectors' length, `max_tokens` (≈) the longest text that counts to its end.
+    Texts are cut to what it reads, failures are sentences, and the dimension is checked on every
+    answer. `name` and `version` together say whether stored vectors still fit.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def dimension(self) -> int: ...
-
-    @property
-    def max_tokens(self) -> int: ...
+    name: str
+    version: str
+    dimension: int
+    """Length of a vector."""
+    max_tokens: int
+    """(≈) Of the longest text that counts to its end."""
+    function: Any
+    """An instance of LanceDB's EmbeddingFunction."""
+    title: str
+    host: str = ""
+    """Where texts are sent; '' where that is nowhere, or unknown."""
+    key_variable: str = ""
 
     def embed_query(self, text: str) -> np.ndarray:
         """Vector (dimension,) float32 of a question. Raises EmbeddingError."""
-        ...
+        short = cut(text, self.max_tokens)
+        vector: np.ndarray = self._embed(self.function.compute_query_embeddings, short, 1)[0]
+        return vector
 
     def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors (n, dimension) float32 of `texts`. Raises EmbeddingError."""
-        ...
+        short = [cut(text, self.max_tokens) for text in texts]
+        return self._embed(self.function.compute_source_embeddings, short, len(short))
+
+    def _embed(self, function: Callable[[Any], Any], texts: Any, count: int) -> np.ndarray:
+        import numpy as np
+
+        try:
+            found = function(texts)
+        except Exception as error:
+            raise explain_failure(error, self.title, self.host, self.key_variable) from error
+        given = sum(vector is not None for vector in found)
+        if given != count or len(found) != count:
+            raise EmbeddingError(f"{self.title} answered {count} texts with {given} vectors.", KEPT)
+        other = {len(vector) for vector in found} - {self.dimension}
+        if other:
+            raise EmbeddingError(
+                f"{self.name} gives vectors of {max(other)} dimensions, {self.dimension} were "
+                "expected.",
+                f"Set CODEQA_EMBEDDING_DIMENSION={max(other)}, or unset it.",
+            )
+        vectors = np.asarray(found, dtype=np.float32).reshape(count, self.dimension)
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", KEPT)
+        return vectors
 
 
 def cut(text: str, max_tokens: int) -> str:

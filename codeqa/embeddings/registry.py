@@ -1,89 +1,22 @@
-"""Finding embeddings in LanceDB's registry and making them behave.
-
-Every function of the registry comes out as an Embedding: texts are cut to what it reads,
-failures are sentences, and the dimension is checked on every answer.
-"""
+"""Finding embeddings in LanceDB's registry: the fast one, and the one that was chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from codeqa.embeddings.base import Embedding, cut
-from codeqa.embeddings.failures import KEPT, explain_failure
+from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.failures import explain_failure
 from codeqa.embeddings.function import register_table, shipped_table
 from codeqa.embeddings.hosted import PROVIDERS, EmbeddingProvider, hosted_function
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FAST_ALIAS = "codeqa-fast"
 """A function registered under this name is the fast embedding: it fills `vector` of every
 row in the first pass. It must answer without a network, thousands of texts per second."""
 
 FAST_TOKENS = 8_191
-
-
-@dataclass(frozen=True, slots=True)
-class RegistryEmbedding:
-    """An Embedding made of a function of LanceDB's registry."""
-
-    name: str
-    version: str
-    dimension: int
-    max_tokens: int
-    function: Any
-    """An instance of LanceDB's EmbeddingFunction."""
-    title: str
-    host: str = ""
-    key_variable: str = ""
-
-    def embed_query(self, text: str) -> np.ndarray:
-        short = cut(text, self.max_tokens)
-        found = self._asked(lambda: self.function.compute_query_embeddings(short))
-        vector: np.ndarray = self._checked(found, 1)[0]
-        return vector
-
-    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
-        short = [cut(text, self.max_tokens) for text in texts]
-        found = self._asked(lambda: self.function.compute_source_embeddings(short))
-        return self._checked(found, len(short))
-
-    def _asked(self, request: Callable[[], Any]) -> Any:
-        try:
-            return request()
-        except Exception as error:
-            raise explain_failure(error, self.title, self.host, self.key_variable) from error
-
-    def _checked(self, found: Any, count: int) -> np.ndarray:
-        import numpy as np
-
-        if isinstance(found, np.ndarray) and found.shape == (count, self.dimension):
-            vectors = found
-        else:
-            vectors = self._stacked(found, count)
-        if not np.isfinite(vectors).all():
-            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", KEPT)
-        return vectors
-
-    def _stacked(self, found: Sequence[Any], count: int) -> np.ndarray:
-        import numpy as np
-
-        if len(found) != count or any(vector is None for vector in found):
-            given = sum(vector is not None for vector in found)
-            raise EmbeddingError(f"{self.title} answered {count} texts with {given} vectors.", KEPT)
-        lengths = {len(vector) for vector in found}
-        if lengths - {self.dimension}:
-            other = max(lengths - {self.dimension})
-            raise EmbeddingError(
-                f"{self.name} gives vectors of {other} dimensions, {self.dimension} were expected.",
-                f"Set CODEQA_EMBEDDING_DIMENSION={other}, or unset it.",
-            )
-        return np.asarray(found, dtype=np.float32).reshape(count, self.dimension)
 
 
 def fast_embedding() -> Embedding | None:
@@ -102,7 +35,7 @@ def fast_embedding() -> Embedding | None:
             return None
         kind = register_table(FAST_ALIAS, folder)
     function = kind.create()
-    return RegistryEmbedding(
+    return Embedding(
         name=str(getattr(function, "name", FAST_ALIAS)),
         version=str(getattr(function, "version", "1")),
         dimension=int(function.ndims()),
@@ -153,9 +86,8 @@ def _of_provider(
 ) -> Embedding:
     from lancedb.embeddings import get_registry
 
-    secret = settings.openai_api_key if alias == "openai" else settings.jina_api_key
+    key = settings.provider_key(provider.key_variable)
     url = settings.openai_base_url if alias == "openai" else settings.jina_base_url
-    key = secret.get_secret_value()
     if not key and not url:
         raise EmbeddingError(
             f"{provider.title} was chosen as embedding, but {provider.key_variable} is not set.",
@@ -178,7 +110,7 @@ def _of_provider(
         task_query=provider.task_query,
         task_passage=provider.task_passage,
     )
-    return RegistryEmbedding(
+    return Embedding(
         name=settings.embedding,
         version="1",
         dimension=dimension,
@@ -210,7 +142,7 @@ def _of_registry(settings: Settings, provider: str, name: str) -> Embedding:
         if isinstance(error, NotImplementedError | TypeError):
             raise _unknown_dimension(settings.embedding) from error
         raise explain_failure(error, settings.embedding, "", key_variable) from error
-    return RegistryEmbedding(
+    return Embedding(
         name=settings.embedding,
         version=str(getattr(function, "version", "1")),
         dimension=dimension,

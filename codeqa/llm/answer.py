@@ -9,8 +9,6 @@ from codeqa.llm.endpoint import TokenUsage
 
 DONE = object()
 """The event that says that the answer is complete."""
-LONGEST_LEAD = 1_000
-"""Characters of white space in front of a `<think>`."""
 OPENED, CLOSED = "<think>", "</think>"
 
 
@@ -37,7 +35,7 @@ class ThoughtFilter:
             if self.thought:
                 self._held = begin.removeprefix(OPENED)
             else:
-                self._begun = not OPENED.startswith(begin) or len(self._held) > LONGEST_LEAD
+                self._begun = not OPENED.startswith(begin)
                 return self._release() if self._begun else ""
         if self.inside:
             _, closed, after = self._held.partition(CLOSED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from codeqa.errors import SettingsError, UsageError
 from codeqa.llm.address import location, normal_address
-from codeqa.llm.providers import CUSTOM, ModelProvider, provider_named
+from codeqa.llm.providers import ModelProvider, provider_named
 from codeqa.settings import Settings
 
 LONGEST_NAME = 200
@@ -60,17 +60,6 @@ def settled(choice: ModelChoice) -> ModelChoice:
     if address == provider.base_url:
         address = ""
     return ModelChoice(provider.name, model, address)
-
-
-def own_address(choice: ModelChoice, provider: ModelProvider) -> str:
-    """Address that `choice` itself names, else its provider's. Raises UsageError for none."""
-    address = choice.address or provider.base_url
-    if not address:
-        raise UsageError(
-            f"The provider {CUSTOM.name!r} needs an address.",
-            "Give the base address of the API, as in http://127.0.0.1:8000/v1.",
-        )
-    return address
 
 
 def exported_key(settings: Settings, provider: ModelProvider, address: str) -> tuple[str, str]:

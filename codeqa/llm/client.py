@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from functools import cache
-from types import TracebackType
 from typing import Any, TypeVar
 
 from codeqa.errors import ModelError
@@ -152,12 +151,7 @@ class Model:
     def __enter__(self) -> Model:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

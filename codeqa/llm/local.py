@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
-from codeqa.errors import CodeQAError
-from codeqa.llm.client import in_background
-from codeqa.llm.connection import Connection
+from codeqa.errors import ModelError
+from codeqa.llm.client import Model
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import ModelProvider
 
@@ -44,26 +44,15 @@ def chat_models_first(names: Iterable[str]) -> list[str]:
 
 def running(providers: Sequence[ModelProvider]) -> list[RunningServer]:
     """Those of `providers` that answer at their own address within PROBE_SECONDS."""
-    found = in_background(_probe_all(providers)).result()
-    return [server for server in found if server is not None]
+    with ThreadPoolExecutor(len(providers)) as threads:
+        return [server for server in threads.map(_probe, providers) if server is not None]
 
 
-async def _probe_all(providers: Sequence[ModelProvider]) -> list[RunningServer | None]:
-    connections = [
-        Connection(Endpoint(one.base_url, "", provider=one.name), PROBE_SECONDS)
-        for one in providers
-    ]
-    for connection in connections:
-        await connection.open()  # loading the client is no part of the time
-    return await asyncio.gather(*map(_probe, providers, connections))
-
-
-async def _probe(provider: ModelProvider, connection: Connection) -> RunningServer | None:
+def _probe(provider: ModelProvider) -> RunningServer | None:
+    target = Endpoint(provider.base_url, "", provider=provider.name)
     try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            names = await connection.list_models()
-    except (CodeQAError, TimeoutError):
+        with closing(Model(target, PROBE_SECONDS)) as model:
+            names = chat_models_first(model.list_models())
+    except ModelError:
         return None
-    finally:
-        await connection.close()
-    return RunningServer(provider, provider.base_url, tuple(chat_models_first(names)))
+    return RunningServer(provider, provider.base_url, tuple(names))

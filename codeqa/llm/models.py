@@ -19,7 +19,6 @@ from codeqa.llm.choice import (
     exported_key,
     is_own,
     needs_key,
-    own_address,
     parse_choice,
     settled,
 )
@@ -27,7 +26,7 @@ from codeqa.llm.client import Model
 from codeqa.llm.endpoint import Endpoint, TokenUsage
 from codeqa.llm.local import RunningServer, chat_models_first, chats, running
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
-from codeqa.llm.saved import ModelsFile, PickedModel, SavedModels
+from codeqa.llm.saved import ModelsFile, SavedModels
 from codeqa.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -100,18 +99,16 @@ class Models:
 
         Raises UsageError, and SettingsError when the key that it needs is nowhere.
         """
-        pick = PickedModel(over=self._setting())
         place = ""
         if choice is not None:
             choice = settled(choice)
             if choice.provider == CUSTOM.name:
                 choice = replace(choice, address=self.address(choice))
             place = location(self.endpoint(choice, key).base_url)
-            pick = PickedModel(choice.provider, choice.model, choice.address, pick.over)
         checked = checked_key(key)
 
         def edit(saved: SavedModels) -> SavedModels:
-            saved = replace(saved, pick=pick)
+            saved = replace(saved, pick=choice, over=self._setting())
             return saved.with_key(place, checked) if checked else saved
 
         self._file.change(edit)
@@ -153,7 +150,12 @@ class Models:
             pick = self._saved().pick
             if pick is not None and pick.provider == CUSTOM.name and pick.address:
                 return normal_address(pick.address)  # another model at the address picked before
-        return own_address(choice, provider)
+        if not (choice.address or provider.base_url):
+            raise UsageError(
+                f"The provider {CUSTOM.name!r} needs an address.",
+                "Give the base address of the API, as in http://127.0.0.1:8000/v1.",
+            )
+        return choice.address or provider.base_url
 
     def endpoint(self, choice: ModelChoice, key: str = "") -> Endpoint:
         """Address and key of a choice: `key`, else the one kept for that location, else the
@@ -266,12 +268,10 @@ class Models:
     def _in_force(self) -> tuple[ModelChoice | None, Source]:
         if self._preferred is not None:
             return self._preferred, "setting"
-        pick = self._saved().pick
-        if pick is not None and pick.over == self._setting():
-            if not pick.provider:
-                return None, "page"
+        saved = self._saved()
+        if saved.over == self._setting():
             try:
-                return settled(ModelChoice(pick.provider, pick.model, pick.address)), "page"
+                return settled(saved.pick) if saved.pick else None, "page"
             except UsageError:  # a provider that this version does not know
                 log.warning("The model picked on the page is not known to this version.")
         text = self._settings.model.strip()

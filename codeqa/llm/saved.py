@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from codeqa.errors import StorageError
+from codeqa.llm.choice import ModelChoice
 
 FILE_NAME = "models.json"
 FORMAT = 1
@@ -21,23 +23,14 @@ PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class PickedModel:
-    """What was picked on the page; `provider` '' is "no model".
-
-    `over` is the setting that the pick took the place of: when that changes, it holds again.
-    """
-
-    provider: str = ""
-    model: str = ""
-    address: str = ""
-    over: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SavedModels:
     """The content of the file; `problem` says why there is none."""
 
-    pick: PickedModel | None = None
+    pick: ModelChoice | None = None
+    """What was picked on the page; None for "no model" as well."""
+    over: str | None = None
+    """The setting that the pick took the place of: when that changes, it holds again. None when
+    nothing was picked."""
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Location of an address (scheme, host, port) → key."""
     problem: str = ""
@@ -76,7 +69,9 @@ class ModelsFile:
             with FileLock(self.path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE):
                 saved = self.read()
                 new.unlink(missing_ok=True)
-                with open(_private(new), "w", encoding="utf-8") as file:
+                # Nobody else can read it from its first byte.
+                owner_only = partial(os.open, mode=PRIVATE)
+                with open(new, "x", encoding="utf-8", opener=owner_only) as file:
                     json.dump(_as_json(edit(saved)), file, indent=1)
                     file.flush()
                     os.fsync(file.fileno())
@@ -90,20 +85,21 @@ class ModelsFile:
             ) from None
 
 
-def _private(path: Path) -> int:
-    """The number of a new file that nobody else can read from its first byte."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
-
-
 def _parse(content: Any) -> SavedModels:
     if content["format"] != FORMAT:
         raise ValueError
-    pick = content["pick"]
     keys = {str(place): str(key) for place, key in content["keys"].items()}
-    known = {name: str(pick[name]) for name in PickedModel.__slots__} if pick is not None else None
-    return SavedModels(PickedModel(**known) if known else None, keys)
+    if content["pick"] is None:
+        return SavedModels(keys=keys)
+    pick = {name: str(content["pick"][name]) for name in ("provider", "model", "address", "over")}
+    over = pick.pop("over")
+    return SavedModels(ModelChoice(**pick) if pick["provider"] else None, over, keys)
 
 
 def _as_json(saved: SavedModels) -> dict[str, Any]:
-    pick = asdict(saved.pick) if saved.pick else None
-    return {"format": FORMAT, "pick": pick, "keys": dict(saved.keys)}
+    pick = {**asdict(saved.pick or ModelChoice("", "")), "over": saved.over}
+    return {
+        "format": FORMAT,
+        "pick": None if saved.over is None else pick,
+        "keys": dict(saved.keys),
+    }

@@ -66,7 +66,7 @@ class HttpClient(openai.DefaultAsyncHttpxClient):
 
     def __init__(self, target: Endpoint, timeout: float) -> None:
         super().__init__(
-            timeout=openai.Timeout(timeout, connect=CONNECT_SECONDS),
+            timeout=openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
             # Another host would get texts that were meant for this one.
             follow_redirects=False,
             # A proxy for the network has no way to a server on this machine.

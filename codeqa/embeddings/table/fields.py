@@ -7,7 +7,7 @@ limits are those with which the table was found to do well; changing one needs a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from codeqa.embeddings.table.wordpiece import WordPiece, runs
 from codeqa.text.unit_text import UnitText
@@ -43,24 +43,19 @@ _MARKS = " \t\r\f\v/*#!-\"'`;%<>{}|=.,:@()"
 
 def document_fields(text: UnitText, pieces: WordPiece) -> tuple[Bag, Bag, Bag, Bag]:
     """The bags of `text` in the order of FIELDS. A bag may be empty."""
+    owner, name, doc = text.owner[:NAME_CHARACTERS], text.name[:NAME_CHARACTERS], text.doc_comment
     return (
-        path_field(text.path, pieces),
-        name_field(text, pieces),
+        _bag([(_path_words(text.path), 1)], pieces),
+        _bag([(owner.encode("utf-8", "replace"), 1), (name.encode("utf-8", "replace"), 1)], pieces),
         body_field(text, pieces),
-        doc_field(text, pieces),
+        _bag(Counter(runs(doc[:DOC_CHARACTERS])).items(), pieces) if doc else ([], []),
     )
 
 
-def path_field(path: str, pieces: WordPiece) -> Bag:
-    """Words of the last PATH_SEGMENTS segments of `path`, without the ending."""
-    tail = "/".join(path.rsplit("/", PATH_SEGMENTS)[-PATH_SEGMENTS:])
-    folder, slash, name = tail.rpartition("/")
-    return _bag([folder + slash + (name.rpartition(".")[0] or name)], pieces)
-
-
-def name_field(text: UnitText, pieces: WordPiece) -> Bag:
-    """Words of the owner and of the name."""
-    return _bag([text.owner[:NAME_CHARACTERS], text.name[:NAME_CHARACTERS]], pieces)
+def _path_words(path: str) -> bytes:
+    """The last PATH_SEGMENTS segments of `path`, without the ending."""
+    folder, slash, name = "/".join(path.rsplit("/", PATH_SEGMENTS)[-PATH_SEGMENTS:]).rpartition("/")
+    return (folder + slash + (name.rpartition(".")[0] or name)).encode("utf-8", "replace")
 
 
 def body_field(text: UnitText, pieces: WordPiece) -> Bag:
@@ -73,22 +68,16 @@ def body_field(text: UnitText, pieces: WordPiece) -> Bag:
         body = text.body[:BODY_CHARACTERS]
     counted = Counter(runs(body))
     counted.pop(name.encode("utf-8", "replace"), None)
-    ids, counts = bag = _counted_bag(counted, pieces)
+    ids, counts = bag = _bag(counted.items(), pieces)
     if len(ids) <= BODY_TOKENS:
         return bag
     order = sorted(range(len(ids)), key=lambda place: -counts[place])[:BODY_TOKENS]
     return [ids[place] for place in order], [counts[place] for place in order]
 
 
-def doc_field(text: UnitText, pieces: WordPiece) -> Bag:
-    """Words of the doc comment's beginning."""
-    doc = text.doc_comment
-    return _counted_bag(Counter(runs(doc[:DOC_CHARACTERS])), pieces) if doc else ([], [])
-
-
 def query_ids(text: str, pieces: WordPiece) -> Bag:
     """The bag of a question."""
-    return _counted_bag(Counter(runs(text[:QUERY_CHARACTERS])), pieces)
+    return _bag(Counter(runs(text[:QUERY_CHARACTERS])).items(), pieces)
 
 
 def without_lines(source: str, lines: Iterable[str]) -> str:
@@ -116,23 +105,11 @@ def without_lines(source: str, lines: Iterable[str]) -> str:
     return text
 
 
-def _bag(texts: Iterable[str], pieces: WordPiece) -> Bag:
-    """Pieces of short `texts` that come again and again, remembered as wholes."""
-    known = pieces.of_run
+def _bag(counted: Iterable[tuple[bytes, int]], pieces: WordPiece) -> Bag:
+    """Pieces of runs (or of short texts, in UTF-8), each of which stands there so many times."""
     bag: dict[int, int] = {}
-    have = bag.get
-    for text in texts:
-        for piece in known[text.encode("utf-8", "replace")]:
-            bag[piece] = have(piece, 0) + 1
-    return list(bag), list(bag.values())
-
-
-def _counted_bag(counted: Mapping[bytes, int], pieces: WordPiece) -> Bag:
-    """Pieces of runs, each of which stands there so many times."""
-    known = pieces.of_run
-    bag: dict[int, int] = {}
-    have = bag.get
-    for run, times in counted.items():
+    have, known = bag.get, pieces.of_run
+    for run, times in counted:
         for piece in known[run]:
             bag[piece] = have(piece, 0) + times
     return list(bag), list(bag.values())

@@ -19,8 +19,8 @@ WORD_LETTERS = 40
 """Letters of a word that count. The longest English words in use have about 30; what goes on
 without a break is data, and greedy matching of it would cost time and mean nothing."""
 
-MEMO_WORDS = 100_000
-"""Runs remembered, and words, some 20 MB; then the memory is emptied and filled anew."""
+MEMO_RUNS = 100_000
+"""Runs remembered, some 20 MB; then the memory is emptied and filled anew."""
 
 _BLANKED = bytes(
     code if code > 127 or chr(code).isalnum() or code == ord("_") else ord(" ")
@@ -86,7 +86,6 @@ class WordPiece:
         self._first, self._later = first, later
         self._longest_first = max(map(len, first), default=0)
         self._longest_later = max(map(len, later), default=0)
-        self._words: dict[str, tuple[int, ...]] = {}
         self.of_run = _Runs(self)
         """Run (or any short text, in UTF-8) → ids of the known pieces of its words: a memo that
         fills itself, to be indexed."""
@@ -97,14 +96,6 @@ class WordPiece:
         A letter that no piece begins with gives UNKNOWN_ID, once for several in a row, and
         the word goes on behind it.
         """
-        known = self._words.get(word)
-        if known is None:
-            if len(self._words) >= MEMO_WORDS:
-                self._words.clear()
-            self._words[word] = known = tuple(self._match(word))
-        return known
-
-    def _match(self, word: str) -> list[int]:
         ids: list[int] = []
         at, end = 0, len(word)
         pieces, longest = self._first, self._longest_first
@@ -120,7 +111,7 @@ class WordPiece:
                     ids.append(UNKNOWN_ID)
                 at += 1
             pieces, longest = self._later, self._longest_later
-        return ids
+        return tuple(ids)
 
 
 class _Runs(dict[bytes, tuple[int, ...]]):
@@ -131,7 +122,7 @@ class _Runs(dict[bytes, tuple[int, ...]]):
         self._pieces = pieces
 
     def __missing__(self, run: bytes) -> tuple[int, ...]:
-        if len(self) >= MEMO_WORDS:
+        if len(self) >= MEMO_RUNS:
             self.clear()
         ids = [one for word in words_of(run) for one in self._pieces.ids(word)]
         self[run] = known = tuple(one for one in ids if one != UNKNOWN_ID)
