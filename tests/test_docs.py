@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMED = re.compile(r"`(test_\w+\.py)(?:::(\w+))?")
+NAMED = re.compile(r"`((?:browser/)?test_\w+\.py)(?:::(\w+))?")
 
 
 def named_tests(document: str) -> list[tuple[str, str]]:
