@@ -39,7 +39,7 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 ONE_BESIDE = {("cli", "web"), ("web", "cli"), ("__main__", "cli")}
 """Surfaces that use another one: `codeqa serve` starts the page, which prints as the CLI does."""
 
-GITS_OWN_ENVIRONMENT = {"repository/git.py", "repository/ignore.py"}
+GITS_OWN_ENVIRONMENT = {"repository/git.py"}
 """Where variables that are git's (PATH, GIT_*, XDG_CONFIG_HOME) are read; no setting is."""
 
 
