@@ -70,32 +70,64 @@ class Listing:
 def find_git(root: Path | None = None) -> str:
     """Absolute path of the `git` to run, never one that a repository brings along.
 
-    Entries of PATH that are empty or relative are passed over, and those inside `root`, inside
-    the work tree around it, or inside the current folder (unless that is the whole file system).
-    Raises RepositoryError when there is no other.
+    It is looked for in `program_folders(root)`. Raises RepositoryError when there is none.
     """
-    forbidden = set()
-    with suppress(OSError):  # the current folder may be gone
-        current = Path.cwd()
-        if current != Path(current.anchor):
-            forbidden.add(current)
-    if root is not None:
-        real = os.fsencode(root.resolve())
-        forbidden |= {Path(os.fsdecode(folder)) for folder in (real, work_tree(real) or real)}
+    untrusted = _untrusted_folders(root)
     names = ("git.exe", "git.cmd") if os.name == "nt" else ("git",)
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        for name in names if os.path.isabs(folder) else ():
+    for folder in program_folders(root):
+        for name in names:
             found = Path(folder, name)
-            if not (found.is_file() and os.access(found, os.X_OK)):
-                continue
-            # Neither the program itself nor a link to it may be the repository's.
-            lies_in = {*found.parents, *found.parent.resolve().parents, *found.resolve().parents}
-            if forbidden.isdisjoint(lies_in | {found.parent.resolve()}):
+            # A link to the program may lead into the repository.
+            if found.is_file() and os.access(found, os.X_OK) and not _lies_in(found, untrusted):
                 return str(found)
     raise RepositoryError(
         "git was not found.",
         "Install git: its folder must be in PATH, outside of repository and current folder.",
     )
+
+
+def program_folders(root: Path | None = None) -> list[str]:
+    """The folders of PATH that hold no program of a repository's.
+
+    Entries that are empty or relative are left out, and those inside `root`, inside the work
+    tree around it, or inside the current folder (unless that is the whole file system).
+    """
+    untrusted = _untrusted_folders(root)
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return [f for f in folders if os.path.isabs(f) and not _lies_in(Path(f), untrusted)]
+
+
+@contextmanager
+def trusted_programs(root: Path | None) -> Iterator[None]:
+    """For a moment PATH is `program_folders(root)`, for what looks programs up by itself."""
+    before = os.environ.get("PATH")
+    os.environ["PATH"] = os.pathsep.join(program_folders(root))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PATH"]
+        else:
+            os.environ["PATH"] = before
+
+
+def _untrusted_folders(root: Path | None) -> set[Path]:
+    """The current folder, `root` and the work tree around it."""
+    folders = set()
+    with suppress(OSError):  # the current folder may be gone
+        current = Path.cwd()
+        if current != Path(current.anchor):
+            folders.add(current)
+    if root is not None:
+        real = root.resolve()
+        folders |= {real, Path(os.fsdecode(work_tree(os.fsencode(real)) or os.fsencode(real)))}
+    return folders
+
+
+def _lies_in(path: Path, folders: set[Path]) -> bool:
+    """Whether `path`, as it is written or where its links lead, is or lies in one of `folders`."""
+    real = path.resolve()
+    return not folders.isdisjoint({path, *path.parents, real, *real.parents})
 
 
 def read_git(git: str, folder: Path, arguments: Sequence[str], seconds: float) -> bytes | None:
@@ -223,10 +255,8 @@ def _environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.upper().startswith("GIT_") or name in _KEPT_VARIABLES
     }
-    kept["PATH"] = os.pathsep.join(
-        folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
-    )
     return kept | {
+        "PATH": os.pathsep.join(program_folders()),
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_LAZY_FETCH": "1",

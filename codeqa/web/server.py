@@ -17,6 +17,7 @@ from flask import Flask
 from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.llm import ModelChoice, Models, parse_choice
+from codeqa.repository.git import trusted_programs
 from codeqa.settings import Settings
 from codeqa.web.app import create_app
 from codeqa.web.security import BODY_BYTES, check_settings
@@ -66,10 +67,16 @@ def run_page(
                 print(f"Sign in with {which} in CODEQA_TOKEN.", flush=True)
             _print_model(settings, choice)
             if open_browser:
-                webbrowser.open(address)
+                show_in_browser(address, repository)
             serve(app, settings, listener)
         finally:
             space.close()
+
+
+def show_in_browser(address: str, repository: Path | None) -> None:
+    """Open `address` in the user's browser, which is never a program of the repository's."""
+    with trusted_programs(repository):
+        webbrowser.open(address)
 
 
 def prepare(space: Workspace, repository: Path) -> None:
