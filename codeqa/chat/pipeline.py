@@ -191,8 +191,12 @@ class Chat:
     def _decide(self, turn: TurnState) -> None:
         retrieval = turn.options.retrieval or self.settings.retrieval
         decision = self.policy.resolve(turn.features, turn.intent, retrieval=retrieval)
-        turn.decision, problems = self.hooks.run_policy_override(
-            decision, turn.features, turn.intent, turn.text
+        turn.decision, problems = self.hooks.run(
+            "policy_override",
+            decision,
+            features=turn.features,
+            intent=turn.intent,
+            question=turn.text,
         )
         turn.hook_problems += problems
         if turn.decision.save_profile and turn.keep:
@@ -244,7 +248,7 @@ class Chat:
             evidence=turn.retrieval.evidence,
             cancelled=turn.options.cancelled,
         )
-        turn.asked, problems = self.hooks.run_before_generation(asked)
+        turn.asked, problems = self.hooks.run("before_generation", asked)
         turn.hook_problems += problems
         turn.block = turn.asked.block
 
@@ -311,7 +315,7 @@ class Chat:
         asked = turn.asked
         if turn.finished and not turn.reply:
             answer = turn.answer
-            revised, problems = self.hooks.run_after_generation(answer, asked)
+            revised, problems = self.hooks.run("after_generation", answer, asked=asked)
             turn.revised = revised if revised != answer else ""
             turn.hook_problems += problems
         with suppress(CodeQAError):  # the index may be gone by now

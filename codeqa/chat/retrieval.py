@@ -52,7 +52,7 @@ class Retrieval:
         yield from self._look_up(turn, needs_evidence)
         similar = self._similar(turn)
         before = Retrieved(turn.text, turn.retrieval.block.chunks, similar)
-        after, problems = self.hooks.run_after_retrieval(before)
+        after, problems = self.hooks.run("after_retrieval", before)
         turn.hook_problems += problems
         result = replace(turn.retrieval, similar=after.similar)
         if after.chunks != before.chunks:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from codeqa.chat.hooks import HOOK_NAMES, load_hooks
+from codeqa.chat.hooks import ARGUMENTS, load_hooks
 from codeqa.chat.policy import Explained, explain_message, policy_rules
 from codeqa.cli.command import command, json_option
 from codeqa.cli.console import format_table, print_json, visible
@@ -68,7 +68,7 @@ def policy_command(
         return
     rules = policy_rules()
     hooks = load_hooks(settings)
-    called = {name: hooks.names(name) for name in HOOK_NAMES}
+    called = {name: hooks.names(name) for name in ARGUMENTS}
     if as_json:
         print_json({"rules": rules, "hooks": called, "skipped": hooks.skipped})
         return

@@ -14,12 +14,12 @@ import inspect
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
@@ -39,7 +39,7 @@ HOOK_SECONDS = 2.0
 OWN = "codeqa"
 """Name of the plugin that holds CodeQA's own hooks."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Value = TypeVar("Value")
 Problems = tuple[str, ...]
 
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -48,12 +48,8 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 log = logging.getLogger(__name__)
 
 
-class HookError(TypeError):
-    """A function cannot be a hook: its name, its arguments or what kind of function it is."""
-
-
-class LeftOutError(Exception):
-    """Why a hook's part is left out, in words."""
+class HookError(Exception):
+    """Why a hook or a plugin cannot be used, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +64,8 @@ class Retrieved:
 
 
 class HookSpecs:
-    """What each hook is given; it declares those of the arguments that it wants. The first one
-    goes from hook to hook."""
+    """What each hook is given, in the order of a turn; it declares those of the arguments that it
+    wants. The first one goes from hook to hook."""
 
     @hookspec
     def policy_override(
@@ -90,8 +86,12 @@ class HookSpecs:
         """After the answer was written: the text as it is kept."""
 
 
-HOOK_NAMES = ("policy_override", "after_retrieval", "before_generation", "after_generation")
-"""In the order of a turn."""
+ARGUMENTS = {
+    name: tuple(inspect.signature(function).parameters)[1:]
+    for name, function in vars(HookSpecs).items()
+    if not name.startswith("_")
+}
+"""Hook → the names of what it is given."""
 
 ELEMENTS = {"rules": str, "chunks": Chunk, "similar": Exchange, "history": Exchange}
 """Fields that are tuples, and what they hold."""
@@ -102,28 +102,19 @@ class Decorator:
     `@hooks.before_generation`, of an instance, registers it there at once. Both with or without
     `tryfirst` and `trylast`."""
 
-    def __init__(self, hooks: Hooks | None = None) -> None:
+    def __init__(self, hook: str, hooks: Hooks | None = None) -> None:
+        self._hook = hook
         self._hooks = hooks
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
     def __get__(self, hooks: Hooks | None, owner: type) -> Decorator:
-        bound = Decorator(hooks)
-        bound._name = self._name
-        return bound
+        return Decorator(self._hook, hooks)
 
-    @overload
-    def __call__(self, function: Function) -> Function: ...
-    @overload
-    def __call__(
-        self, *, tryfirst: bool = ..., trylast: bool = ...
-    ) -> Callable[[Function], Function]: ...
     def __call__(
         self, function: Any = None, *, tryfirst: bool = False, trylast: bool = False
     ) -> Any:
-        def mark(function: Function) -> Function:
-            marker = hookimpl(specname=self._name, tryfirst=tryfirst, trylast=trylast)
+        marker = hookimpl(specname=self._hook, tryfirst=tryfirst, trylast=trylast)
+
+        def mark(function: Callable[..., Any]) -> Any:
             marked = marker(function)
             if self._hooks is not None:
                 self._hooks.add(marked, f"{function.__module__}:{function.__name__}")
@@ -133,22 +124,19 @@ class Decorator:
 
 
 class Hooks:
-    """The hooks of one engine; nothing is shared with another.
+    """The hooks of one engine; nothing is shared with another."""
 
-    Every `run_…` returns what became of its value, and a sentence for each hook that was left out.
-    """
-
-    policy_override = Decorator()
-    after_retrieval = Decorator()
-    before_generation = Decorator()
-    after_generation = Decorator()
+    policy_override = Decorator("policy_override")
+    after_retrieval = Decorator("after_retrieval")
+    before_generation = Decorator("before_generation")
+    after_generation = Decorator("after_generation")
 
     def __init__(self, seconds: float = HOOK_SECONDS) -> None:
         self._seconds = seconds
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(HookSpecs)
-        self._called: dict[str, Future[Any]] = {}
-        """Label of each hook that was called → its last call, which may still go on."""
+        self._late: dict[str, Future[Any]] = {}
+        """Label of each hook that took too long → its last call, which may still go on."""
         self.skipped: Problems = ()
         """Plugins that were found and left out, a sentence each."""
 
@@ -156,70 +144,43 @@ class Hooks:
         """Register one marked function, called before those that are there; answers call it
         `label`. Raises HookError."""
         check_hook(function)
-        try:
-            self._manager.register(SimpleNamespace(**{function.__name__: function}), label)
-        except ValueError:
-            raise HookError(f"there is a {label} already") from None
+        self._manager.register(SimpleNamespace(**{function.__name__: function}), label)
 
     def names(self, hook: str) -> tuple[str, ...]:
         """Labels of everything that implements `hook`, in the order of calling."""
         return tuple(one.plugin_name for one in self._in_order(hook))
 
-    def run_policy_override(
-        self, decision: PolicyDecision, features: Features, intent: Intent, question: str
-    ) -> tuple[PolicyDecision, Problems]:
-        """Whatever changes the decision is named among its rules, as `hook <name>`."""
-        given = {"features": features, "intent": intent, "question": question}
-        return self._run("policy_override", decision, given)
+    def run(self, hook: str, value: Value, **given: Any) -> tuple[Value, Problems]:
+        """What became of `value`, which goes from one hook to the next, and a sentence for each
+        that was left out. `given` is what the hook may ask for beside it.
 
-    def run_after_retrieval(self, retrieved: Retrieved) -> tuple[Retrieved, Problems]:
-        """Between the search and the packing of what it found."""
-        return self._run("after_retrieval", retrieved, {})
-
-    def run_before_generation(self, asked: GenerationInput) -> tuple[GenerationInput, Problems]:
-        """Before the answer is written."""
-        return self._run("before_generation", asked, {})
-
-    def run_after_generation(self, text: str, asked: GenerationInput) -> tuple[str, Problems]:
-        """The text as it is kept; equal to `text` when nothing was to be changed."""
-        changed, problems = self._run("after_generation", text, {"asked": asked})
-        return well_formed(changed), problems
-
-    def _run(self, hook: str, value: Any, given: Mapping[str, Any]) -> tuple[Any, Problems]:
-        """Give `value` from one hook to the next."""
+        Whatever changes a decision of the policy is named among its rules, as `hook <name>`.
+        """
         problems: list[str] = []
         for one in self._in_order(hook):
             label, own = one.plugin_name, one.plugin_name.startswith(f"{OWN}:")
-            everything = {_arguments(hook)[0]: value, **given}
+            everything = {ARGUMENTS[hook][0]: value, **given}
             arguments = [everything[name] for name in one.argnames]
             try:
                 made = one.function(*arguments) if own else self._in_time(one, arguments)
-                if made is None or made == value:
-                    continue
-                check_value(made, value)
-            except LeftOutError as error:
-                problem = str(error)
+                if made is not None and made != value:
+                    value = changed_value(made, value, label)
             except BaseException as error:
                 if own or isinstance(error, KeyboardInterrupt):
                     raise
-                problem = f"{type(error).__name__} at {error_place(error)}"
-            else:
-                if isinstance(made, PolicyDecision):
-                    made = replace(made, rules=(*made.rules, f"hook {label}"))
-                value = made
-                continue
-            log.warning("the hook %s (%s) was left out: %s", label, hook, problem)
-            problems.append(f"The hook {label} ({hook}) was left out: {problem}.")
+                problem = explain_error(error)
+                log.warning("the hook %s (%s) was left out: %s", label, hook, problem)
+                problems.append(f"The hook {label} ({hook}) was left out: {problem}.")
         return value, tuple(problems)
 
     def _in_time(self, one: pluggy.HookImpl, arguments: list[Any]) -> Any:
         """What the hook gives back, in a thread that is left to itself when it takes too long.
 
-        Raises what it raises, and LeftOutError.
+        Raises what it raises, and HookError.
         """
         label, call = one.plugin_name, Future[Any]()
-        if label in self._called and not self._called[label].done():
-            raise LeftOutError("it is still busy with an earlier answer")
+        if label in self._late and not self._late[label].done():
+            raise HookError("it is still busy with an earlier answer")
 
         def work() -> None:
             try:
@@ -233,8 +194,8 @@ class Hooks:
         except TimeoutError:
             if call.done():  # it is the hook's own
                 raise
-            self._called[label] = call
-            raise LeftOutError(f"it took longer than {self._seconds:g} s") from None
+            self._late[label] = call
+            raise HookError(f"it took longer than {self._seconds:g} s") from None
 
     def _in_order(self, hook: str) -> list[pluggy.HookImpl]:
         """pluggy calls the last one first."""
@@ -246,54 +207,55 @@ def check_hook(function: Callable[..., Any]) -> None:
     """Raise HookError unless `function`, which is marked, can be a hook."""
     name = function.__name__
     hook = getattr(function, f"{PROJECT}_impl").get("specname") or name
-    if hook not in HOOK_NAMES:
-        raise HookError(f"{name} names no hook; there are {', '.join(HOOK_NAMES)}")
+    if hook not in ARGUMENTS:
+        raise HookError(f"{name} names no hook; there are {', '.join(ARGUMENTS)}")
     kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
     if any(is_kind(function) for is_kind in kinds):
         raise HookError(f"{name} must be a plain function: no `async`, no `yield`")
-    known = _arguments(hook)
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.name not in known and parameter.default is parameter.empty:
+        if parameter.name not in ARGUMENTS[hook] and parameter.default is parameter.empty:
             asks = f"{name} asks for {parameter.name!r}"
-            raise HookError(f"{asks}; {hook} gives {', '.join(known)}")
+            raise HookError(f"{asks}; {hook} gives {', '.join(ARGUMENTS[hook])}")
 
 
-def check_value(made: Any, given: Any) -> None:
-    """Raise LeftOutError unless `made` can take the place of `given`."""
+def changed_value(made: Any, given: Any, label: str) -> Any:
+    """What the hook `label` `made`, to take the place of `given`. Raises HookError."""
     kind = type(given)
     if not isinstance(made, kind):
-        raise LeftOutError(f"it gave back {type(made).__name__} instead of {kind.__name__} or None")
-    if not is_dataclass(made):
-        return
-    for field in fields(made):
+        raise HookError(f"it gave back {type(made).__name__} instead of {kind.__name__} or None")
+    if isinstance(made, str):
+        return well_formed(made)
+    for field in fields(made) if is_dataclass(made) else ():
         value, before = getattr(made, field.name), getattr(given, field.name)
-        if field.name in ELEMENTS:
-            element = ELEMENTS[field.name]
+        if element := ELEMENTS.get(field.name):
             fits = isinstance(value, tuple) and all(isinstance(one, element) for one in value)
         elif value is None or before is None:
             fits = field.default is None or value is not None
         else:
             fits = callable(value) if callable(before) else isinstance(value, type(before))
         if not fits:
-            raise LeftOutError(f"{kind.__name__}.{field.name} cannot be {type(value).__name__}")
-    if isinstance(made, PolicyDecision):
-        for what, name, names in (("reply", made.reply, REPLIES), ("intent", made.intent, INTENTS)):
-            if name not in names:
-                raise LeftOutError(
-                    f"there is no such {what}; there are {', '.join(filter(None, names))}"
-                )
+            raise HookError(f"{kind.__name__}.{field.name} cannot be {type(value).__name__}")
+    if not isinstance(made, PolicyDecision):
+        return made
+    for what, name, names in (("reply", made.reply, REPLIES), ("intent", made.intent, INTENTS)):
+        if name not in names:
+            raise HookError(f"there is no such {what}; there are {', '.join(filter(None, names))}")
+    return replace(made, rules=(*made.rules, f"hook {label}"))
 
 
-def error_place(error: BaseException) -> str:
-    """Where `error` arose, as `name.py:12`: the last line of the plugin on the way, '?' for none.
+def explain_error(error: BaseException) -> str:
+    """What went wrong, and the last line of the plugin on the way there: `KeyError at name.py:12`.
 
-    Nothing of its text: that may quote anything.
+    Nothing of the text of an error that is not ours: that may quote anything.
     """
+    if isinstance(error, HookError):
+        return str(error)
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{Path(error.filename).name}:{error.lineno}"
+        return f"{type(error).__name__} at {Path(error.filename).name}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _ours(frame)]
     last = [frame for frame in frames if frame.filename == frames[0].filename][-1:]
-    return "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in last) or "?"
+    place = "".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in last) or "?"
+    return f"{type(error).__name__} at {place}"
 
 
 def _ours(frame: traceback.FrameSummary) -> bool:
@@ -301,7 +263,3 @@ def _ours(frame: traceback.FrameSummary) -> bool:
     path = Path(frame.filename)
     on_the_way = {"importlib", "metadata", "concurrent"} & set(path.parts)
     return path.parent == Path(__file__).parent or path.name[:1] == "<" or bool(on_the_way)
-
-
-def _arguments(hook: str) -> list[str]:
-    return list(inspect.signature(getattr(HookSpecs, hook)).parameters)[1:]

@@ -18,19 +18,15 @@ MOST_SIMILAR = 8
 
 
 @hookimpl(trylast=True, specname="after_retrieval")
-def mask_what_was_found(retrieved: Retrieved) -> Retrieved | None:
+def mask_what_was_found(retrieved: Retrieved) -> Retrieved:
     """Make secret-looking strings in chunks asterisks: those of the index are masked already,
     those that a plugin brings may not be."""
-    chunks = tuple(
-        chunk if chunk.content == (content := mask_secrets(chunk.content))
-        else replace(chunk, content=content)
-        for chunk in retrieved.chunks
-    )  # fmt: skip
-    return None if chunks == retrieved.chunks else replace(retrieved, chunks=chunks)
+    chunks = (replace(one, content=mask_secrets(one.content)) for one in retrieved.chunks)
+    return replace(retrieved, chunks=tuple(chunks))
 
 
 @hookimpl(trylast=True, specname="after_retrieval")
-def each_once(retrieved: Retrieved) -> Retrieved | None:
+def each_once(retrieved: Retrieved) -> Retrieved:
     """Leave out chunks that are there twice, and past answers beyond the most that are told."""
     chunks: dict[tuple[str, int, int], Chunk] = {}
     for chunk in retrieved.chunks:
@@ -38,19 +34,15 @@ def each_once(retrieved: Retrieved) -> Retrieved | None:
     similar: dict[str, Exchange] = {}
     for exchange in retrieved.similar:
         similar.setdefault(exchange.turn or exchange.question, exchange)
-    once = replace(
-        retrieved,
-        chunks=tuple(chunks.values()),
-        similar=tuple(similar.values())[:MOST_SIMILAR],
-    )
-    return None if once == retrieved else once
+    told = tuple(similar.values())[:MOST_SIMILAR]
+    return replace(retrieved, chunks=tuple(chunks.values()), similar=told)
 
 
 @hookimpl(trylast=True, specname="before_generation")
-def mask_what_is_told(asked: GenerationInput) -> GenerationInput | None:
+def mask_what_is_told(asked: GenerationInput) -> GenerationInput:
     """Make secret-looking strings asterisks in the question, in earlier questions and answers,
     which a client may have told, in what it asks of answers, and in what is known of the user."""
-    masked = replace(
+    return replace(
         asked,
         question=mask_secrets(asked.question),
         history=_all_masked(asked.history),
@@ -58,7 +50,6 @@ def mask_what_is_told(asked: GenerationInput) -> GenerationInput | None:
         profile=mask_secrets(asked.profile),
         instructions=mask_secrets(asked.instructions),
     )
-    return None if masked == asked else masked
 
 
 def _all_masked(exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:

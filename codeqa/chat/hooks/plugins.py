@@ -9,7 +9,6 @@ executed, nor anything in the git work tree around it: whoever wrote that may be
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from codeqa.chat.hooks import own
-from codeqa.chat.hooks.hooks import OWN, PROJECT, HookError, Hooks, check_hook, error_place
+from codeqa.chat.hooks.hooks import OWN, PROJECT, HookError, Hooks, check_hook, explain_error
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings, with_home
 from codeqa.store import list_locations
@@ -32,9 +31,6 @@ GROUP = "codeqa.hooks"
 
 Plugin = tuple[str, Callable[[], Any]]
 """Name of a file or an entry point, and what executes it and gives its module."""
-
-_numbers = itertools.count(1)
-"""Parts of module names: the same file, loaded for two engines, is two modules."""
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +47,10 @@ def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
     for name, load in _plugins(settings, repository):
         try:
             found += _hooks_of(load(), name)
-        except HookError as error:
-            why = str(error)
         except (Exception, SystemExit) as error:
-            why = f"{type(error).__name__} at {error_place(error)}"
-        else:
-            continue
-        log.warning("the plugin %s was left out: %s", name, why)
-        skipped.append(f"The plugin {name} was left out: {why}.")
+            why = explain_error(error)
+            log.warning("the plugin %s was left out: %s", name, why)
+            skipped.append(f"The plugin {name} was left out: {why}.")
     for function, label in reversed(found):  # what pluggy is given last it calls first
         hooks.add(function, label)
     for function, label in _hooks_of(own, OWN):
@@ -90,9 +82,7 @@ def _plugins(settings: Settings, repository: Path | None) -> Iterator[Plugin]:
             "CODEQA_PLUGINS names more than one folder.",
             f"Give one folder, the word {ENTRY_POINTS}, or both with a comma between.",
         )
-    if not named:
-        return
-    trees = _indexed_trees(settings, repository)
+    trees = _indexed_trees(settings, repository) if named else []
     folder = _usable_folder(folders[0], trees) if folders else None
     if ENTRY_POINTS in named:
         for point in sorted(metadata.entry_points(group=GROUP), key=lambda one: one.name):
@@ -140,14 +130,10 @@ def _executed(path: Path, trees: Sequence[Path]) -> ModuleType:
     """A file, executed as a module of its own; it writes no byte code beside it."""
     if _around(path, trees):
         raise HookError("its link leads into an indexed repository")
-    module = ModuleType(f"codeqa_plugin_{next(_numbers)}_{path.stem}")
+    module = ModuleType(f"codeqa_plugin_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses look up annotations
-    try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
-    except BaseException:
-        del sys.modules[module.__name__]
-        raise
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     return module
 
 
