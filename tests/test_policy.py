@@ -319,7 +319,7 @@ def test_a_tagged_follow_up_is_still_seen_as_one() -> None:
 
 
 def test_a_code_question_that_states_a_fact_is_answered_from_code_and_the_fact_is_kept() -> None:
-    text = "I'm new to Go. How does the worker pool work?"
+    text = "I prefer short answers. How does the worker pool work?"
     for intent in ("knowledge_base", "profile"):
         seen = features_of(text, intent=intent)
         decision = POLICY.resolve(seen, Intent(intent, 0.6, "model"), retrieval="auto")

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa.account import DataInventory, DeletionResult, Privacy
+from codeqa.account import DataInventory, DeletionResult, Privacy, facts_to_forget
 from codeqa.account.bytesearch import BLOCK_BYTES, Needles, Searched, search_files
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
@@ -198,8 +198,11 @@ def test_facts_are_forgotten_one_by_one(privacy: Privacy, state: State, data_dir
     state.profile.save("name", NAME)
     state.profile.save("experience-go", "new to Go")
     state.profile.save("experience-c", "knows C")
+    state.profile.save("role", "backend developer at Acme")
     assert privacy.forget_facts("local", ("name",)) == 1
     assert grep(data_dir, NAME) == {}
+    forgotten = facts_to_forget("forget that I'm a backend developer at Acme")
+    assert privacy.forget_facts("local", forgotten) == 1, "told to an earlier version"
     assert privacy.forget_facts("local", ("experience",)) == 2
     assert privacy.forget_facts("local", ("experience",)) == 0
     assert state.profile.facts() == {}
@@ -520,14 +523,3 @@ def test_every_host_that_receives_something_is_named(
     ]
     local = load_settings(data=data_dir, model="ollama/qwen3")
     assert [(part, here) for part, _, here in receivers(local)] == [("model", True)]
-
-
-def test_an_address_that_was_typed_once_is_found(privacy: Privacy, state: State) -> None:
-    asked = "do you have my email address?"
-    nothing = privacy.inventory.stored("local", asked).asked
-    assert nothing is not None and (nothing.facts, nothing.questions) == (0, 0)
-    tell(state, "one", texts=" Write to wilhelmina@example.org")
-    found = privacy.inventory.stored("local", asked).asked
-    assert found is not None and (found.facts, found.questions) == (0, 1)
-    assert privacy.inventory.stored("other", asked).asked == nothing
-    assert privacy.inventory.stored("local", "how long do you keep my chats?").asked is None

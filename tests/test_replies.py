@@ -8,9 +8,7 @@ import pytest
 
 from codeqa.account import (
     CONFIRMATIONS,
-    MASKED,
     DeletionResult,
-    Mentioned,
     Receiver,
     StoredData,
     confirmed_scope,
@@ -95,14 +93,20 @@ def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up() -> None:
     assert profile("What's my name?", name="Ada") == "Your name is Ada."
     assert profile("What's my name?") == "You have not told me your name."
     assert profile("who am i") == "You have not told me anything about yourself."
-    known = {"experience-rust": "new to Rust", "code language": "Go"}
+    known = {
+        "fact-1": "my editor is emacs",
+        "experience-rust": "new to Rust",  # of an earlier version
+        "code language": "Go",
+    }
     for text, told in (
-        ("do you remember which languages I know?", "You said: “new to Rust”."),
+        ("What is my favourite editor?", "You said: “my editor is emacs”."),
+        ("do you remember how experienced I am with Rust?", "You said: “new to Rust”."),
         ("Which language do I prefer?", "Your preferred programming language is Go."),
-        ("which team am I on?", "You have not told me your team."),
+        ("what is my team?", "You have not told me your team."),
     ):
         personal = read_personal(text)
         assert profile_reply(text, personal, known=known, learnt={}).strip() == told
+    assert "what you ask me to remember" in profile("I am a backend developer at Acme")
 
 
 def test_a_name_cannot_write_markup() -> None:
@@ -144,17 +148,7 @@ def test_the_account_holds_every_figure_place_and_way_out() -> None:
         ("do you track me", {}, "No: nothing is tracked"),
         ("can other users see this?", {}, "Everybody who uses CodeQA on this machine can"),
         ("can other users see this?", {"shared": True}, "No: every token is a user of its own"),
-        (
-            "do you have my email address",
-            {"asked": Mentioned("an e-mail address", 0, 0)},
-            "No: I found no trace of an e-mail address",
-        ),
-        (
-            "do you have my email address",
-            {"asked": Mentioned("an e-mail address", 1, 2)},
-            "Yes: what looks like an e-mail address is in 1 line of your profile and 2 questions",
-        ),
-        ("did you keep my password", {"asked": Mentioned(MASKED, 0, 1)}, "Asterisks stand for"),
+        ("did you keep my password", {}, "What looks like a key is replaced by asterisks"),
         ("My name is Lee, but please do not save it.", {}, "I have not added anything"),
         ("I don't want you to remember anything about me.", {}, "I have not added anything"),
     ],
@@ -212,7 +206,7 @@ def test_a_deletion_is_asked_back_with_what_would_go(scope: str) -> None:
     assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
     piece = {"conversation": "4 questions", "profile": "2 lines", "everything": "1,200 questions"}
     assert piece[scope] in told
-    empty = {"turns": 0, "profile": {}, "cached": 0, "here": 0}
+    empty = {"turns": 0, "thumbs": 0, "vectors": 0, "profile": {}, "cached": 0, "here": 0}
     assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
 
 

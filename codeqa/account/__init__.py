@@ -2,7 +2,7 @@
 
 from codeqa.account.deletion import SCOPES, DeletionResult, Privacy
 from codeqa.account.facts import detect_facts
-from codeqa.account.inventory import MASKED, DataInventory, Mentioned, Receiver, StoredData
+from codeqa.account.inventory import DataInventory, Receiver, StoredData
 from codeqa.account.profile import (
     is_preference,
     kind_of,
@@ -23,11 +23,9 @@ from codeqa.account.requests import (
 
 __all__ = [
     "CONFIRMATIONS",
-    "MASKED",
     "SCOPES",
     "DataInventory",
     "DeletionResult",
-    "Mentioned",
     "PersonalReading",
     "Privacy",
     "Receiver",

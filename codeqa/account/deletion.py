@@ -13,20 +13,20 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from codeqa.account.bytesearch import LEAST_BYTES, Needles, Searched, search_files
-from codeqa.account.figures import counted
-from codeqa.account.inventory import DataInventory, prefix_of
-from codeqa.account.profile import kind_of
+from codeqa.account.inventory import DataInventory, counted, prefix_of
+from codeqa.account.profile import LEARNT, kind_of
 from codeqa.errors import NotFoundError, StorageError, UsageError
 from codeqa.intents import read_mode
 from codeqa.intents.classifier import CACHE_SECONDS, cache_key
 from codeqa.state import Conversation, State
 from codeqa.text.tag import strip_tag
+from codeqa.text.tokens import words
 
 SCOPES = ("conversation", "profile", "everything")
 
@@ -165,11 +165,19 @@ class Privacy:
             raise NotFoundError("There is no such conversation.", "It may be gone already.")
         return found
 
-    def forget_facts(self, user: str, kinds: tuple[str, ...]) -> int:
-        """Delete single facts by kind or key, also from the bytes of the file; how many."""
-        keys = [
-            key for key in self.state.profile.facts(user) if key in kinds or kind_of(key) in kinds
-        ]
+    def forget_facts(self, user: str, facts: Sequence[str]) -> int:
+        """Delete single facts, each by its kind, its key or what was told (`facts_to_forget`),
+        also from the bytes of the file; how many there were."""
+        told = [_plain(fact) for fact in facts]
+
+        def named(key: str, value: str) -> bool:
+            kind = kind_of(key)
+            # Facts of earlier kinds are known by their value alone: "new to Rust".
+            by_value = kind not in LEARNT and any(_plain(value) in one for one in told)
+            return key in facts or kind in facts or by_value
+
+        known = self.state.profile.facts(user)
+        keys = [key for key, fact in known.items() if named(key, fact.value)]
         deleted = sum(self.state.profile.delete(key, user) for key in keys)
         if deleted:
             try:
@@ -273,6 +281,11 @@ class Privacy:
     def _left(self, path: Path, count: int) -> str:
         shown = path.relative_to(self.inventory.settings.data_dir)
         return f"{counted(count, 'piece')} of what was deleted can still be found in {shown}."
+
+
+def _plain(text: str) -> str:
+    """The words of `text` in small letters, each between blanks."""
+    return f" {' '.join(words(text)).casefold()} "
 
 
 def pieces_of(text: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What people say of themselves: their name, what they do and use, and how they want answers."""
+"""What is kept of what people say of themselves: their name, how they want to be answered, and
+what they ask to have remembered."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 
@@ -28,15 +28,11 @@ def detect_facts(text: str) -> dict[str, str]:
     if phrases.NOT_TO_BE_KEPT.search(spelled(text[:TEXT_CHARACTERS])):
         return found
     for sentence in _sentences(text):
-        told, introduced = sentence, phrases.REMEMBER.match(sentence)
-        if introduced:
-            told = told[introduced.end() :]
-        lasting = bool(
-            (introduced and phrases.FIRST_PERSON.match(told)) or phrases.KEPT_IN_MIND.search(told)
-        )
-        if introduced and not lasting:
+        introduced = phrases.REMEMBER.match(sentence)
+        told = sentence[introduced.end() :] if introduced else sentence
+        if introduced and not phrases.FIRST_PERSON.match(told):
             continue  # "remember the parser?" asks for no keeping
-        learnt = [*_facts_of(told, lasting)]
+        learnt = [*_facts_of(told, lasting=bool(introduced))]
         if introduced and not learnt:
             learnt = [("fact", told)]
         for kind, value in learnt:
@@ -69,55 +65,33 @@ def _sentences(text: str) -> Iterator[str]:
             yield sentence
 
 
-def _facts_of(sentence: str, lasting: bool) -> Iterator[tuple[str, str]]:
-    """Kind and value of what a sentence states; `lasting` when it was said to be kept."""
+def _facts_of(sentence: str, *, lasting: bool) -> Iterator[tuple[str, str]]:
+    """Kind and value of what a sentence states: a name, or how its writer wants to be answered.
+
+    For one answer alone a wish is no fact: it is to be remembered (`lasting`), to hold always,
+    or what somebody says that they prefer.
+    """
     if name := _name_in(sentence):
         yield "name", name
-    told: dict[str, str] = {}
-    for kind, pattern in phrases.TOLD:
-        found = pattern.search(sentence)
-        if not found or kind in told:
-            continue
-        how = found["v"].split()[0].lower() in phrases.NO_NAME
-        if not (how and kind in ("editor", "timezone")):  # "my editor is broken"
-            told[kind] = found["v"]
-    yield from told.items()
-    if phrases.FAVOURITE.match(sentence) and not (told or phrases.OWN_LANGUAGE.search(sentence)):
-        yield "fact", sentence
-    yield from _wishes_of(sentence, lasting or bool(phrases.LASTING.search(sentence)))
-
-
-def _wishes_of(sentence: str, lasting: bool) -> Iterator[tuple[str, str]]:
-    """How somebody wants to be answered; for one answer alone (not `lasting`) it is no fact."""
-    if found := phrases.DO_NOT_CALL.match(sentence):
-        yield "address", f"not {found['v']}"
-        return
-    answers, prefers = bool(phrases.ANSWERS.search(sentence)), bool(phrases.PREFER.search(sentence))
-    examples, own = (
-        bool(phrases.EXAMPLES.search(sentence)),
-        bool(phrases.OWN_LANGUAGE.search(sentence)),
-    )
-    language, code = (
-        phrases.NATURAL_LANGUAGE.search(sentence),
-        phrases.CODE_LANGUAGE.search(sentence),
-    )
-    if language and (own or (answers and (lasting or prefers))):
-        yield "language", phrases.LANGUAGES[language[0].lower()]
-        return
-    if code and (own or (examples and (lasting or prefers))):
-        yield "code language", code[0]
-        return
-    negated = bool(phrases.NOT.search(sentence))
-    short, long = bool(phrases.SHORT.search(sentence)), bool(phrases.LONG.search(sentence))
-    stated = lasting or prefers or negated
-    if short != long and stated and (answers or (lasting and phrases.ORDER.match(sentence))):
-        yield "verbosity", "short" if short != negated else "detailed"
-        return
     begun = phrases.LASTING.match(sentence)
     told = sentence[begun.end() :].lstrip(" ,:") if begun else sentence
-    wish = phrases.WISH.match(told) and (lasting or answers or examples)
+    lasting = lasting or bool(phrases.LASTING.search(sentence))
+    prefers = bool(phrases.PREFER.search(sentence))
+    of_answers = bool(phrases.ANSWERS.search(sentence))
+    language = phrases.NATURAL_LANGUAGE.search(sentence)
+    own_language = phrases.OWN_LANGUAGE.search(sentence)
+    negated = bool(phrases.NOT.search(sentence))
+    short, long = bool(phrases.SHORT.search(sentence)), bool(phrases.LONG.search(sentence))
     ordered = phrases.ORDER.match(told) or phrases.ORDER.match(sentence)
-    if wish or (lasting and ordered and (answers or examples or phrases.TO_ME.search(sentence))):
+    if language and (own_language or (of_answers and (lasting or prefers))):
+        yield "language", phrases.LANGUAGES[language[0].lower()]
+    elif short != long and (
+        (of_answers and (lasting or prefers or negated)) or (lasting and ordered)
+    ):
+        yield "verbosity", "short" if short != negated else "detailed"
+    elif lasting and (
+        phrases.WISH.match(told) or (ordered and (of_answers or phrases.TO_ME.search(sentence)))
+    ):
         yield "format", sentence
 
 
@@ -155,7 +129,4 @@ def _name(text: str, *, sure: bool, person: bool = False) -> str:
         return ""
     if (person or not sure) and lowered and (person or len(parts) > 1):
         return ""
-    role = re.search(rf"(?<!\w)(?:{phrases.ROLES})(?!\w)", given, re.IGNORECASE)
-    if person and (phrases.NO_PERSON.match(given) or phrases.CODE_LANGUAGE.match(given) or role):
-        return ""
-    return given
+    return "" if person and phrases.NO_PERSON.match(given) else given

@@ -46,17 +46,6 @@ NATURAL_LANGUAGE = re.compile(
     ),
     re.IGNORECASE,
 )
-CODE_LANGUAGE = re.compile(
-    r"(?<!\w)(?i:C\+\+|C#|F#|\.NET|(?:"
-    + _any(
-        "Python Java JavaScript TypeScript Golang Rust Kotlin Scala Ruby PHP Perl Swift Haskell",
-        "Elixir Erlang Clojure OCaml Lua Julia Dart Zig COBOL Fortran SQL Bash React Vue Angular",
-        "Django Flask Rails Spring Docker Kubernetes Git Linux Node pandas NumPy PyTorch",
-    )
-    + r")(?!\w))|(?<!\w)(?:Go|C|R)(?![\w+#'’-])"
-)
-"""What programs are written in, and what one has experience with beside it."""
-
 # Names
 
 CALLED = re.compile(
@@ -105,83 +94,11 @@ PARTICLES = _set("""van von de der den del della di da la le al el bin ibn ben t
 NO_PERSON = _words(
     "english|american|british|german|french|spanish|italian|dutch|polish|russian|chinese|japanese|"
     "korean|indian|swedish|turkish|portuguese|brazilian|canadian|australian|mexican|windows|linux|"
-    "macos|ubuntu|debian|vim|emacs|yes|cto|ceo|sre|dba|qa"
+    "macos|ubuntu|debian|vim|emacs|yes|cto|ceo|sre|dba|qa|"
+    r"(?:[\w-]+\s+){0,3}(?:developer|engineer|programmer|student|intern|tester|designer|manager|"
+    "architect|entwickler|entwicklerin)"
 )
-
-# What people do and use
-
-ROLES = _any(
-    "developer engineer programmer student intern tester designer manager architect analyst admin",
-    "administrator sysadmin sre scientist researcher teacher professor maintainer contributor",
-    "freelancer consultant writer lead owner dev coder hobbyist trainee apprentice cto ceo dba",
-    "entwickler entwicklerin student studentin ingenieur ingenieurin développeur développeuse",
-)
-_EDITORS = _any(
-    "vim neovim nvim vi emacs vs_code vscode visual_studio_code intellij pycharm webstorm goland",
-    "clion eclipse sublime sublime_text nano helix zed xcode android_studio cursor jupyter",
-)
-_SYSTEMS = _any("windows linux macos mac_os a_mac mac ubuntu debian fedora arch freebsd nixos wsl")
-_START = r"(?:^|(?<=[,;:.–-]\s)|(?<=\sand\s)|(?<=\sbut\s)|(?<=\sund\s))"
-_AM = r"(?:i'm|i\s+am|ich\s+bin|(?<=und\s)bin|je\s+suis|soy)"
-_END = r"(?=\s+(?:and|but|so|because|und|et)\s|[,;.!?()]|$)"
-_PHRASE = rf"(?P<v>[^,;.!?()]{{1,80}}?){_END}"
-_ARTICLE = r"(?:(?:a|an|the|that\s+of|ein|eine|un|une)\s+)?"
-TOLD = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        (
-            "role",
-            rf"{_START}(?:(?:{_AM}|i\s+work\s+as)|my\s+(?:role|job|job\s+title|position|profession)"
-            rf"\s+is)\s+{_ARTICLE}(?=(?:[\w/+#-]+\s+){{0,4}}(?:{ROLES})(?!\w)){_PHRASE}",
-        ),
-        (
-            "role",
-            rf"{_START}i\s+(?P<v>(?:maintain|own|lead|manage|look\s+after)\s+(?:the|our|this)\s+"
-            rf"[^,;.!?()]{{1,60}}?){_END}",
-        ),
-        (
-            "team",
-            rf"{_START}(?:i\s+(?:work|moved|joined|switched|lead|manage)|i've\s+(?:joined|moved)|i'm|"
-            r"i\s+am|my\s+team\s+is)\b(?!\s+(?:trying|looking|getting|seeing|asking|wondering)).*"
-            r"\b(?:the|our)\s+(?P<v>(?:(?!team|from|the|to)[\w&/.-]+\s+){1,3}"
-            r"(?:team|squad|group|department))(?=\s*(?:[,;.!)]|$|(?:and|but|so|now|since|last|at)\b))",
-        ),
-        (
-            "employer",
-            r"\bi\s+work\s+(?:at|for)\s+(?P<v>(?-i:[A-Z])[\w&.-]*(?:\s+(?-i:[A-Z])[\w&.-]*){0,3})",
-        ),
-        (
-            "experience",
-            rf"{_START}(?:{_AM})\s+(?P<v>(?:(?:still|quite|very|fairly|completely|rather|a|an|not|"
-            r"ganz|noch)\s+){0,3}(?:new|neu|fluent|good|experienced|proficient|familiar|unfamiliar|"
-            r"beginner|beginer|newbie|novice|expert)(?!\w)(?:\s+(?:to|in|im|with|at|here|on|mit)\b"
-            rf"[^,;.!?()]{{0,50}}?)?){_END}",
-        ),
-        (
-            "experience",
-            rf"{_START}(?P<v>(?:i\s+(?:(?:do\s+not|don't|only|also|already|mostly|barely)\s+)?(?:know|"
-            r"speak|learn|am\s+learning|program\s+in|code\s+in|write|teach)|(?:i've|i\s+have)\s+"
-            r"(?:never\s+(?:used|written)|been\s+\w+ing|(?:\w+\s+){1,2}(?:years?|months?)))\s"
-            rf"(?=[^;.!?()]{{0,50}}(?:{CODE_LANGUAGE.pattern}))[^;.!?()]{{1,60}})",
-        ),
-        (
-            "editor",
-            r"\bmy\s+(?:favou?rite\s+|preferred\s+|main\s+)?(?:text\s+)?(?:editor|ide)\s+is\s+"
-            rf"{_PHRASE}",
-        ),
-        (
-            "editor",
-            rf"{_START}i\s+(?:use|prefer|code\s+in|work\s+(?:in|with))\s+(?P<v>{_EDITORS})(?!\w)",
-        ),
-        (
-            "system",
-            rf"\b(?:i'm\s+on|i\s+am\s+on|i\s+(?:use|run|work\s+on)|my\s+(?:os|operating\s+system)\s+is)"
-            rf"\s+(?P<v>{_SYSTEMS})(?!\w)",
-        ),
-        ("timezone", r"\bmy\s+time\s*zone\s+is\s+(?P<v>[^,;!?()]{1,40}?)(?=[,;!?().]|$)"),
-        ("pronouns", r"\bmy\s+pronouns\s+are\s+(?P<v>[\w/ ]{1,30})"),
-    )
-)  # fmt: skip
+"""What people say that they are and that is no name."""
 
 # Wishes as to the answers
 
@@ -201,10 +118,6 @@ REMEMBER = re.compile(
     re.IGNORECASE,
 )
 """At the beginning of a sentence: what follows is to be kept."""
-KEPT_IN_MIND = _words(
-    r"(?:keep|bear|have)\s+(?:that|this|it)\s+in\s+mind|take\s+(?:that|this)\s+into\s+account|"
-    r"remember\s+(?:that|this)"
-)
 FIRST_PERSON = _words(
     r"i|i'm|i've|i'd|my|we|our|me|ich|mein\w*|mir|je|j'\S+|mon|ma|yo|mi|mis|prefiero|eu|meu|minha|"
     r"prefiro|io|preferisco"
@@ -212,9 +125,6 @@ FIRST_PERSON = _words(
 ANSWERS = _words(
     r"answer\w*|repl(?:y|ies|ying)|respon(?:d|se|ses|ding)|explain\w*|explanations?|talk|speak|write|"
     r"antwort\w*|erklär\w*|sprich|répon\w+|respuestas?|respond\w+|respost\w+|rispost\w+|rispondi\w*"
-)
-EXAMPLES = _words(
-    "examples?|snippets?|samples?|beispiele?n?|exemples?|ejemplos?|exemplos?|esemp\\w+"
 )
 PREFER = _words(
     r"prefer|like|love|want|need|would\s+rather|bevorzuge|mag|möchte|préfère|aime|prefiero|quiero|"
@@ -243,13 +153,6 @@ TO_ME = _words(r"me|i|i'd|my|you|your|yourself")
 WISH = re.compile(
     r"(?:i'd|i\s+would|i)\s+(?:always\s+|really\s+|rather\s+)?(?:like|prefer|want|love|need)\s",
     re.IGNORECASE,
-)
-FAVOURITE = re.compile(
-    r"my\s+(?:favou?rite|preferred)\s+[\w-]+(?:\s+[\w-]+)?\s+(?:is|are)\s+(?!not\s).{1,80}",
-    re.IGNORECASE,
-)
-DO_NOT_CALL = re.compile(
-    r"(?:please\s+)?(?:don't|do\s+not|stop)\s+call(?:ing)?\s+me\s+(?P<v>.{1,40})", re.IGNORECASE
 )
 NOT_TO_BE_KEPT = _words(
     r"(?:don'?t|do\s+not|never|without|not\s+to|rather\s+not|shouldn'?t|should\s+not|must\s+not)\s+"

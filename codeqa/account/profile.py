@@ -1,6 +1,7 @@
 """What users have told of themselves: kept as `key: value`, told to models, looked up.
 
-A key is a kind (`name`), or a kind and which one of several (`experience-rust`, `fact-1f0c9a`).
+A key is a kind (`name`), or a kind and which one of several (`fact-1f0c9a`). Only kinds
+in LEARNT are learnt; earlier versions knew others, which are still shown and deleted.
 Values are one short line each: they go to a model beside the rules, and must not look like any.
 """
 
@@ -12,11 +13,12 @@ import unicodedata
 from collections.abc import Mapping
 
 from codeqa.repository.secrets import mask_secrets
-from codeqa.text.tokens import split_identifier, well_formed, words
+from codeqa.text.tokens import well_formed
 
+LEARNT = ("name", "language", "verbosity", "format", "fact")
 PREFERENCES = ("language", "verbosity", "code language", "format", "address")
-"""Kinds that are lasting wishes: they go with every answer of a model."""
-SEVERAL = ("experience", "format", "address", "fact")
+"""Kinds that are lasting wishes, of now and earlier: they go with every answer of a model."""
+SEVERAL = ("format", "fact")
 """Kinds of which a user may have told more than one."""
 VALUE_CHARACTERS = 200
 PROFILE_LINES = 40
@@ -67,29 +69,8 @@ def clean_value(value: str) -> str:
 
 
 def fact_key(kind: str, value: str) -> str:
-    """The key of a fact: of kinds with several, by what it is about."""
+    """The key of a fact; of kinds with several, one for each value."""
     if kind not in SEVERAL:
         return kind
-    if kind == "experience":
-        topic = _topic(value)
-        return f"{kind}-{topic}" if topic else kind
     digest = hashlib.blake2b(value.lower().encode(), digest_size=3).hexdigest()
     return f"{kind}-{digest}"
-
-
-def _topic(value: str) -> str:
-    """What an experience is with: `new to Rust` and `expert in Rust` are about the same."""
-    told = [part for word in words(value) for part in split_identifier(word)]
-    kept = [word for word in told if word not in _ABOUT and not word.isdigit()]
-    return "-".join(kept[:3])[:40]
-
-
-_ABOUT = frozenset(
-    words(
-        """i ve m am have a an the and or but of for in to with at on new here still quite very
-        fairly not do don t know speak use write learn learning been writing using programming
-        coding working never used written years year months experience fluent good experienced
-        familiar unfamiliar expert beginner beginer novice only also already mostly completely
-        totally rather pretty code program neu im bin ganz teach teaching some little bit"""
-    )
-)

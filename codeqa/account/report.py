@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from codeqa.account.deletion import DeletionResult
-from codeqa.account.figures import counted, size_of
-from codeqa.account.inventory import MASKED, Mentioned, Receiver, StoredData
+from codeqa.account.inventory import Receiver, StoredData, counted
 from codeqa.account.profile import kind_of
 from codeqa.account.requests import CONFIRMATIONS
 from codeqa.text.markdown import code_span, escape
 
-LINES_SHOWN = 40
 NOT_HERE = {
     "conversation": "This conversation holds nothing yet, so there is nothing to delete.",
     "profile": "You have not told me anything about yourself, so there is nothing to delete.",
@@ -38,26 +35,50 @@ def privacy_report(text: str, stored: StoredData) -> str:
 
 
 def _focus(text: str, stored: StoredData) -> str:
-    if stored.asked:
-        return _mentioned(stored.asked)
-    for pattern, answer in _FOCUS:
-        if pattern.search(text):
-            return answer(stored)
-    return ""
+    """The answer to what `text` asks first, '' where the account as a whole is the answer."""
+    everybody = "Everybody who uses CodeQA on this machine can: without tokens all are one user."
+    if stored.shared:
+        everybody = "No: every token is a user of its own, and sees only its own conversations."
+    answers = {
+        "kept": "Conversations are kept until you delete them, found code is cached for 24 hours.",
+        "cookies": "One cookie keeps you signed in; there is no other."
+        if stored.shared
+        else "No, there are no cookies.",
+        "tracked": "No: nothing is tracked, and nothing is reported to anybody.",
+        "seen": everybody,
+        "trained": "CodeQA trains nothing on what you say."
+        + (" What a provider does with it, its own terms say." if stored.senders else ""),
+        "sent": _sent(stored),
+        "secrets": "What looks like a key is replaced by asterisks before it is stored or sent; "
+        "other passwords are not recognised. Deleting the conversation removes them, and one that "
+        "was exposed is best changed.",
+    }
+    return next((answers[about] for about, asked in _ASKED_FIRST if asked.search(text)), "")
 
 
-def _mentioned(asked: Mentioned) -> str:
-    if not asked.facts and not asked.questions:
-        return f"No: I found no trace of {asked.what} in your profile or your questions."
-    places = []
-    if asked.facts:
-        places.append(counted(asked.facts, "line") + " of your profile")
-    if asked.questions:
-        places.append(counted(asked.questions, "question") + " of yours")
-    found = " and ".join(places)
-    if asked.what == MASKED:
-        return f"Asterisks stand for something that looked like {asked.what} in {found}."
-    return f"Yes: what looks like {asked.what} is in {found}."
+_ASKED_FIRST = tuple(
+    (about, re.compile(rf"\b(?:{words})\b", re.IGNORECASE))
+    for about, words in (
+        ("kept", r"how\s+long|retention|wie\s+lange|combien\s+de\s+temps|cuánto\s+tiempo"),
+        ("cookies", r"cookies?"),
+        ("tracked", r"track\w*|telemetry|analytics|spy\w*|monitor\w*|usage\s+data"),
+        ("seen", r"(?:other|anyone|anybody|someone|who)\b.{0,30}\b(?:users?|see|read|access)"),
+        ("trained", r"train\w*"),
+        ("sent", r"sen[dt]|third\s+part\w+|openai|anthropic|leave\w*|upload\w*|cloud|"
+                 r"shar(?:e|ed|ing)|internet|gesendet|envoyé\w*|envía\w*"),
+        ("secrets", r"(?:api\s+)?keys?|passwords?|secrets?|tokens?|credentials?"),
+    )
+)  # fmt: skip
+"""What a question may name."""
+
+
+def _sent(stored: StoredData) -> str:
+    if stored.senders:
+        hosts = ", ".join(code_span(one.host or one.name) for one in stored.senders)
+        return f"Yes: questions and the code found for them are sent to {hosts}."
+    if stored.plugins:
+        return "No, unless a hook of your own (CODEQA_PLUGINS) sends it."
+    return "No: as it is set now, nothing that you type and no code leaves this machine."
 
 
 def _listing(stored: StoredData) -> str:
@@ -73,10 +94,8 @@ def _listing(stored: StoredData) -> str:
         + (":" if stored.profile else "."),
     ]
     told = [f"- {line}" for line in lines]
-    facts = list(stored.profile.items())
-    told += [f"    - {escape(kind_of(key))}: {escape(value)}" for key, value in facts[:LINES_SHOWN]]
-    if len(facts) > LINES_SHOWN:
-        told.append(f"    - and {len(facts) - LINES_SHOWN} more: `codeqa privacy show` lists all")
+    facts = stored.profile.items()
+    told += [f"    - {escape(kind_of(key))}: {escape(value)}" for key, value in facts]
     return "\n".join(told)
 
 
@@ -149,149 +168,76 @@ def _deleting(stored: StoredData) -> str:
     )
 
 
-def _sent(stored: StoredData) -> str:
-    if stored.senders:
-        hosts = ", ".join(code_span(one.host or one.name) for one in stored.senders)
-        return f"Yes: questions and the code found for them are sent to {hosts}."
-    if stored.plugins:
-        return "No, unless a hook of your own (CODEQA_PLUGINS) sends it."
-    return "No: as it is set now, nothing that you type and no code leaves this machine."
-
-
-def _seen(stored: StoredData) -> str:
-    if stored.shared:
-        return "No: every token is a user of its own, and sees only its own conversations."
-    return "Everybody who uses CodeQA on this machine can: without tokens all are one user."
-
-
-_FOCUS: tuple[tuple[re.Pattern[str], Callable[[StoredData], str]], ...] = tuple(
-    (re.compile(rf"\b(?:{words})\b", re.IGNORECASE), answer)
-    for words, answer in (
-        (r"how\s+long|retention|wie\s+lange|combien\s+de\s+temps|cuánto\s+tiempo", lambda _: _KEPT),
-        (
-            r"cookies?",
-            lambda stored: _ONE_COOKIE if stored.shared else "No, there are no cookies.",
-        ),
-        (
-            r"track\w*|telemetry|analytics|count\s+or\s+report|report\s+how|spy\w*|monitor\w*|"
-            r"creepy|phone\s+home|usage\s+data",
-            lambda _: "No: nothing is tracked, and nothing is reported to anybody.",
-        ),
-        (r"(?:other|anyone|anybody|someone|who)\b.{0,30}\b(?:users?|see|read|access)", _seen),
-        (
-            r"train\w*",
-            lambda stored: _TRAINS_NOTHING + (_TERMS if stored.senders else ""),
-        ),
-        (
-            r"sen[dt]|third\s+part\w+|openai|anthropic|leave\w*|upload\w*|cloud|shar(?:e|ed|ing)|"
-            r"internet|gesendet|envoyé\w*|envía\w*",
-            _sent,
-        ),
-        (r"record(?:ing|ed)?", lambda _: _AS_TEXT),
-        (r"anonym\w*", lambda _: _NO_ACCOUNT),
-        (r"(?:api\s+)?keys?|passwords?|secrets?|tokens?|credentials?", lambda _: _KEYS_MASKED),
-        (r"copy\s+of|export\w*|download\w*", lambda _: _COPY),
-    )
-)
-"""What a question may name → what it is answered first."""
-
-_KEPT = "Conversations are kept until you delete them, found code is cached for 24 hours."
-_ONE_COOKIE = "One cookie keeps you signed in; there is no other."
-_TRAINS_NOTHING = "CodeQA trains nothing on what you say."
-_TERMS = " What a provider does with it, its own terms say."
-_AS_TEXT = "Questions and answers are kept as text, in your own data folder."
-_NO_ACCOUNT = (
-    "You need not say who you are: no account is made, and nothing but what you type is stored."
-)
-_KEYS_MASKED = (
-    "What looks like a key is replaced by asterisks before it is stored or sent; other passwords "
-    "are not recognised. Deleting the conversation removes them, and one that was exposed is best "
-    "changed."
-)
-_COPY = (
-    "`codeqa privacy show --json` gives these figures and your profile, the page exports each "
-    "conversation as Markdown or JSON."
-)
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
 def deletion_question(scope: str, stored: StoredData) -> str:
     """What a deletion would take away, and how it is confirmed."""
-    what = {
-        "conversation": [counted(stored.here, "question") + " with answers, thumbs and vectors"],
-        "profile": [counted(len(stored.profile), "line") + " of your profile"],
-        "everything": _everything(stored),
-    }[scope]
-    empty = {
-        "conversation": not stored.here,
-        "profile": not stored.profile,
-        "everything": not (stored.turns or stored.profile or stored.cached),
-    }[scope]
-    if empty:
+    counts = (
+        (stored.turns, f"{counted(stored.conversations, 'conversation')} about "
+         f"{counted(stored.repositories, 'repository')}, with {counted(stored.turns, 'question')} "
+         "and the answers to them"),
+        (stored.thumbs, counted(stored.thumbs, "thumb") + " with your reasons"),
+        (stored.vectors, "vectors of " + counted(stored.vectors, "question")),
+        (len(stored.profile), counted(len(stored.profile), "line") + " of your profile"),
+        (stored.cached or 0, counted(stored.cached or 0, "piece") + " of cached code"),
+        (stored.here, counted(stored.here, "question") + " with answers, thumbs and vectors"),
+    )  # fmt: skip
+    of_scope = {"conversation": counts[5:], "profile": counts[3:4], "everything": counts[:5]}[scope]
+    goes = [f"- {told}" for number, told in of_scope if number]
+    if not goes:
         return NOT_HERE[scope]
-    goes = "\n".join(f"- {one}" for one in what)
+    keys = f" (in {code_span(stored.keys_file)})" if stored.keys_file else ""
     stays = {
         "conversation": "Your profile and your other conversations stay. A single message cannot "
         "be deleted by itself.",
         "profile": "The conversations in which you told me stay, and with them what you said "
         "there.",
         "everything": "The indices of repositories stay, the list of those opened last, and keys "
-        "of models"
-        + (f" (in {code_span(stored.keys_file)})" if stored.keys_file else "")
-        + ": none of them holds what you said. Other users' data is not touched.",
+        f"of models{keys}: none of them holds what you said. Other users' data is not touched.",
     }[scope]
-    named = {"conversation": "This conversation", "profile": "Your profile"}.get(
-        scope, "Everything"
-    )
     return (
-        f"{named} would be deleted for good:\n\n{goes}\n\n{stays} Nothing has been deleted yet. "
-        f"To do it, send exactly:\n\n`{CONFIRMATIONS[scope]}`"
-    )
+        f"{_NAMES.get(scope, 'Everything')} would be deleted for good:\n\n" + "\n".join(goes)
+        + f"\n\n{stays} Nothing has been deleted yet. To do it, send exactly:\n\n"
+        f"`{CONFIRMATIONS[scope]}`"
+    )  # fmt: skip
 
 
 def deletion_report(erased: DeletionResult) -> str:
     """What was deleted, and what the search of the data folder for it came to."""
-    named = {"conversation": "This conversation", "profile": "Your profile"}.get(
-        erased.scope, "Everything that was stored of you"
-    )
+    named = _NAMES.get(erased.scope, "Everything that was stored of you")
     parts = [counted(number, _COUNTED[name]) for name, number in erased.counts.items() if number]
-    told = f": {', '.join(parts)}" if parts else "; there was nothing"
-    lines = [f"{named} is deleted{told}."]
-    where = (
+    gone = f": {', '.join(parts)}" if parts else "; there was nothing"
+    searched = (
         f"{counted(erased.searched_files, 'file')} of the data folder "
         f"({size_of(erased.searched_bytes)}) were searched for "
         f"{counted(erased.searched_texts, 'id')} and pieces of it"
     )
     if erased.found:
-        lines.append(f"{where}, and not all of it is gone:")
+        came_to = "and not all of it is gone:"
     else:
         besides = " but what stands below" if erased.kept or erased.problems else ""
-        lines.append(
-            f"{where}: none is left{besides}. Index tables hold code, not what was said, and were "
-            "searched for ids alone."
+        came_to = (
+            f"none is left{besides}. Index tables hold code, not what was said, and were searched "
+            "for ids alone."
         )
-    rest = [*erased.found, *erased.kept, *erased.problems]
-    told = "\n\n".join(lines)
-    return told + ("\n\n" + "\n".join(f"- {escape(one)}" for one in rest) if rest else "") + "\n"
+    told = [f"{named} is deleted{gone}.", f"{searched}{', ' if erased.found else ': '}{came_to}"]
+    if rest := [*erased.found, *erased.kept, *erased.problems]:
+        told.append("\n".join(f"- {escape(one)}" for one in rest))
+    return "\n\n".join(told) + "\n"
 
 
-def _everything(stored: StoredData) -> list[str]:
-    questions = counted(stored.turns, "question")
-    about = counted(stored.repositories, "repository")
-    numbers = (
-        (stored.turns, f"{counted(stored.conversations, 'conversation')} about {about}, with "
-         f"{questions} and the answers to them"),
-        (stored.thumbs, counted(stored.thumbs, "thumb") + " with your reasons"),
-        (stored.vectors, "vectors of " + counted(stored.vectors, "question")),
-        (len(stored.profile), counted(len(stored.profile), "line") + " of your profile"),
-        (stored.cached or 0, counted(stored.cached or 0, "piece") + " of cached code"),
-    )  # fmt: skip
-    return [told for number, told in numbers if number]
+def size_of(count: float) -> str:
+    """Bytes in the unit that fits."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
 
 
+_NAMES = {"conversation": "This conversation", "profile": "Your profile"}
 _COUNTED = {
     "conversations": "conversation", "turns": "question", "thumbs": "thumb", "vectors": "vector",
     "facts": "line of the profile", "cached": "cached piece of code",

@@ -91,7 +91,8 @@ def asked_fact(text: str) -> str:
 
 
 def facts_to_forget(text: str) -> tuple[str, ...]:
-    """Kinds or keys of the single facts that `text` wants to be forgotten: `("name",)`.
+    """The single facts that `text` wants to be forgotten, each by its kind, its key or what was
+    told: `("name",)`, `("fact-8c540f", "my editor is emacs")`.
 
     Empty for anything else, also for the whole profile: that is asked back first.
     """
@@ -100,7 +101,7 @@ def facts_to_forget(text: str) -> tuple[str, ...]:
     if not found:
         return ()
     if clause := found["clause"]:
-        return tuple(detect_facts(clause)) or tuple(detect_facts(f"remember that {clause}"))
+        return (*(detect_facts(clause) or detect_facts(f"remember that {clause}")), clause)
     return (_NOUNS[found["noun"].lower()],)
 
 
@@ -147,7 +148,8 @@ _NOUNS = {
     "favourite editor": "editor", "favorite editor": "editor", "time zone": "timezone",
     "timezone": "timezone", "operating system": "system", "os": "system", "pronouns": "pronouns",
     "language": "language", "preferred language": "language", "answer language": "language",
-    "experience": "experience", "preferences": "format", "namen": "name", "nom": "name",
+    "experience": "experience", "preferences": "format", "programming language": "code language",
+    "verbosity": "verbosity", "namen": "name", "nom": "name",
     "prénom": "name", "nombre": "name", "nome": "name", "naam": "name",
 }  # fmt: skip
 _NOUN = "|".join(sorted(_NOUNS, key=len, reverse=True))
@@ -188,25 +190,10 @@ _ASKED = tuple(
             r"cuál\s+es\s+mi\s+nombre|come\s+mi\s+chiamo|как\s+меня\s+зовут",
         ),
         (
-            "experience",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}languages?\s+(?:that\s+)?(?:do\s+)?i\s+(?:know|can|speak|am)|"
-            r"how\s+experienced\s+am\s+i|what\s+do\s+i\s+know|"
-            r"am\s+i\s+(?:new\s+to|a\s+beginner|experienced)",
-        ),
-        (
             "language",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}language\s+(?:do|did)\s+i\s+(?:prefer|want|like|choose)|"
-            r"(?:which|what)\s+language\s+(?:do|should|will)\s+you\s+(?:answer|reply|use)",
+            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}language\s+(?:do|did|should|will)\s+(?:i|you)\s+"
+            r"(?:prefer|want|like|choose|answer|reply|use)",
         ),
-        (
-            "editor",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}(?:editor|ide)\s+(?:that\s+)?(?:do\s+)?i\s+(?:use|like)",
-        ),
-        ("role", r"what\s+do\s+i\s+do(?:\s+for\s+(?:a\s+living|work))?\W*$|what\s+am\s+i\W*$"),
-        ("team", r"(?:which|what)\s+team\s+(?:am|do)\s+i"),
-        ("employer", r"(?:where|who)\s+do\s+i\s+work(?:\s+for)?\W*$"),
-        ("timezone", r"(?:which|what)\s+time\s*zone\s+am\s+i"),
-        ("system", r"(?:which|what)\s+(?:os|(?:operating\s+)?system)\s+(?:do\s+i|am\s+i)"),
         (
             "verbosity",
             r"how\s+(?:long|short|detailed|brief)\s+(?:do|should|will)\s+(?:i|you|my|your)\s"

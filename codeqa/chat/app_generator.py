@@ -89,7 +89,7 @@ class AppGenerator:
         self.conversations.flush()
         try:
             return self.privacy.inventory.stored(
-                options.user, self.turn.text, options.conversation, self.conversations.repository
+                options.user, options.conversation, self.conversations.repository
             )
         except CodeQAError as error:
             log.warning("what is stored could not be read: %s", error)

@@ -86,13 +86,15 @@ def profile_reply(
         return _remembered(known, learnt, model)
     kind = personal.asked
     if not kind:
+        if near := _near(known, "", text[:READ_CHARACTERS]):
+            return _told(near)
         return (
-            "I did not find anything in this to remember. Say it plainly, as in "
-            "`My name is Ada.` or `Remember that I prefer short answers.`\n"
+            "I did not find anything in this to remember: I keep your name, how you want to be "
+            "answered, and what you ask me to remember, as in `My name is Ada.`, `I prefer short "
+            "answers.` or `Remember that I work on the parser.`\n"
         )
     if found := matching(known, kind) or _near(known, kind, text[:READ_CHARACTERS]):
-        shown = list(found.items())[:FACTS_SHOWN]
-        return " ".join(f"{_capital(_clause(key, value))}." for key, value in shown) + "\n"
+        return _told(found)
     told = "anything about yourself" if kind == "*" else _noun(kind)
     return f"You have not told me {told}.\n"
 
@@ -120,13 +122,18 @@ def privacy_reply(text: str, personal: PersonalReading, stored: StoredData | Non
 
 def forgotten_reply(kinds: Sequence[str], number: int) -> str:
     """The reply after `number` single facts were removed; their values are not repeated."""
-    named = _listed([_noun(kind_of(kind)) for kind in kinds])
+    named = _noun(kind_of(kinds[0]))
     if not number:
         return f"There was nothing to forget: you had not told me {named}.\n"
     return (
         f"I have forgotten {named}. The messages in which you told me stay in their "
         "conversations until you delete those.\n"
     )
+
+
+def _told(facts: Mapping[str, str]) -> str:
+    clauses = [_clause(key, value) for key, value in list(facts.items())[:FACTS_SHOWN]]
+    return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"
 
 
 def _remembered(known: Mapping[str, str], learnt: Mapping[str, str], model: str) -> str:
@@ -146,21 +153,20 @@ def _remembered(known: Mapping[str, str], learnt: Mapping[str, str], model: str)
 
 
 def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
-    """Facts of a neighbouring kind, or those that share a word with the question."""
+    """What an own kind was not learnt for: what was remembered and shares a word with the
+    question, or stands under a kind beside it."""
     if kind == "language":
         return matching(profile, "code language")
-    if kind not in _SAID:
-        return {}
     asked = {word.lower() for word in words(text)} - _COMMON
     return {
         key: value
         for key, value in profile.items()
-        if asked & {word.lower() for word in words(value)}
+        if kind_of(key) in _SAID and asked & {word.lower() for word in words(value)}
     }
 
 
 _COMMON = frozenset(words("what is my favourite favorite preferred do you know i me the a which"))
-_SAID = ("fact", "experience", "format", "address")
+_SAID = ("fact", "format", "experience", "address")
 """Kinds that no noun of ours stands for."""
 _CLAUSES = {
     "language": "you want answers in {}",
@@ -180,10 +186,6 @@ def _clause(key: str, value: str) -> str:
 def _noun(kind: str) -> str:
     """What a user tells with a fact of that kind: `your name`."""
     return "that" if kind in _SAID else f"your {kind}"
-
-
-def _capital(clause: str) -> str:
-    return clause[0].upper() + clause[1:]
 
 
 def _listed(parts: Sequence[str]) -> str:

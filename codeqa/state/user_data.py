@@ -104,14 +104,6 @@ class UserData:
             for row in rows:
                 yield TurnTexts(*row)
 
-    def questions(self, user: str = LOCAL_USER) -> list[str]:
-        """Every question of `user`, the latest first."""
-        rows = self._database.rows(
-            "SELECT question FROM turn WHERE user = ? ORDER BY created DESC, rowid DESC",
-            (user,),
-        )
-        return [row[0] for row in rows]
-
     def texts_of_everybody(self) -> Iterator[StoredText]:
         """Every text that anybody's rows hold, row by row: turns and titles with their places,
         then facts, values and paths."""

@@ -21,12 +21,6 @@ class ReceiverValues(Schema):
     """It is on this machine."""
 
 
-class MentionedValues(Schema):
-    what: str
-    facts: int
-    questions: int
-
-
 class Stored(Schema):
     user: str
     shared: bool
@@ -54,7 +48,6 @@ class Stored(Schema):
     keys_file: str
     """Where keys of models are kept; nothing here deletes them."""
     here: int
-    asked: MentionedValues | None
 
 
 class ErasedValues(Schema):
