@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,13 +159,10 @@ def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(
     moved = make(model="ollama/qwen3", model_url="http://gpu:11434/v1")
     assert moved.source() == "setting"
     assert make(model="ollama/qwen3").current() == ModelChoice("ollama", "gemma3")
-
-
-def test_no_model_can_be_picked_over_a_setting(make: Callable[..., Models]) -> None:
     make(model="ollama/qwen3").choose(None)
-    models = make(model="ollama/qwen3")
-    assert models.current() is None and models.source() == "page"
-    assert models.connect() is None
+    without = make(model="ollama/qwen3")
+    assert without.current() is None and without.source() == "page"
+    assert without.connect() is None
 
 
 def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[..., Models]) -> None:
@@ -415,10 +414,6 @@ def test_a_model_is_connected_once_and_kept_for_the_next_turn(
         first = models.connect()
         assert first is not None and first is models.connect()
         assert next(iter(first.stream(MESSAGES))) == "Hello"
-        began = time.perf_counter()
-        for _ in range(100):
-            models.connect()
-        assert time.perf_counter() - began < 0.5
         models.choose(ModelChoice("custom", "m", server.base_url), KEY)
         second = models.connect()
         assert second is not None and second is not first
@@ -430,26 +425,23 @@ def test_a_model_is_connected_once_and_kept_for_the_next_turn(
 def test_only_a_few_models_stay_connected_and_none_that_answers_is_cut_off(
     make: Callable[..., Models],
 ) -> None:
-    before = set(threading.enumerate())  # models of other tests may still be open
     with openai_server(lambda path, body: stream(["a", "b"], 0.1)) as server:
         models = make()
         model = models.connect(ModelChoice("custom", "m", server.base_url))
         assert model is not None
         pieces = model.stream(MESSAGES)
         assert next(pieces) == "a"
+        forgotten = weakref.ref(model)
         del model
-        for number in range(10):
-            models.connect(ModelChoice("custom", f"m{number}", server.base_url))
-        assert next(iter(pieces)) == "b"
+        kept = [
+            weakref.ref(models.connect(ModelChoice("custom", f"m{number}", server.base_url)))
+            for number in range(10)
+        ]
+        assert next(pieces) == "b"
         del pieces
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:
-            started = set(threading.enumerate()) - before
-            threads = [thread for thread in started if thread.name.startswith("model at")]
-            if len(threads) <= 4:
-                break
-            time.sleep(0.05)
-        assert len(threads) <= 4
+        gc.collect()
+        assert forgotten() is None
+        assert sum(one() is not None for one in kept) == 4
         models.close()
 
 
@@ -517,7 +509,7 @@ def test_a_test_that_fails_says_why_and_keeps_nothing(
 
 
 def test_a_test_of_a_talkative_model_ends(make: Callable[..., Models]) -> None:
-    with openai_server(lambda path, body: stream(["word "] * 2000, 0.005)) as server:
+    with openai_server(lambda path, body: stream(["word "] * 2000, 0.002)) as server:
         tested = make().test(ModelChoice("custom", "m", server.base_url))
         assert server.wait_for_disconnects()
     assert len(tested.text) <= 200
