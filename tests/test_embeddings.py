@@ -6,6 +6,7 @@ import hashlib
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from codeqa.embeddings import (
     FAST_ALIAS,
+    Embedding,
     chosen_embedding,
     fast_embedding,
     function,
@@ -27,7 +29,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, locate
 from codeqa.text.tokens import estimate_tokens
 from codeqa.types import Progress
-from tests.openai_server import Reply, ScriptedServer, failure, openai_server
+from tests.openai_server import Reply, Script, ScriptedServer, failure, openai_server
 
 WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
 DIMENSION = 16
@@ -93,7 +95,7 @@ def register(sent: list[list[str]]) -> Iterator[Callable[..., None]]:
     registry._functions.update(before)
 
 
-def embeddings(body: dict[str, Any], dimension: int) -> Reply:
+def embeddings(body: dict[str, Any], dimension: int = 8) -> Reply:
     data = [
         {"object": "embedding", "index": index, "embedding": [1.0] * (dimension - 1) + [index]}
         for index in range(len(body["input"]))
@@ -102,9 +104,17 @@ def embeddings(body: dict[str, Any], dimension: int) -> Reply:
     return 200, {}, {"object": "list", "data": data[::-1], "model": "m", "usage": usage}
 
 
-def openai_settings(server: ScriptedServer, **more: Any) -> Settings:
+@contextmanager
+def openai_embedding(script: Script, **more: Any) -> Iterator[tuple[Embedding, ScriptedServer]]:
+    """OpenAI's embedding of 8 dimensions, at a server that answers by `script`."""
     values = {"embedding": "openai/text-embedding-3-large", "embedding_dimension": 8, **more}
-    return load_settings(openai_base_url=server.base_url, openai_api_key="sk-test", **values)
+    with openai_server(script) as server:
+        settings = load_settings(
+            openai_base_url=server.base_url, openai_api_key="sk-test", **values
+        )
+        embedding = chosen_embedding(settings)
+        assert embedding is not None
+        yield embedding, server
 
 
 @pytest.fixture(autouse=True)
@@ -116,9 +126,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_openai_gets_texts_and_the_dimension_and_gives_vectors_in_order() -> None:
-    with openai_server(lambda path, body: embeddings(body, 8)) as server:
-        embedding = chosen_embedding(openai_settings(server))
-        assert embedding is not None
+    with openai_embedding(lambda path, body: embeddings(body)) as (embedding, server):
         vectors = embedding.embed_passages(["one", "two", "three"])
         assert vectors.shape == (3, 8) and vectors.dtype == np.float32
         assert vectors[:, -1].tolist() == [0, 1, 2]
@@ -166,11 +174,10 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
     replies = [failure(429, "slow down", {"Retry-After": "0.4"}), failure(503, "busy")]
 
     def script(path: str, body: dict[str, Any]) -> Reply:
-        return replies.pop(0) if replies else embeddings(body, 8)
+        return replies.pop(0) if replies else embeddings(body)
 
-    with openai_server(script) as server:
-        embedding = chosen_embedding(openai_settings(server))
-        assert embedding is not None and embedding.embed_passages(["a"]).shape == (1, 8)
+    with openai_embedding(script) as (embedding, server):
+        assert embedding.embed_passages(["a"]).shape == (1, 8)
         first, second, _ = server.exchanges
     assert 0.4 <= second.asked - first.asked < 3
 
@@ -191,14 +198,12 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
 def test_each_refusal_says_what_it_is_and_what_to_do(
     reply: Reply, message: str, hint: str, tries: int
 ) -> None:
-    with openai_server(lambda path, body: reply) as server:
-        embedding = chosen_embedding(openai_settings(server))
-        assert embedding is not None
-        with pytest.raises(EmbeddingError, match=message) as caught:
-            embedding.embed_passages(["text"])
-    assert hint in caught.value.hint
-    assert "127.0.0.1" in caught.value.message
-    assert "\n" not in str(caught.value)
+    caught = pytest.raises(EmbeddingError, match=message)
+    with openai_embedding(lambda path, body: reply) as (embedding, server), caught as error:
+        embedding.embed_passages(["text"])
+    assert hint in error.value.hint
+    assert "127.0.0.1" in error.value.message
+    assert "\n" not in str(error.value)
     assert len(server.requests) == tries
 
 
@@ -217,28 +222,31 @@ def test_an_unreachable_host_is_named() -> None:
 
 
 def test_another_dimension_than_expected_names_both_and_the_setting() -> None:
-    with openai_server(lambda path, body: embeddings(body, 5)) as server:
-        embedding = chosen_embedding(openai_settings(server))
-        assert embedding is not None
-        with pytest.raises(EmbeddingError, match="5 dimensions, 8 were expected") as caught:
-            embedding.embed_passages(["text"])
-    assert "CODEQA_EMBEDDING_DIMENSION=5" in caught.value.hint
+    caught = pytest.raises(EmbeddingError, match="5 dimensions, 8 were expected")
+    with (
+        openai_embedding(lambda path, body: embeddings(body, 5)) as (embedding, _),
+        caught as error,
+    ):
+        embedding.embed_passages(["text"])
+    assert "CODEQA_EMBEDDING_DIMENSION=5" in error.value.hint
 
 
-def test_a_missing_key_is_named_before_anything_is_sent() -> None:
-    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY is not set"):
-        chosen_embedding(load_settings(embedding="openai/text-embedding-3-large"))
-    with pytest.raises(EmbeddingError, match="JINA_API_KEY is not set"):
-        chosen_embedding(load_settings(embedding="jina/jina-embeddings-v3"))
-
-
-def test_names_that_cannot_be_say_what_can() -> None:
-    with pytest.raises(SettingsError, match="provider/name"):
-        chosen_embedding(load_settings(embedding="large"))
-    with pytest.raises(SettingsError, match=r"LanceDB does not know.*jina.*openai"):
-        chosen_embedding(load_settings(embedding="nobody/model"))
-    with pytest.raises(SettingsError, match="CODEQA_EMBEDDING_DIMENSION"):
-        chosen_embedding(load_settings(embedding="openai/own-model", openai_api_key="k"))
+@pytest.mark.parametrize(
+    ("name", "key", "message"),
+    [
+        ("openai/text-embedding-3-large", "", "OPENAI_API_KEY is not set"),
+        ("jina/jina-embeddings-v3", "", "JINA_API_KEY is not set"),
+        ("large", "k", "provider/name"),
+        ("nobody/model", "k", r"LanceDB does not know"),
+        ("openai/own-model", "k", "dimension of openai/own-model is not known"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said_before_anything_is_sent(
+    name: str, key: str, message: str
+) -> None:
+    with pytest.raises((EmbeddingError, SettingsError), match=message) as caught:
+        chosen_embedding(load_settings(embedding=name, openai_api_key=key))
+    assert caught.value.hint
 
 
 def test_a_missing_package_of_a_provider_is_named() -> None:
@@ -353,35 +361,22 @@ def test_the_chosen_embedding_fills_its_own_column_behind(
     vector = np.array(bag(_code(tables, "find_user")), dtype=np.float32)
     best = tables.nearest("methods", "vector_refined", vector, 1)
     assert best[0][0].name == "find_user"
-    assert chosen.status().embedded == counts.units
-    assert chosen.status().embedding == "bags/bag"
-    sent.clear()
-    chosen.run()
-    assert sent == []
+    assert (chosen.status().embedding, chosen.status().embedded) == ("bags/bag", counts.units)
 
 
-def test_an_edit_embeds_only_the_units_whose_text_it_changed(
+def test_only_what_changed_is_embedded_again_and_a_rebuild_keeps_what_was_paid_for(
     indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
 ) -> None:
     register("bags")
     chosen = choosing(indexer, "bags/bag")
     chosen.run()
-    sent.clear()
     target = indexer.location.root / "app.py"
     target.write_text(target.read_text().replace("return page", "return page + 1"))
+    sent.clear()
     chosen.run()
     assert [re.findall("name: (.*)", text)[0] for batch in sent for text in batch] == ["render"]
-    counts = Tables.open(indexer.location).counts()
-    assert counts.refined == counts.units
-
-
-def test_a_rebuild_keeps_the_vectors_that_were_paid_for(
-    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
-) -> None:
-    register("bags")
-    chosen = choosing(indexer, "bags/bag")
-    chosen.run()
     sent.clear()
+    chosen.run()
     chosen.run(full=True)
     assert sent == []
     counts = Tables.open(indexer.location).counts()
@@ -412,7 +407,7 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
     def script(path: str, body: dict[str, Any]) -> Reply:
         nonlocal answers
         answers += 1
-        return embeddings(body, 8) if answers != 2 else failure(401, "expired")
+        return embeddings(body) if answers != 2 else failure(401, "expired")
 
     with openai_server(script) as server:
         settings = indexer.settings.model_copy(
@@ -437,19 +432,15 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
     assert chosen.status().error == ""
 
 
-def test_nothing_is_sent_unless_a_setting_names_the_provider(indexer: Indexer) -> None:
-    with openai_server(lambda path, body: embeddings(body, 8)) as server:
+def test_nothing_is_sent_unless_a_setting_names_the_provider(
+    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
+) -> None:
+    register("bags")
+    with openai_server(lambda path, body: embeddings(body)) as server:
         settings = load_settings(
             data=indexer.settings.data, openai_base_url=server.base_url, openai_api_key="k"
         )
         Indexer(settings, indexer.location).run()
-    assert server.requests == []
-
-
-def test_without_refining_nothing_is_embedded(
-    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
-) -> None:
-    register("bags")
     choosing(indexer, "bags/bag").run(refine=False)
-    assert sent == []
+    assert server.requests == [] == sent
     assert Tables.open(indexer.location).counts().refined == 0

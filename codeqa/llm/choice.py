@@ -63,21 +63,17 @@ def settled(choice: ModelChoice) -> ModelChoice:
 
 
 def exported_key(settings: Settings, provider: ModelProvider, address: str) -> tuple[str, str]:
-    """The key in the environment that is meant for `address`, and its variable; '' for none."""
+    """The key in the environment that is meant for `address`, '' for none, and its variable: also
+    the one that could hold a key, '' where none could."""
     key = settings.model_key.get_secret_value()
     if key and _place(settings.model_url) == location(address):
         return key, "CODEQA_MODEL_KEY"
-    if is_own(settings, provider, address):
-        return settings.provider_key(provider.key_variable), provider.key_variable
-    return "", ""
-
-
-def is_own(settings: Settings, provider: ModelProvider, address: str) -> bool:
-    """Whether the provider's exported key was meant for `address`."""
     own = {_place(provider.base_url)}
     if provider.name == "openai":
         own.add(_place(settings.openai_base_url))
-    return location(address) in own
+    if location(address) not in own:
+        return "", ""
+    return settings.provider_key(provider.key_variable), provider.key_variable
 
 
 def needs_key(provider: ModelProvider, address: str) -> bool:

@@ -17,7 +17,6 @@ from codeqa.llm.choice import (
     ModelChoice,
     checked_key,
     exported_key,
-    is_own,
     needs_key,
     parse_choice,
     settled,
@@ -166,20 +165,15 @@ class Models:
         choice = settled(choice)
         provider = provider_named(choice.provider)
         address = self.address(choice)
-        found, variable = checked_key(key), ""
-        if not found:
-            found = self._saved().keys.get(location(address), "")
-        if not found:
-            found, variable = exported_key(self._settings, provider, address)
-            found = checked_key(found, variable)
+        exported, variable = exported_key(self._settings, provider, address)
+        found = checked_key(key) or self._saved().keys.get(location(address))
+        found = found or checked_key(exported, variable)
         if not found and needs_key(provider, address):
             raise SettingsError(
                 f"There is no key for {provider.title}.",
                 f"Enter one on the page or with `codeqa models use`, or set "
                 f"{provider.key_variable}.",
             )
-        if not variable and is_own(self._settings, provider, address):
-            variable = provider.key_variable
         return Endpoint(address, choice.model, found, provider.name, variable)
 
     # The models themselves
