@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codeqa.chat.policy import RULES
+from codeqa.chat.policy_rules import RULES
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -51,15 +51,6 @@ def test_a_message_is_shown_with_intent_features_and_the_rules_that_decide(
     assert "no-code-at-hand" not in result.out
 
 
-def test_a_message_without_a_conversation_says_that_it_would_suggest_the_tag(
-    codeqa: Command,
-) -> None:
-    document = json.loads(codeqa("policy", "where is `Basket` defined?", "--json").out)
-    assert document["decision"]["suggest_codebase"] is True
-    assert [rule["name"] for rule in document["rules"]] == document["decision"]["rules"]
-    assert document["features"]["code_signal"] is True
-
-
 def test_the_retrieval_mode_is_the_settings_unless_it_is_given(
     codeqa: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +59,8 @@ def test_the_retrieval_mode_is_the_settings_unless_it_is_given(
     assert json.loads(codeqa(*message).out)["decision"]["searched_automatically"] is True
     explicit = json.loads(codeqa(*message, "--retrieval", "explicit").out)
     assert explicit["decision"]["searched_automatically"] is False
+    assert explicit["decision"]["suggest_codebase"] and explicit["features"]["code_signal"]
+    assert [rule["name"] for rule in explicit["rules"]] == explicit["decision"]["rules"]
 
 
 def test_an_off_topic_follow_up_gets_no_earlier_code(codeqa: Command) -> None:
@@ -98,8 +91,3 @@ def test_plugins_are_listed_in_order_and_those_left_out_are_named(
     result = codeqa("policy")
     assert "after_generation   mine.py:say" in result.out
     assert "The plugin bad.py was left out: ModuleNotFoundError at bad.py:1." in result.err
-
-
-def test_the_help_has_examples(codeqa: Command) -> None:
-    out = codeqa("policy", "--help").out
-    assert 'codeqa policy "and who calls it?" --history --context' in out

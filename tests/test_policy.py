@@ -13,24 +13,12 @@ import pytest
 
 from codeqa.account import read_personal
 from codeqa.chat.features import Features, extract_features
-from codeqa.chat.policy import (
-    GROUPS,
-    REPLIES,
-    RULES,
-    BehaviorPolicy,
-    PolicyDecision,
-    explain_message,
-    markdown_table,
-    parse_retrieval,
-    policy_rules,
-)
-from codeqa.errors import UsageError
+from codeqa.chat.policy import decide, explain_message, markdown_table
+from codeqa.chat.policy_rules import GROUPS, REPLIES, RULES, PolicyDecision
 from codeqa.intents import INTENTS, Intent, by_heuristics
 from codeqa.search import parse_query
 
 ROOT = Path(__file__).resolve().parent.parent
-POLICY = BehaviorPolicy()
-
 LATER = Features(conversation_length=4)
 """A message with earlier turns and nothing else about it."""
 
@@ -39,7 +27,7 @@ def resolve(
     intent: str, features: Features = LATER, retrieval: str = "explicit", **changed: Any
 ) -> PolicyDecision:
     seen = replace(features, **changed)
-    return POLICY.resolve(seen, Intent(intent, 0.9, "heuristics"), retrieval=retrieval)
+    return decide(seen, Intent(intent, 0.9, "heuristics"), retrieval=retrieval)
 
 
 CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
@@ -125,14 +113,11 @@ def test_a_rule_decides_what_its_row_says(
     assert {name: getattr(decision, name) for name in expected} == expected
 
 
-def test_every_rule_has_a_case_of_its_own() -> None:
+def test_every_rule_has_a_case_of_its_own_and_stands_in_the_order_of_the_groups() -> None:
     assert {case[0] for case in CASES} == {rule.name for rule in RULES}
     assert len({rule.name for rule in RULES}) == len(RULES)
-
-
-def test_rules_stand_in_the_order_of_their_groups() -> None:
     order = [list(GROUPS).index(rule.group) for rule in RULES]
-    assert order == sorted(order) and {rule.group for rule in RULES} == set(GROUPS)
+    assert order == sorted(order) and set(order) == set(range(len(GROUPS)))
 
 
 @pytest.mark.parametrize("retrieval", ["explicit", "auto"])
@@ -201,35 +186,11 @@ def test_whatever_the_features_are_the_promises_hold() -> None:
     assert not broken, broken[:3]
 
 
-def test_the_same_message_is_always_decided_alike_and_at_once() -> None:
-    seen = replace(LATER, has_context=True, code_signal=True, off_topic=True)
-    began = time.perf_counter()
-    decisions = {resolve("continuation", seen) for _ in range(200)}
-    assert len(decisions) == 1
-    assert time.perf_counter() - began < 1.0
-
-
-@pytest.mark.parametrize("given", ["", "explicit", " AUTO "])
-def test_a_retrieval_mode_may_be_left_to_the_setting(given: str) -> None:
-    assert parse_retrieval(given, "auto") == ("explicit" if given == "explicit" else "auto")
-
-
-def test_an_unknown_retrieval_mode_is_refused() -> None:
-    with pytest.raises(UsageError, match="retrieval mode 'always'"):
-        resolve("knowledge_base", retrieval="always")
-
-
 def test_the_document_holds_the_table_that_decides() -> None:
     document = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
     assert markdown_table() in document, "put the output of policy.markdown_table() there"
     for group, meaning in GROUPS.items():
         assert re.search(rf"\| `{group}` \| {meaning} \|", document)
-
-
-def test_no_two_rules_of_the_printed_table_look_alike() -> None:
-    rows = policy_rules()
-    assert len({(row["group"], row["when"]) for row in rows}) == len(rows)
-    assert all(row["when"] and row["then"] for row in rows)
 
 
 # features
@@ -304,9 +265,6 @@ def test_features_of_the_conversation_and_the_profile_are_passed_on() -> None:
     assert (seen.profile_name, seen.conversation_length) == ("Ada", 6)
     assert seen.has_profile_data and seen.has_preferences and seen.has_context
     assert seen.is_profile_question and not seen.is_profile_statement
-
-
-def test_a_wish_that_the_message_itself_states_is_a_lasting_one_already() -> None:
     seen = features_of("Please always answer in German.", intent="profile")
     assert seen.is_profile_statement and seen.has_preferences and not seen.has_profile_data
 
@@ -322,7 +280,7 @@ def test_a_code_question_that_states_a_fact_is_answered_from_code_and_the_fact_i
     text = "I prefer short answers. How does the worker pool work?"
     for intent in ("knowledge_base", "profile"):
         seen = features_of(text, intent=intent)
-        decision = POLICY.resolve(seen, Intent(intent, 0.6, "model"), retrieval="auto")
+        decision = decide(seen, Intent(intent, 0.6, "model"), retrieval="auto")
         assert decision.intent == "knowledge_base" and decision.inject_rag, intent
         assert decision.save_profile, intent
 
@@ -332,7 +290,7 @@ def test_a_code_question_that_states_a_fact_is_answered_from_code_and_the_fact_i
 )
 def test_what_is_not_to_be_kept_is_privacy_and_nothing_is_learnt(text: str) -> None:
     seen = features_of(text, intent="profile")
-    decision = POLICY.resolve(seen, Intent("profile", 0.9, "model"))
+    decision = decide(seen, Intent("profile", 0.9, "model"))
     assert (decision.intent, decision.save_profile) == ("privacy", False)
 
 
@@ -350,11 +308,6 @@ def test_an_explanation_names_the_rules_in_the_order_in_which_they_decided() -> 
     explained = explain_message("@codebase /locate and who calls it?", history=True, context=True)
     assert explained.text == "and who calls it?"
     assert explained.intent.source == "tag" and explained.intent.confidence == 1.0
-    names = tuple(rule.name for rule in explained.rules)
+    names = tuple(rule["name"] for rule in explained.rules)
     assert names == explained.decision.rules
     assert names == ("tagged", "search-as-tagged", "conversation-so-far")
-
-
-def test_an_explanation_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="message is empty"):
-        explain_message("  @codebase ")

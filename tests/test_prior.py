@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.chat import history
 from codeqa.chat.generation import Exchange
 from codeqa.chat.history import QA_K, PastQuestions
 from codeqa.state import State, Turn, TurnExtras
@@ -69,6 +68,7 @@ def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
         keep(state, f"t{number}", cosine)
     assert similar(PastQuestions(state)) == ["t1", "t4", "t3", "t5"] and QA_K == 4
     assert similar(PastQuestions(state), k=2) == ["t1", "t4"]
+    assert similar(PastQuestions(state), skip={"t1", "t3"}) == ["t4", "t5", "t0"]
 
 
 def test_only_what_is_above_the_threshold_is_similar(state: State) -> None:
@@ -135,12 +135,6 @@ def test_only_whole_answers_of_a_model_count(state: State, unfit: dict[str, Any]
     assert similar(PastQuestions(state)) == ["t1"], "behind all that do not count"
 
 
-def test_turns_can_be_left_out(state: State) -> None:
-    keep(state, "t1", 0.9)
-    keep(state, "t2", 0.8)
-    assert similar(PastQuestions(state), skip={"t1", ""}) == ["t2"]
-
-
 def test_of_a_question_asked_twice_the_latest_answer_counts(state: State) -> None:
     for turn in ("t1", "t2", "t3"):
         keep(state, turn, 0.9, question="@codebase Who pays?" if turn == "t2" else "who pays?")
@@ -170,25 +164,6 @@ def test_what_is_kept_and_deleted_meanwhile_is_noticed(state: State) -> None:
     assert similar(prior) == ["t3", "t1"] and similar(prior, same=False) == []
     state.user_data.delete("u")
     assert similar(prior) == []
-    (matrix,) = prior._matrices.values()
-    assert not matrix._rows.any(), "nor does the memory keep them"
-
-
-def test_only_what_is_new_is_read(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(state, "t1", 0.9)
-    prior, read = PastQuestions(state), []
-    past = state.questions.past
-
-    def note(*arguments: Any, **options: Any) -> Any:
-        read.append([one.turn for one in past(*arguments, **options)])
-        return past(*arguments, **options)
-
-    monkeypatch.setattr(state.questions, "past", note)
-    similar(prior)
-    keep(state, "t2", 0.9)
-    similar(prior)
-    similar(prior)
-    assert read == [["t1"], ["t2"], []]
 
 
 def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
@@ -217,18 +192,6 @@ def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
         cosines = rows @ question / np.linalg.norm(rows, axis=1) / np.linalg.norm(question)
         best = [f"t{number}" for number in np.argsort(-cosines)[:4] if cosines[number] > 0.5]
         assert similar(prior, same=False, vector=question, threshold=0.5) == best and best
-
-
-def test_as_many_users_as_fit_are_kept_in_memory(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history, "MATRICES", 2)
-    prior = PastQuestions(state)
-    for user in "xyz":
-        keep(state, f"t{user}", 0.9, user=user)
-        assert similar(prior, user=user) == [f"t{user}"]
-    assert [user for user, _, _ in prior._matrices] == ["y", "z"]
-    assert similar(prior, user="x") == ["tx"]
 
 
 def test_many_threads_look_and_keep_at_once(state: State) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,8 +25,6 @@ SEMANTIC_K = 3
 """And older questions, with their answers, that it sees when they resemble this one."""
 QA_K = 4
 """Most past questions that are found for one."""
-MATRICES = 8
-"""Kept in memory at once, the latest used: 10,000 questions of 512 numbers take 20 MB."""
 READ_AT_ONCE = 8
 """Candidates whose answers are read together: enough for four and those that do not count."""
 
@@ -80,17 +77,11 @@ def names_other_code(one: Query, other: Query) -> bool:
     return bool(named and also) and named.isdisjoint(also)
 
 
+@dataclass(frozen=True, slots=True)
 class PastQuestions:
-    """The vectors of past questions in memory, one matrix per user, repository and embedding.
+    """The questions that the users of `state` asked before."""
 
-    Each is brought up to date with every look, by the numbers of the questions: other
-    processes may add and delete some. Safe to share between threads.
-    """
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._matrices: OrderedDict[tuple[str, str, str], _Matrix] = OrderedDict()
-        self._lock = threading.Lock()
+    state: State
 
     def similar(
         self,
@@ -113,12 +104,13 @@ class PastQuestions:
         that another branch took the place of, and all but the latest of the same question.
         None come while the state cannot be read: an answer does without them.
         """
-        key = (user, repository, embedding)
         try:
+            # Read anew each time: 2,000 questions take a few milliseconds.
+            asked = self.state.questions.past(user, repository, embedding)
             turns = [
-                turn
-                for turn, place in self._above(key, vector, threshold)
-                if (place == conversation != "") == same and turn not in skip
+                one.turn
+                for one in _most_similar(asked, vector, threshold)
+                if (one.conversation == conversation != "") == same and one.turn not in skip
             ]
             found: dict[str, Exchange] = {}
             """By the question: the most similar come first, of equal ones the latest."""
@@ -135,70 +127,26 @@ class PastQuestions:
             log.warning("earlier questions could not be read: %s", error)
             return []
 
-    def _above(
-        self, key: tuple[str, str, str], vector: Vector, threshold: float
-    ) -> list[tuple[str, str]]:
-        """Turn and conversation of the questions above `threshold`, the most similar first."""
-        with self._lock:
-            matrix = self._matrices.pop(key, None)
-            if (
-                matrix is None
-                or matrix.width != len(vector)
-                or self._state.questions.count(*key, matrix.last) != matrix.seen
-            ):
-                matrix = _Matrix(len(vector))
-            matrix.add(self._state.questions.past(*key, since=matrix.last))
-            self._matrices[key] = matrix
-            while len(self._matrices) > MATRICES:
-                self._matrices.popitem(last=False)
-            return matrix.above(vector, threshold)
-
     def _read(self, turns: Sequence[str], user: str) -> Iterator[PastExchange]:
         """The exchanges of `turns` in this order, without those deleted meanwhile."""
         for start in range(0, len(turns), READ_AT_ONCE):
             some = turns[start : start + READ_AT_ONCE]
-            read = self._state.turns.exchanges(some, user)
+            read = self.state.turns.exchanges(some, user)
             yield from (read[turn] for turn in some if turn in read)
 
 
-class _Matrix:
-    """Vectors of length 1 as rows, each with the turn and the conversation it was asked in."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.last = 0
-        """Number of the latest question."""
-        self.seen = 0
-        """Questions up to it, also those whose vector cannot be compared."""
-        self._rows = np.zeros((0, width), np.float32)
-        self._asked: list[tuple[str, str]] = []
-
-    def add(self, questions: Sequence[PastQuestion]) -> None:
-        """Append `questions`, later ones than there are."""
-        if not questions:
-            return
-        fitting = [one for one in questions if len(one.vector) == 2 * self.width]
-        flat = np.frombuffer(b"".join(one.vector for one in fitting), "<f2").astype(np.float32)
-        rows = flat.reshape(-1, self.width)
-        lengths = np.linalg.norm(rows, axis=1)
-        usable = np.isfinite(lengths) & (lengths > 0)
-        self._rows = np.concatenate([self._rows, rows[usable] / lengths[usable, None]])
-        self._asked += [
-            (one.turn, one.conversation) for one, good in zip(fitting, usable, strict=True) if good
-        ]
-        self.seen += len(questions)
-        self.last = questions[-1].rowid
-
-    def above(self, vector: Vector, threshold: float) -> list[tuple[str, str]]:
-        """Turn and conversation of the rows whose cosine to `vector` is above `threshold`, the
-        most similar first, the latest of equal ones first."""
-        length = float(np.linalg.norm(vector))
-        if not length or not np.isfinite(length):
-            return []
-        scores = self._rows @ (np.asarray(vector, np.float32) / length)
-        found = np.flatnonzero(scores > threshold)
-        order = np.lexsort((-found, -scores[found]))
-        return [self._asked[number] for number in found[order]]
+def _most_similar(
+    asked: Sequence[PastQuestion], vector: Vector, threshold: float
+) -> list[PastQuestion]:
+    """Those of `asked` whose cosine to `vector` is above `threshold`, the most similar first, the
+    latest of equal ones first."""
+    asked = [one for one in asked if len(one.vector) == 2 * len(vector)]  # float16
+    flat = np.frombuffer(b"".join(one.vector for one in asked), "<f2").astype(np.float32)
+    rows = flat.reshape(-1, len(vector))
+    with np.errstate(all="ignore"):  # of a vector without length, the cosine is above nothing
+        scores = rows @ vector / (np.linalg.norm(rows, axis=1) * np.linalg.norm(vector))
+    found = np.flatnonzero(scores > threshold)
+    return [asked[number] for number in found[np.lexsort((-found, -scores[found]))]]
 
 
 def _counts(past: PastExchange) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,24 +33,19 @@ class Persistence:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="persistence")
-        self._lock = threading.Lock()
-        self._latest: Saving | None = None
 
     def submit(self, work: Work) -> Saving:
         """Have `work` done soon. It may run twice, so it must bear that."""
-        with self._lock:
-            try:
-                saving = self._thread.submit(_patiently, work)
-            except RuntimeError:  # the interpreter is ending and takes no new work
-                saving = Future()
-                saving.set_result(_patiently(work))
-            self._latest = saving
-        return saving
+        try:
+            return self._thread.submit(_patiently, work)
+        except RuntimeError:  # the interpreter is ending and takes no new work
+            saving: Saving = Future()
+            saving.set_result(_patiently(work))
+            return saving
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
         """Wait until all that was submitted is done; False when that took too long."""
-        latest = self._latest
-        return latest is None or _ended(latest, seconds)
+        return _ended(self.submit(lambda: None), seconds)
 
 
 def problem_of(saving: Saving, seconds: float = HEARD_SECONDS) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from codeqa.account import Privacy, preferences, profile_text
 from codeqa.chat.app_generator import AppGenerator
@@ -26,7 +26,7 @@ from codeqa.chat.hooks import Hooks
 from codeqa.chat.messages import NEED_CODE
 from codeqa.chat.options import AskOptions
 from codeqa.chat.persistence import problem_of
-from codeqa.chat.policy import BehaviorPolicy
+from codeqa.chat.policy import decide
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.turn import TurnState, begin_turn
@@ -71,7 +71,6 @@ class Chat:
     """The model of the moment, None for none."""
     generator: AnswerGenerator | None = None
     """Takes the place of all models."""
-    policy: BehaviorPolicy = field(default_factory=BehaviorPolicy)
 
     def warm_up(self) -> None:
         """Read what the first question would have to wait for: lexicon and embedding."""
@@ -190,7 +189,7 @@ class Chat:
 
     def _decide(self, turn: TurnState) -> None:
         retrieval = turn.options.retrieval or self.settings.retrieval
-        decision = self.policy.resolve(turn.features, turn.intent, retrieval=retrieval)
+        decision = decide(turn.features, turn.intent, retrieval=retrieval)
         turn.decision, problems = self.hooks.run(
             "policy_override",
             decision,

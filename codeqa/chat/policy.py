@@ -13,51 +13,31 @@ from typing import Any
 
 from codeqa.account import read_personal
 from codeqa.chat.features import Features, extract_features
-from codeqa.chat.policy_rules import GROUPS, REPLIES, RULES, PolicyDecision, PolicyRule
+from codeqa.chat.policy_rules import GROUPS, RULES, PolicyDecision
 from codeqa.errors import UsageError
 from codeqa.intents import Intent, by_heuristics, read_mode
 from codeqa.search import parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
-__all__ = [
-    "GROUPS",
-    "REPLIES",
-    "RETRIEVAL_MODES",
-    "RULES",
-    "BehaviorPolicy",
-    "Explained",
-    "PolicyDecision",
-    "PolicyRule",
-    "explain_message",
-    "markdown_table",
-    "parse_retrieval",
-    "policy_rules",
-]
-
 RETRIEVAL_MODES = ("explicit", "auto")
 """Whether only the tag searches, or every question about the code."""
 
 
-class BehaviorPolicy:
-    """Applies `RULES`; deterministic, without state."""
+def decide(features: Features, intent: Intent, *, retrieval: str = "explicit") -> PolicyDecision:
+    """What is done, with the names of the rules that made it so; deterministic, without state.
 
-    def resolve(
-        self, features: Features, intent: Intent, *, retrieval: str = "explicit"
-    ) -> PolicyDecision:
-        """The decision, with the names of the rules that made it.
-
-        Raises UsageError for an unknown `retrieval`.
-        """
-        auto = parse_retrieval(retrieval) == "auto"
-        decision = PolicyDecision(intent.name)
-        for group in GROUPS:
-            for rule in RULES:
-                if rule.group == group and rule.fits(features, decision.intent, auto):
-                    rules = (*decision.rules, rule.name)
-                    decision = replace(decision, rules=rules, **rule.change)
-                    break
-        return decision
+    Raises UsageError for an unknown `retrieval`.
+    """
+    auto = parse_retrieval(retrieval) == "auto"
+    decision = PolicyDecision(intent.name)
+    for group in GROUPS:
+        for rule in RULES:
+            if rule.group == group and rule.fits(features, decision.intent, auto):
+                rules = (*decision.rules, rule.name)
+                decision = replace(decision, rules=rules, **rule.change)
+                break
+    return decision
 
 
 def parse_retrieval(given: str, default: str = "explicit") -> str:
@@ -79,8 +59,11 @@ class Explained:
     intent: Intent
     features: Features
     decision: PolicyDecision
-    rules: tuple[PolicyRule, ...]
-    """Those that decided, in order."""
+
+    @property
+    def rules(self) -> list[dict[str, str]]:
+        """Those that decided, in words and in order."""
+        return [rule for rule in policy_rules() if rule["name"] in self.decision.rules]
 
     def as_data(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -88,7 +71,7 @@ class Explained:
             "text": self.text,
             "intent": asdict(self.intent),
             "features": asdict(self.features),
-            "rules": [_in_words(rule) for rule in self.rules],
+            "rules": self.rules,
             "decision": asdict(self.decision),
         }
 
@@ -126,21 +109,17 @@ def explain_message(
         messages=2 if history else 0,
         has_context=context,
     )
-    decision = BehaviorPolicy().resolve(features, intent, retrieval=retrieval)
-    deciding = tuple(rule for rule in RULES if rule.name in decision.rules)
-    return Explained(text, intent, features, decision, deciding)
+    decision = decide(features, intent, retrieval=retrieval)
+    return Explained(text, intent, features, decision)
 
 
 def policy_rules() -> list[dict[str, str]]:
     """Every rule in words, in the order in which they are tried."""
-    return [_in_words(rule) for rule in RULES]
+    names = ("group", "name", "when", "then")
+    return [{name: getattr(rule, name) for name in names} for rule in RULES]
 
 
 def markdown_table() -> str:
     """The rules as a table of Markdown, as docs/policy.md holds it."""
     rows = [f"| {r.group} | `{r.name}` | {r.when} | {r.then} |" for r in RULES]
     return "\n".join(("| group | rule | when | then |", "|---|---|---|---|", *rows))
-
-
-def _in_words(rule: PolicyRule) -> dict[str, str]:
-    return {"group": rule.group, "name": rule.name, "when": rule.when, "then": rule.then}

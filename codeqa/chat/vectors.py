@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codeqa.embeddings import Embedding
 from codeqa.errors import EmbeddingError
 from codeqa.search import Query, says_something, written_forms
 from codeqa.text.tokens import well_formed
@@ -54,26 +55,17 @@ def thresholds_of(embedding: str) -> Thresholds:
     return CALIBRATED.get(embedding, DEFAULT_THRESHOLDS)
 
 
-class Encoder(Protocol):
-    """The query side of an embedding on this machine."""
-
-    @property
-    def name(self) -> str: ...
-
-    def embed_query(self, text: str) -> Vector: ...
-
-
 class QuestionVectors:
-    """Makes vectors with the encoder that `find` gives, asked for once; it may give None.
+    """Makes vectors with the embedding that `find` gives, asked for once; it may give None.
 
     No question is worth failing for the lack of a vector: without one nothing is compared.
     """
 
-    def __init__(self, find: Callable[[], Encoder | None]) -> None:
+    def __init__(self, find: Callable[[], Embedding | None]) -> None:
         self._find = find
 
     @cached_property
-    def _encoder(self) -> Encoder | None:
+    def _embedding(self) -> Embedding | None:
         try:
             return self._find()
         except EmbeddingError as error:
@@ -83,7 +75,7 @@ class QuestionVectors:
     @property
     def name(self) -> str:
         """Name of the embedding; '' without one."""
-        return self._encoder.name if self._encoder else ""
+        return self._embedding.name if self._embedding else ""
 
     @property
     def thresholds(self) -> Thresholds:
@@ -94,10 +86,10 @@ class QuestionVectors:
         """Vector (d,) of `text`; None where the embedding knows no word of it, or where none of
         them does more than ask: "why is that?" is like every other such question and belongs
         to every topic."""
-        if self._encoder is None or not says_something(text):
+        if self._embedding is None or not says_something(text):
             return None
         try:
-            vector = self._encoder.embed_query(well_formed(text))
+            vector = self._embedding.embed_query(well_formed(text))
         except EmbeddingError as error:
             log.warning("a question got no vector: %s", error)
             return None

@@ -96,7 +96,7 @@ def _explained(explained: Explained) -> str:
         f"Decision  {_set({k: v for k, v in asdict(decision).items() if k not in NOT_SHOWN})}",
         "",
     ]
-    return visible("\n".join(lines)) + "\n" + _table(explained.as_data()["rules"])
+    return visible("\n".join(lines)) + "\n" + _table(explained.rules)
 
 
 def _set(values: Mapping[str, Any]) -> str:

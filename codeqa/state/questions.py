@@ -14,26 +14,14 @@ class QuestionStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def past(
-        self, user: str, repository: str, embedding: str, since: int = 0
-    ) -> list[PastQuestion]:
-        """Vectors that `embedding` made of the user's questions, those after the number `since`,
-        in their order."""
+    def past(self, user: str, repository: str, embedding: str) -> list[PastQuestion]:
+        """Vectors that `embedding` made of the user's questions, in the order of these."""
         rows = self._database.rows(
-            "SELECT number, turn, conversation, vector FROM question WHERE user = ? "
-            "AND repository = ? AND embedding = ? AND number > ? ORDER BY number",
-            (user, repository, embedding, since),
+            "SELECT turn, conversation, vector FROM question WHERE user = ? "
+            "AND repository = ? AND embedding = ? ORDER BY number",
+            (user, repository, embedding),
         )
         return [PastQuestion(*row) for row in rows]
-
-    def count(self, user: str, repository: str, embedding: str, until: int | None = None) -> int:
-        """How many such vectors there are, up to the number `until`."""
-        ((count,),) = self._database.rows(
-            "SELECT count(*) FROM question WHERE user = ? AND repository = ? "
-            "AND embedding = ? AND (? IS NULL OR number <= ?)",
-            (user, repository, embedding, until, until),
-        )
-        return int(count)
 
 
 def put_question(connection: sqlite3.Connection, turn: Turn, embedding: str, vector: bytes) -> None:

@@ -67,8 +67,6 @@ NO_EXTRAS = TurnExtras()
 class PastQuestion:
     """The vector of a question asked before."""
 
-    rowid: int
-    """Grows with every question; none is given twice."""
     turn: str
     conversation: str
     vector: bytes

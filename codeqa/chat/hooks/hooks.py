@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pluggy
 
 from codeqa.chat.generation import Exchange, GenerationInput
-from codeqa.chat.policy import REPLIES, PolicyDecision
+from codeqa.chat.policy_rules import REPLIES, PolicyDecision
 from codeqa.intents import INTENTS, Intent
 from codeqa.text.tokens import well_formed
 from codeqa.types import Chunk
