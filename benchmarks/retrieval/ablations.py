@@ -36,7 +36,7 @@ from codeqa.search import channels as channel_module
 from codeqa.search import fusion as fusion_module
 from codeqa.search import ranking as ranking_module
 from codeqa.search.channels import Candidates
-from codeqa.search.ranking import QueryFeatures, rank, rank_files
+from codeqa.search.ranking import rank, rank_files
 from codeqa.search.rerank import built_in as built_in_module
 from codeqa.search.resolve import find_candidates
 from codeqa.settings import load_settings
@@ -113,7 +113,7 @@ def judged(case: Case, hits: Sequence[Hit]) -> Row:
 
 def ranked(case: Case) -> list[Hit]:
     """As a search ranks."""
-    return rank(case.found, QueryFeatures.of(case.query))
+    return rank(case.found, case.query)
 
 
 def reranked(case: Case) -> list[Hit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -19,7 +19,7 @@ from codeqa.search.hyde import HydeSearch, HydeWriter, merge, parse_hyde
 from codeqa.search.hypothesis import search_hypothesis
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
-from codeqa.search.ranking import FileHit, QueryFeatures, explain_hit, rank, rank_files
+from codeqa.search.ranking import FileHit, RankingSignals, explain_hit, rank, rank_files
 from codeqa.search.rerank import BuiltInReranker, Reranker, choose_reranker
 from codeqa.search.resolve import find_candidates
 from codeqa.settings import Settings
@@ -147,8 +147,7 @@ class Search:
             except EmbeddingError as error:
                 encoders, trouble = {}, error.message
                 query, found, warnings = find_candidates(tables, query, encoders)
-            features = QueryFeatures.of(query)
-            hits = rank(found, features)
+            hits = rank(found, query)
             files = rank_files(hits)
         stages: list[StageTime] = []
         writer, missing = self._writer(mode, asked_for=bool(hyde), cancelled=cancelled)
@@ -159,11 +158,11 @@ class Search:
                 with self._room:
                     return search_hypothesis(tables, stage, filter_of(query), encoders)
 
-            hyde_search = HydeSearch(writer, features, found, hits, by_hypothesis, self._context)
+            hyde_search = HydeSearch(writer, query, found, hits, by_hypothesis, self._context)
             yield from hyde_search.run()
             found, stages = hyde_search.found, hyde_search.stages
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
-            hits, files = merge(rank(found, features), hits, files, self._kept(hits, top))
+            hits, files = merge(rank(found, query), hits, files, self._kept(hits, top))
         reranker = ""
         if rerank and not cancelled():
             begun = time.perf_counter()
@@ -176,19 +175,20 @@ class Search:
         shown = keep_guaranteed(hits, mentioned, top)
         changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *shown)])
 
+        signals = RankingSignals.of(found, query)
         explained: dict[str, Hit] = {}  # most stand in several of the lists
 
-        def finished(some: Sequence[Hit]) -> tuple[Hit, ...]:
-            for hit in some:
+        def finished(some: Iterable[Hit]) -> tuple[Hit, ...]:
+            hits = tuple(some)
+            for hit in hits:
                 if hit.unit.id not in explained:
                     state = changed.get(hit.unit.path, "")
-                    explained[hit.unit.id] = explain_hit(hit, found, features, state)
-            return tuple(explained[hit.unit.id] for hit in some)
+                    explained[hit.unit.id] = explain_hit(hit, signals, state)
+            return tuple(explained[hit.unit.id] for hit in hits)
 
         units, methods, classes = finished(shown), finished(methods), finished(classes)
         listed = files[: max(top, FILES)]
-        best_units = finished([file.best for file in listed])
-        listed = [replace(file, best=best) for file, best in zip(listed, best_units, strict=True)]
+        best = finished(file.best for file in listed)
         whole = (time.perf_counter() - started) * 1000
         own = whole - sum(stage.milliseconds for stage in stages)
         at = sum(stage.name != "rerank" for stage in stages)
@@ -197,7 +197,7 @@ class Search:
             question=question,
             query=query,
             units=units,
-            files=tuple(listed),
+            files=tuple(replace(file, best=hit) for file, hit in zip(listed, best, strict=True)),
             methods=methods,
             classes=classes,
             milliseconds=whole,

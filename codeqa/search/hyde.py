@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -30,7 +30,7 @@ from codeqa.search.hypothesis import (
     second_messages,
 )
 from codeqa.search.query import Query
-from codeqa.search.ranking import FileHit, QueryFeatures, rank, rank_files
+from codeqa.search.ranking import FileHit, rank, rank_files
 from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime
 
 PREFIX = "hyde"
@@ -78,45 +78,37 @@ def parse_hyde(value: str, default: str = "off") -> HydeMode:
     return mode
 
 
+@dataclass(slots=True)
 class HydeSearch:
-    """The part of a search that goes by hypotheses.
+    """The part of a search that goes by hypotheses."""
 
-    `hits` are those of `found`, ranked; `search` gives what a hypothesis finds, `context` the
-    block of the hits that the second one is written with. After `run`, `found` holds what the
-    question and the hypotheses found, `stages` what was done.
-    """
-
-    def __init__(
-        self,
-        writer: HydeWriter,
-        features: QueryFeatures,
-        found: Candidates,
-        hits: Sequence[Hit],
-        search: Callable[[StageTime], Candidates],
-        context: Callable[[Sequence[Hit]], str],
-    ) -> None:
-        self.found = found
-        self.stages: list[StageTime] = []
-        self._writer = writer
-        self._features = features
-        self._hits = hits
-        self._search = search
-        self._context = context
+    writer: HydeWriter
+    query: Query
+    found: Candidates
+    """What the question found; after `run` also what the hypotheses found."""
+    hits: Sequence[Hit]
+    """Those of the question, ranked."""
+    search: Callable[[StageTime], Candidates]
+    """Gives what a hypothesis finds."""
+    context: Callable[[Sequence[Hit]], str]
+    """Gives the block of hits that the second hypothesis is written with."""
+    stages: list[StageTime] = field(default_factory=list)
+    """What was done."""
 
     def run(self) -> Iterator[StageTime]:
         """Yields each stage as it begins and as it ends.
 
         Raises what `search` and `context` raise; whatever the model does is told by the stages.
         """
-        query, config_dir = self._features.query, self._writer.config_dir
-        two = self._writer.mode == "two"
+        query, config_dir = self.query, self.writer.config_dir
+        two = self.writer.mode == "two"
         if reason := needless(query, self.found):
             for name in (FIRST, SECOND) if two else (FIRST,):
                 yield self._skip(name, reason)
             return
         ask = partial(first_messages, query.text, config_dir)
         first = yield from self._write(FIRST, ask, FIRST_TOKENS)
-        by_first = self._search(first) if first.text else Candidates()
+        by_first = self.search(first) if first.text else Candidates()
         self.found = _join(self.found, by_first)
         if not two:
             return
@@ -124,20 +116,20 @@ class HydeSearch:
             ended = _ENDED.get(first.outcome, "failed")
             yield self._skip(SECOND, f"the first draft {ended}")
             return
-        if agrees(self._hits, by_first):
+        if agrees(self.hits, by_first):
             yield self._skip(SECOND, "the first draft found what the question finds")
             return
-        block = self._context(rank(self.found, self._features))
+        block = self.context(rank(self.found, query))
         ask = partial(second_messages, query.text, first.text, block, config_dir)
         second = yield from self._write(SECOND, ask, SECOND_TOKENS)
         if second.text:
             _log.debug("-query_v2- %s", second.text)
-            self.found = _join(self.found, self._search(second))
+            self.found = _join(self.found, self.search(second))
 
     def _write(
         self, name: str, messages: Callable[[], list[Message]], most_tokens: int
     ) -> Generator[StageTime, None, StageTime]:
-        writer = self._writer
+        writer = self.writer
         stage = yield from generate_bounded(
             name, writer.model, messages, most_tokens, writer.seconds, writer.cancelled
         )

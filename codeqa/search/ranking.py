@@ -77,70 +77,51 @@ class FileHit:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryFeatures:
-    """What of a question the signals look at, worked out once per search."""
+class RankingSignals:
+    """What is known about a question and all its candidates, worked out once per ranking."""
 
     query: Query
     forms: frozenset[str]
     """The question's words, their parts and their other forms."""
     patterns: tuple[tuple[str, tuple[str, ...]], ...]
     """Each word with the forms under which a text may hold it."""
+    channels: Mapping[str, Mapping[str, float]]
+    """DIRECT_CHANNELS → unit id → strength."""
+    undefined: tuple[str, ...]
+    """Names that the question looks up and that no unit is called by."""
+    by_vectors: bool
     overlaps: dict[str, float]
     """Path → its overlap with `forms`, filled as paths come up."""
 
     @classmethod
-    def of(cls, query: Query) -> QueryFeatures:
-        return cls(query, word_forms(query.words), word_patterns(query.words), {})
+    def of(cls, found: Candidates, query: Query) -> RankingSignals:
+        channels = {name: found.channels.get(name, {}) for name in DIRECT_CHANNELS}
+        return cls(
+            query=query,
+            forms=word_forms(query.words),
+            patterns=word_patterns(query.words),
+            channels=channels,
+            undefined=query.names if query.symbol_like and not channels["symbol"] else (),
+            by_vectors=found.by_vectors,
+            overlaps={},
+        )
 
     def overlap(self, path: str) -> float:
         """Part of the file's name that the question's words make up, 0..1."""
         if path not in self.overlaps:
-            self.overlaps[path] = path_overlap(path, self.forms)
+            parts = set(_stem_parts(path))
+            self.overlaps[path] = len(parts & self.forms) / len(parts) if parts else 0.0
         return self.overlaps[path]
 
 
-@dataclass(frozen=True, slots=True)
-class RankingSignals:
-    """What is known about all candidates of a search: worked out once, for each of some hundred
-    candidates is looked up in it."""
-
-    features: QueryFeatures
-    symbol: Mapping[str, float]
-    mention: Mapping[str, float]
-    overview: Mapping[str, float]
-    path: Mapping[str, float]
-    undefined: tuple[str, ...]
-    """Names that the question looks up and that no unit is called by."""
-    literal: tuple[str, ...]
-    """Text that counts where it stands literally: quoted text, and the undefined names."""
-    by_vectors: bool
-
-    @classmethod
-    def of(cls, found: Candidates, features: QueryFeatures) -> RankingSignals:
-        channel = found.channels.get
-        symbol, query = channel("symbol", {}), features.query
-        undefined = query.names if query.symbol_like and not symbol else ()
-        return cls(
-            features=features,
-            symbol=symbol,
-            mention=channel("mention", {}),
-            overview=channel("overview", {}),
-            path=channel("path", {}),
-            undefined=undefined,
-            literal=(*query.phrases, *undefined),
-            by_vectors=found.by_vectors,
-        )
-
-
-def rank(found: Candidates, features: QueryFeatures) -> list[Hit]:
+def rank(found: Candidates, query: Query) -> list[Hit]:
     """All candidates as hits, best first; ties keep the order path, line.
 
     `why` is left to `explain_hit`: finding the words costs more than ranking does.
     """
-    scored = {name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS}
-    fused = fuse(scored)
+    fused = fuse({name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS})
     positions = {name: ranks(scores) for name, scores in found.channels.items()}
-    signals = RankingSignals.of(found, features)
+    signals = RankingSignals.of(found, query)
     hits = []
     for key, unit in found.units.items():
         score = fused.get(key, 0.0)
@@ -157,27 +138,21 @@ def rank(found: Candidates, features: QueryFeatures) -> list[Hit]:
 
 def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
     """What speaks for a candidate beside its fused score: value, and name of the signal."""
-    found = []
-    features, key = signals.features, unit.id
-    coverage = word_coverage(unit, features.patterns)
-    if coverage:
-        found.append((COVERAGE_WEIGHT * coverage, "coverage"))
-    symbol = signals.symbol.get(key, 0.0)
-    if symbol:
-        found.append((SYMBOL_WEIGHT * symbol, "symbol"))
-    if key in signals.path:
-        found.append((PATH_WEIGHT, "path"))
-    if key in signals.mention:
-        found.append((MENTION_WEIGHT * signals.mention[key], "mention"))
-    if key in signals.overview:
-        found.append((OVERVIEW_WEIGHT * signals.overview[key], "overview"))
-    if unit.kind in OWNING_KINDS and symbol < JOINED:
+    strength = {name: scores.get(unit.id, 0.0) for name, scores in signals.channels.items()}
+    found = [
+        (COVERAGE_WEIGHT * word_coverage(unit, signals.patterns), "coverage"),
+        (SYMBOL_WEIGHT * strength["symbol"], "symbol"),
+        (PATH_WEIGHT if strength["path"] else 0.0, "path"),
+        (MENTION_WEIGHT * strength["mention"], "mention"),
+        (OVERVIEW_WEIGHT * strength["overview"], "overview"),
+    ]
+    if unit.kind in OWNING_KINDS and strength["symbol"] < JOINED:
         found.append((-TYPE_PENALTY, "type"))
-    if signals.literal and any(text in unit.source_code for text in signals.literal):
+    if any(text in unit.source_code for text in (*signals.query.phrases, *signals.undefined)):
         found.append((PHRASE_WEIGHT, "phrase"))
-    if not signals.by_vectors and (overlap := features.overlap(unit.path)):
-        found.append((STEM_WEIGHT * overlap, "stem"))
-    return found
+    if not signals.by_vectors:
+        found.append((STEM_WEIGHT * signals.overlap(unit.path), "stem"))
+    return [signal for signal in found if signal[0]]
 
 
 def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
@@ -187,11 +162,11 @@ def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
     the question looks up a name that nothing defines, whatever contains that name. Such a name
     may be a setting or part of a message, which only a document mentions.
     """
-    if unit.id in signals.mention:
+    if unit.id in signals.channels["mention"]:
         return []
     if any(name in unit.source_code for name in signals.undefined):
         return []
-    return role_penalties(unit, signals.features.query)
+    return role_penalties(unit, signals.query)
 
 
 def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
@@ -205,15 +180,15 @@ def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     return found
 
 
-def explain_hit(hit: Hit, found: Candidates, features: QueryFeatures, changed: str = "") -> Hit:
+def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
     """`hit` with the reasons for its place in words, strongest first.
 
     `changed` says how its file differs from what was indexed, '' for not at all.
     """
-    unit, signals = hit.unit, RankingSignals.of(found, features)
-    symbol = signals.symbol.get(unit.id, 0.0)
-    matched = matching_words(unit, features.patterns)
+    unit, symbol = hit.unit, signals.channels["symbol"].get(hit.unit.id, 0.0)
+    matched = matching_words(unit, signals.patterns)
     matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
+    stem = dict.fromkeys(part for part in _stem_parts(unit.path) if part in signals.forms)
     words = {
         "words": matches,
         "coverage": matches,
@@ -223,7 +198,7 @@ def explain_hit(hit: Hit, found: Candidates, features: QueryFeatures, changed: s
         "mention": "mentioned",
         "overview": "is the repository's account of itself",
         "phrase": "holds the text as it was written",
-        "stem": f"its path says {', '.join(_stem_words(unit.path, features.forms))}",
+        "stem": f"its path says {', '.join(stem)}",
     }
     spoke = unit_signals(unit, signals)
     if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
@@ -231,7 +206,7 @@ def explain_hit(hit: Hit, found: Candidates, features: QueryFeatures, changed: s
     spoke.sort(key=lambda signal: -signal[0])
     why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
     why += [text for _, text in penalties(unit, signals)]
-    if misspelt := reason(unit, features.query):
+    if misspelt := reason(unit, signals.query):
         why.insert(0, misspelt)
     if changed:
         why.append(f"file {changed} since it was indexed")
@@ -272,13 +247,12 @@ def word_coverage(unit: Unit, patterns: tuple[tuple[str, tuple[str, ...]], ...])
 def word_patterns(question: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Each word of a question with the forms that count as holding it, but those that hold
     another one: `routes` is found with `route`."""
-    return tuple((word, _shortest(written_forms(word))) for word in question)
-
-
-def _shortest(forms: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        form for form in forms if not any(other in form for other in forms if other != form)
-    )
+    found = []
+    for word in question:
+        forms = written_forms(word)
+        shortest = [f for f in forms if not any(other in f for other in forms if other != f)]
+        found.append((word, tuple(shortest)))
+    return tuple(found)
 
 
 def word_forms(question: Iterable[str]) -> frozenset[str]:
@@ -291,20 +265,10 @@ def word_forms(question: Iterable[str]) -> frozenset[str]:
     )
 
 
-def path_overlap(path: str, forms: frozenset[str]) -> float:
-    """Part of the file's name that the question's words make up, 0..1."""
-    parts = set(_stem_parts(path))
-    return len(parts & forms) / len(parts) if parts else 0.0
-
-
 def is_reexport(path: str) -> bool:
     """Whether the file's name says that it only gives names on."""
     file = path.rpartition("/")[2]
     return file in REEXPORT_FILES or file.endswith(".d.ts")
-
-
-def _stem_words(path: str, forms: frozenset[str]) -> list[str]:
-    return [part for part in dict.fromkeys(_stem_parts(path)) if part in forms]
 
 
 def _stem_parts(path: str) -> list[str]:
