@@ -7,20 +7,24 @@ A file of questions has one JSON object a line::
      "relevant": [{"path": "tree.go", "grade": 2, "start": 130, "end": 260, "symbol": "node"}]}
 
 `grade` is 2 for a main target, which answers the question by itself, 1 for a secondary one.
-Lines are 1-based, both ends included; a target without them is its whole file.
+Lines are 1-based, both ends included; a target without them is its whole file. Without `grade` a
+target is a main one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from codeqa.errors import UsageError
 
-MAIN, SECONDARY = 2, 1
+MAIN: Literal[2] = 2
+SECONDARY: Literal[1] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Target:
     """A place that answers a question."""
 
     path: str
-    grade: int = MAIN
+    grade: Literal[1, 2] = MAIN
     start: int = 0
     """First line; 0 where the whole file is meant."""
     end: int = 0
@@ -67,16 +71,17 @@ def load_questions(path: Path) -> list[Question]:
 
     Raises UsageError that names the line for what cannot be read, OSError as reading does.
     """
+    form = TypeAdapter(Question)
     found: dict[str, Question] = {}
     for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            question = _question(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            question = form.validate_json(line)
+            _check(question)
+        except ValueError as error:
             raise UsageError(
-                f"{path}, line {number}: {reason}.",
+                f"{path}, line {number}: {reason(error)}.",
                 "Each line is an object with id, repo, question and relevant.",
             ) from None
         if question.id in found:
@@ -91,50 +96,30 @@ def save_questions(path: Path, questions: Iterable[Question]) -> None:
     """Write a file of questions that `load_questions` reads. Raises OSError as writing does."""
     lines = []
     for one in questions:
-        content = {"id": one.id, "repo": one.repo, "question": one.question}
-        for key in ("category", "language", "source"):
-            content |= {key: getattr(one, key)} if getattr(one, key) else {}
-        targets = [
-            {key: value for key, value in asdict(target).items() if value}
-            for target in one.relevant
-        ]
-        lines.append(json.dumps({**content, "relevant": targets}, ensure_ascii=False) + "\n")
+        content = asdict(one)
+        content["relevant"] = [_without_defaults(target) for target in content["relevant"]]
+        lines.append(json.dumps(_without_defaults(content), ensure_ascii=False) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _question(content: Mapping[str, Any]) -> Question:
-    if not isinstance(content, dict):
-        raise ValueError("not an object")
-    texts = {key: content[key] for key in ("id", "repo", "question")}
-    for key, value in texts.items():
-        if not isinstance(value, str) or not value.strip():
-            raise ValueError(f"{key} is not a text")
-    if not isinstance(content["relevant"], list):
-        raise ValueError("relevant is not a list")
-    relevant = tuple(map(_target, content["relevant"]))
-    if not any(target.grade == MAIN for target in relevant):
+def reason(error: Exception) -> str:
+    """What is wrong with a line of a file, and where in it."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def _without_defaults(values: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in values.items() if value}
+
+
+def _check(question: Question) -> None:
+    if not (question.id.strip() and question.repo.strip() and question.question.strip()):
+        raise ValueError("id, repo and question are not to be empty")
+    for target in question.relevant:
+        if target.start and not 1 <= target.start <= target.end:
+            raise ValueError(f"the lines of {target.path} are {target.start} to {target.end}")
+    if not question.main_files:
         raise ValueError("no target has grade 2")
-    return Question(
-        **texts,
-        relevant=relevant,
-        category=str(content.get("category", "")),
-        language=str(content.get("language", "")),
-        source=str(content.get("source", "")),
-    )
-
-
-def _target(content: Mapping[str, Any]) -> Target:
-    if not isinstance(content, dict):
-        raise ValueError("a target is not an object")
-    target = Target(
-        str(content["path"]),
-        int(content["grade"]),
-        int(content.get("start") or 0),
-        int(content.get("end") or 0),
-        str(content.get("symbol", "")),
-    )
-    if target.grade not in (MAIN, SECONDARY):
-        raise ValueError(f"the grade of {target.path} is {target.grade}, not 1 or 2")
-    if target.start and not 1 <= target.start <= target.end:
-        raise ValueError(f"the lines of {target.path} are {target.start} to {target.end}")
-    return target

@@ -13,13 +13,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from codeqa.errors import ModelError, UsageError
-from codeqa.evaluation.questions import Question
+from codeqa.evaluation.questions import Question, reason
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
 from codeqa.search import Search, open_search, parse_hyde
@@ -29,6 +31,8 @@ from codeqa.types import Hit, Progress
 
 RESULTS = 50
 """Results kept of each question: more than anybody reads, and enough for ten files."""
+
+_UNNAMED = {"id": "", "repo": "", "question": ""}
 
 Kind = Literal["files", "units"]
 """Which of a search's two lists is written."""
@@ -142,14 +146,7 @@ def save_ranked(path: Path, ranked: Iterable[Ranked]) -> int:
     try:
         with part.open("w", encoding="utf-8") as lines:
             for one in ranked:
-                content = {
-                    "id": one.id,
-                    "repo": one.repo,
-                    "question": one.question,
-                    "results": list(one.results),
-                    "latency_ms": one.latency_ms,
-                }
-                lines.write(json.dumps(content, ensure_ascii=False) + "\n")
+                lines.write(json.dumps(asdict(one), ensure_ascii=False) + "\n")
                 count += 1
         part.replace(path)
     finally:
@@ -163,29 +160,20 @@ def load_ranked(path: Path) -> list[Ranked]:
     Raises UsageError that names the line for what cannot be read, OSError as reading does.
     """
     opener = gzip.open if path.suffix == ".gz" else open
+    form = TypeAdapter(Ranked)
     found = []
     with opener(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                content = json.loads(line)
-                results = tuple(content["results"])
-                if not all(isinstance(one, dict) and "path" in one for one in results):
+                ranked = form.validate_python(_UNNAMED | json.loads(line))
+                if not all("path" in one for one in ranked.results):
                     raise ValueError("a result names no path")
-                latency = content.get("latency_ms")
-                found.append(
-                    Ranked(
-                        str(content.get("id", "")),
-                        str(content.get("repo", "")),
-                        str(content.get("question", "")),
-                        results,
-                        None if latency is None else float(latency),
-                    )
-                )
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, TypeError) as error:
                 raise UsageError(
-                    f"{path}, line {number}, is no ranked list: {error}.",
+                    f"{path}, line {number}, is no ranked list: {reason(error)}.",
                     "Each line is an object with id or repo and question, and results.",
                 ) from None
+            found.append(ranked)
     return found
