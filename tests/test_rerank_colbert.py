@@ -11,13 +11,12 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
 
 pytest.importorskip("torch", reason="the extra `rerank` is not installed")
 pytest.importorskip("transformers", reason="the extra `rerank` is not installed")
@@ -156,32 +155,11 @@ def test_long_code_and_a_long_question_are_cut_to_what_the_model_takes(ranker: A
     assert len(score_batch(ranker, long, [long, "\x00", "🎉" * 500, "{}" * 900])) == 4
 
 
-def test_several_threads_get_the_same_order(checkpoint: Path) -> None:
-    reranker = in_folder(checkpoint)
-    expected = order(reranker.rerank(HITS, QUESTION).hits)
-    found: list[list[int]] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(order(reranker.rerank(HITS, QUESTION).hits)))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert found == [expected] * 4
-
-
 def test_weights_that_are_no_safetensors_are_read_as_well(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "small", safe=False)
     assert not (folder / "model.safetensors").exists()
     done = in_folder(folder).rerank(HITS, QUESTION)
     assert order(done.hits)[0] == 13
-
-
-def test_a_checkpoint_of_128_dimensions_needs_no_special_folder(tmp_path: Path) -> None:
-    folder = make_checkpoint(tmp_path / "wide", dimensions=128)
-    done = in_folder(folder).rerank(HITS, QUESTION)
-    assert (done.reranker, order(done.hits)[0]) == ("wide", 13)
 
 
 # What is wrong is said, and the built-in one answers
@@ -220,25 +198,6 @@ def test_a_bert_without_projection_does_not_rerank_by_chance(
     assert "small is no ColBERT checkpoint: it lacks linear.weight" in warning
 
 
-def test_damaged_weights_are_said_to_be_so(tmp_path: Path, checkpoint: Path) -> None:
-    folder = tmp_path / "small"
-    shutil.copytree(checkpoint, folder)
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:2_000])
-    assert "small cannot be loaded (" in replaced(folder)
-
-
-def test_weights_that_are_no_numbers_order_nothing(tmp_path: Path) -> None:
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    folder = make_checkpoint(tmp_path / "small")
-    weights = load_file(folder / "model.safetensors")
-    weights["linear.weight"] = torch.full_like(weights["linear.weight"], float("nan"))
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    assert "gives scores that are no numbers" in replaced(folder)
-
-
 # The hub and its cache
 
 
@@ -266,13 +225,6 @@ def test_automatically_the_model_is_used_when_it_is_in_the_cache(
     assert (done.reranker, done.warnings) == (DEFAULT_CHECKPOINT, ())
     assert order(done.hits)[0] == 13
     assert reranker_status(Settings()) == (True, DEFAULT_CHECKPOINT, "")
-
-
-def test_half_a_checkpoint_in_the_cache_is_not_used(hub_cache: Path, checkpoint: Path) -> None:
-    snapshot = cached(hub_cache, checkpoint, DEFAULT_CHECKPOINT)
-    (snapshot / "model.safetensors").unlink()
-    done = choose_reranker(Settings()).rerank(HITS, QUESTION)
-    assert (done.reranker, done.warnings) == ("built-in", ())
 
 
 def test_a_name_that_is_not_here_without_a_network_says_so(hub_cache: Path) -> None:
@@ -372,64 +324,3 @@ def test_without_leave_to_download_nothing_is_fetched(hub: list[str]) -> None:
     with pytest.raises(RerankerError, match="is not on this machine"):
         load_ranker("owner/colbert-small", Family.COLBERT, may_download=False)
     assert hub == []
-
-
-# In a search, and in a process of its own
-
-
-def test_a_search_says_which_model_ordered_its_units(
-    checkpoint: Path, tmp_path: Path, write_files: Callable[..., Path]
-) -> None:
-    pytest.importorskip("lancedb")
-    from codeqa.indexing import Indexer
-    from codeqa.search import Search
-    from codeqa.store import Tables, locate
-
-    settings = load_settings(data=tmp_path / "data", workers=1, reranker=str(checkpoint))
-    root = write_files(
-        tmp_path / "shop",
-        {f"m{n}.py": f"def session_{n}(cookie):\n    return cookie\n" for n in range(9)},
-    )
-    location = locate(settings, root)
-    Indexer(settings, location).run()
-    tables = Tables.open(location)
-    search = Search(lambda: tables, settings, reranker=choose_reranker(settings))
-    plain = search.search("session cookie")
-    assert (plain.reranker, plain.warnings) == ("", ())
-    reranked = search.search("session cookie", rerank=True)
-    assert (reranked.reranker, reranked.warnings) == ("colbert-small", ())
-    assert {one.unit.id for one in plain.units} == {one.unit.id for one in reranked.units}
-    assert "reranked by colbert-small" in " ".join(reranked.units[0].why)
-
-
-def test_a_process_that_ends_while_the_model_is_loading_ends_well(
-    checkpoint: Path, run_python: Run
-) -> None:
-    script = f"""
-from codeqa.search import parse_query
-from codeqa.search.rerank.local import LocalModel, local_reranker
-from codeqa.errors import RerankerError
-from codeqa.types import Hit, Unit
-hit = Hit(Unit("a.py", "python", "function", "f", "f", "session cookie", 1, 1), 1.0)
-try:
-    local_reranker(LocalModel({str(checkpoint)!r}, download=False, seconds=-0.8)).rerank(
-        [hit], parse_query("session cookie"))
-except RerankerError as error:
-    print(error.message)
-"""
-    done = run_python("-c", script)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "colbert-small did not answer within 0.2 seconds.\n"
-
-
-@pytest.mark.slow
-def test_a_checkpoint_of_the_usual_size_keeps_to_the_time_however_busy_the_machine_is(
-    tmp_path: Path,
-) -> None:
-    folder = make_checkpoint(tmp_path / "small", hidden=384, layers=12, positions=512)
-    reranker = in_folder(folder)
-    long = [hit(n, f"def f{n}(session): return cookie\n" * 60) for n in range(CANDIDATES)]
-    started = time.monotonic()
-    done = reranker.rerank(long, QUESTION)
-    assert time.monotonic() - started < local.SECONDS + 3
-    assert sum(one.why[-1:] != () for one in done.hits) >= local.BATCH

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,6 @@ pytest.importorskip("transformers", reason="the extra `rerank` is not installed"
 
 from colbert_checkpoint import LETTERS, SPECIAL, WORDS, make_checkpoint
 
-from codeqa.errors import RerankerError
 from codeqa.search import choose_reranker, parse_query, reranker_status
 from codeqa.search.rerank import local
 from codeqa.search.rerank.checkpoint import Family
@@ -145,17 +143,6 @@ def test_question_and_code_are_cut_to_what_the_model_takes(
     assert ranker.tokenizer.model_max_length == TOKENS
 
 
-def test_a_folder_whose_path_says_monobert_is_read_as_any_other(
-    checkpoint: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "monobert"
-    shutil.copytree(checkpoint, folder)
-    there = choose_reranker(settings_for(checkpoint)).rerank(HITS, QUESTION)
-    done = choose_reranker(settings_for(folder)).rerank(HITS, QUESTION)
-    assert (done.reranker, done.warnings) == ("monobert", ())
-    assert order(done.hits) == order(there.hits)
-
-
 # What is wrong is said, and the built-in one answers
 
 
@@ -210,32 +197,3 @@ def test_a_name_is_looked_for_on_the_hub_under_the_owner_that_it_has(
     assert reranker_status(settings) == (True, name, "")
     done = choose_reranker(settings).rerank(HITS, QUESTION)
     assert (done.reranker, done.warnings) == (name, ())
-
-
-def test_a_name_that_is_not_here_without_a_network_says_so() -> None:
-    warning = replaced(load_settings(reranker="cross-encoder/owner/judge"))
-    assert warning.startswith("owner/judge is not on this machine, and the model hub cannot be")
-
-
-def test_lancedbs_own_cross_over_to_the_library_works_as_ours(checkpoint: Path) -> None:
-    """LanceDB's class over `rerankers` with the same checkpoint gives the same scores."""
-    from lancedb.rerankers import AnswerdotaiRerankers
-
-    from codeqa.search import lance_reranker
-
-    theirs: Any = AnswerdotaiRerankers("cross-encoder", str(checkpoint), verbose=0)
-    theirs.reranker.tokenizer.model_max_length = 126
-    done = lance_reranker(theirs).rerank(HITS[:CANDIDATES], QUESTION)
-    ours = choose_reranker(settings_for(checkpoint)).rerank(HITS[:CANDIDATES], QUESTION)
-    assert done.warnings == ()
-    assert order(done.hits) == order(ours.hits)
-
-
-def test_a_damaged_file_of_weights_is_said(checkpoint: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "damaged"
-    shutil.copytree(checkpoint, folder)
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:2_000])
-    assert "damaged cannot be loaded (" in replaced(settings_for(folder))
-    with pytest.raises(RerankerError):
-        load_ranker(str(folder), Family.CROSS_ENCODER, may_download=False)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from indexed import copied, indexed
 
 from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError, RerankerError
 from codeqa.files import Files
-from codeqa.indexing import Indexer
-from codeqa.search import Query, Reranked, Search
-from codeqa.settings import Settings, load_settings
-from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
+from codeqa.search import Query, Reranked, Search, query_encoders
+from codeqa.search.channels import length_factor
+from codeqa.settings import Settings
+from codeqa.store import Tables, locate
 from codeqa.types import Hit, Unit
 
 FILES: Mapping[str, str | bytes] = {
@@ -38,21 +39,10 @@ FILES: Mapping[str, str | bytes] = {
 }
 
 
-def indexed(root: Path, data: Path) -> Tables:
-    location = locate(load_settings(data=data, workers=1), root)
-    Indexer(load_settings(data=data, workers=1), location).run()
-    return Tables.open(location)
-
-
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """An index that the tests only read."""
-    folder = tmp_path_factory.mktemp("search")
-    for name, content in FILES.items():
-        target = folder / "shop" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(str(content), encoding="utf-8")
-    return indexed(folder / "shop", folder / "data")
+    return indexed(tmp_path_factory.mktemp("search"), FILES)
 
 
 @pytest.fixture
@@ -61,14 +51,9 @@ def search(tables: Tables, settings: Settings) -> Search:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, write_files: Callable[..., Path]) -> Path:
-    """A repository that a test may change."""
-    return write_files(tmp_path / "shop", FILES)
-
-
-@pytest.fixture
-def own_tables(repository: Path, data_dir: Path) -> Tables:
-    return indexed(repository, data_dir)
+def own_tables(tables: Tables, settings: Settings, tmp_path: Path) -> Tables:
+    """An index of a repository that a test may change."""
+    return Tables.open(copied(tables.location, settings, tmp_path / "shop"))
 
 
 def names(hits: tuple[Hit, ...]) -> list[str]:
@@ -158,20 +143,19 @@ def test_methods_and_classes_have_lists_of_their_own(search: Search) -> None:
 
 
 def test_files_are_listed_once_each_and_ten_where_there_are_ten(
-    tmp_path: Path, settings: Settings, write_files: Callable[..., Path]
+    tmp_path: Path, settings: Settings
 ) -> None:
     bodies = {f"m{n}.py": f"def cookie_{n}():\n    return {n}\n" for n in range(15)}
-    tables = indexed(write_files(tmp_path / "many", bodies), tmp_path / "data")
+    tables = indexed(tmp_path, bodies)
     result = Search(lambda: tables, settings).search("cookie", top=3)
     assert len(result.units) == 3
     paths = [file.path for file in result.files]
     assert len(paths) == len(set(paths)) == 10
 
 
-def test_a_file_that_changed_on_disk_is_marked(
-    own_tables: Tables, repository: Path, settings: Settings
-) -> None:
+def test_a_file_that_changed_on_disk_is_marked(own_tables: Tables, settings: Settings) -> None:
     search = Search(lambda: own_tables, settings)
+    repository = own_tables.location.root
     (repository / "src/shop/session.py").write_text("moved = True\n")
     (repository / "src/shop/basket.py").unlink()
     result = search.search("session cookie")
@@ -223,89 +207,44 @@ def test_the_order_name_and_warning_of_a_reranker_reach_the_result(
     assert search.search("zzz lang:cobol", rerank=True).units == ()
 
 
-def test_without_an_index_the_error_says_what_to_do(settings: Settings, repository: Path) -> None:
-    location = locate(settings, repository)
+def test_without_an_index_the_error_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
+    location = locate(settings, tmp_path)
     search = Search(lambda: Tables.open(location), settings)
     with pytest.raises(IndexMissingError, match="codeqa index"):
         search.search("session")
 
 
-class Encoder:
-    """Places a text by the words that it holds."""
-
-    def embed_query(self, text: str) -> np.ndarray:
-        return np.array(["visitor" in text, "price" in text, 0.1], dtype=np.float32)
-
-
-class VectorTables:
-    """The real tables with a vector column that a dictionary fills."""
-
-    def __init__(self, tables: Tables, vectors: Mapping[str, list[float]]) -> None:
-        self._tables = tables
-        self._vectors = vectors
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._tables, name)
-
-    def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
-        return [("vector", EmbeddingRecord("words", "1", 3))]
-
-    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
-        return [
-            self._nearest(search)
-            if isinstance(search, VectorSearch)
-            else self._tables.best([search])[0]
-            for search in searches
-        ]
-
-    def _nearest(self, search: VectorSearch) -> list[tuple[Unit, float]]:
-        units = [u for u in self._tables.units() if u.is_method == (search.table == "methods")]
-        scored = [
-            (u, float(np.dot(search.vector, self._vectors[u.name])))
-            for u in units
-            if u.name in self._vectors
-        ]
-        return sorted(scored, key=lambda pair: -pair[1])[: search.limit]
+def test_a_name_that_nothing_is_called_by_is_found_where_it_is_written(
+    settings: Settings, tmp_path: Path
+) -> None:
+    tables = indexed(
+        tmp_path,
+        {
+            "notes.txt": "shop_mail_sender\n\nWho it says letters are from.\n",
+            "mail.py": "def shop_sender(mail):\n    return mail.shop.sender\n\n\n"
+            "def mail_of(shop):\n    return shop.mail\n",
+        },
+    )
+    search = Search(lambda: tables, settings)
+    assert search.search("shop_mail_sender").units[0].unit.path == "notes.txt"
 
 
 def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
     tables: Tables, settings: Settings
 ) -> None:
-    vectors = {"total": [0.0, 1.0, 0.0], "get": [1.0, 0.0, 0.0]}
-    with_vectors = VectorTables(tables, vectors)
-    found = Search(lambda: with_vectors, settings, lambda name: Encoder()).search("price of things")
+    encoders = query_encoders(settings)
+    found = Search(lambda: tables, settings, encoders).search("price of things")
     assert found.units[0].unit.name == "total"
-    assert "vector" in found.channels
-    assert found.units[0].channels["vector"] == 1
-    assert "vectors of words" in found.coverage
-    without = Search(lambda: with_vectors, settings, lambda name: None).search("price of things")
+    assert "vector" in found.channels and "vector" in found.units[0].channels
+    assert "vectors of codeqa/code-table-1" in found.coverage
+    without = Search(lambda: tables, settings, lambda name: None).search("price of things")
     assert "vector" not in without.channels
     assert "no vectors" in without.coverage
 
 
-def test_a_name_that_nothing_is_called_by_is_found_where_it_is_written(
-    settings: Settings, tmp_path: Path
-) -> None:
-    (tmp_path / "notes.txt").write_text("shop_mail_sender\n\nWho it says letters are from.\n")
-    (tmp_path / "mail.py").write_text(
-        "def shop_sender(mail):\n    return mail.shop.sender\n\n\n"
-        "def mail_of(shop):\n    return shop.mail\n"
-    )
-    location = locate(settings, tmp_path)
-    Indexer(settings, location).run()
-    search = Search(lambda: Tables.open(location), settings)
-    assert search.search("shop_mail_sender").units[0].unit.path == "notes.txt"
-
-
-def test_of_two_units_equally_near_the_longer_one_stands_first(
-    tables: Tables, settings: Settings
-) -> None:
-    lines = {u.name: u.end_line - u.start_line for u in tables.units() if u.is_method}
-    short, long = min(lines, key=lambda n: lines[n]), max(lines, key=lambda n: lines[n])
-    near = VectorTables(tables, {short: [0.0, 0.5, 0.0], long: [0.0, 0.5, 0.0]})
-    found = Search(lambda: near, settings, lambda name: Encoder()).search("price of it")
-    ranks = {hit.unit.name: hit.channels.get("vector") for hit in found.units}
-    assert lines[short] < lines[long] and ranks[long] == 1 and ranks[short] == 2
+def test_of_two_units_equally_near_the_longer_one_counts_more() -> None:
+    lengths = [length_factor(Unit("a", "", "", "", "", "", 1, n)) for n in (1, 2, 100, 500)]
+    assert 1 == lengths[0] < lengths[1] < lengths[2] == lengths[3]
 
 
 def test_a_failing_embedding_costs_its_channel_and_is_said(
@@ -315,9 +254,7 @@ def test_a_failing_embedding_costs_its_channel_and_is_said(
         def embed_query(self, text: str) -> np.ndarray:
             raise EmbeddingError("The host cannot be reached.", "Check the network.")
 
-    with_vectors = VectorTables(tables, {})
-    search = Search(lambda: with_vectors, settings, lambda name: Unreachable())
-    result = search.search("session cookie")
+    result = Search(lambda: tables, settings, lambda name: Unreachable()).search("session cookie")
     assert result.units
     assert "vectors left out: The host cannot be reached" in result.coverage
     assert "vectors of" not in result.coverage
@@ -326,12 +263,12 @@ def test_a_failing_embedding_costs_its_channel_and_is_said(
 # Files
 
 
-def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables, repository: Path) -> None:
+def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables) -> None:
     files = Files(lambda: own_tables)
     file = files.read("src/shop/basket.py")
     assert (file.language, file.changed) == ("python", False)
     assert file.text == FILES["src/shop/basket.py"]
-    (repository / "src/shop/basket.py").write_bytes(b"x = '\xff'\n")
+    (own_tables.location.root / "src/shop/basket.py").write_bytes(b"x = '\xff'\n")
     changed = files.read("src/shop/basket.py")
     assert changed.changed
     assert changed.text == "x = '\ufffd'\n"
@@ -360,11 +297,11 @@ def test_nothing_but_indexed_files_can_be_read(tables: Tables, path: str) -> Non
 
 
 def test_a_file_that_became_a_link_out_of_the_repository_is_not_followed(
-    own_tables: Tables, repository: Path, tmp_path: Path
+    own_tables: Tables, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("key")
-    target = repository / "src/shop/basket.py"
+    target = own_tables.location.root / "src/shop/basket.py"
     target.unlink()
     target.symlink_to(secret)
     files = Files(lambda: own_tables)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as tried
-from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.search import Search
@@ -123,24 +120,6 @@ def test_no_value_breaks_out_of_a_filter(search: Search, key: str, value: str) -
     assert by_keyword.units == ()
     assert {hit.unit.path for hit in search.search("pay order", path=value).units} <= ALL
     assert paths(search, "") == ALL
-
-
-@tried(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=40))
-def test_any_text_is_a_value(tables: Tables, one: str, other: str) -> None:
-    for where in (
-        Filter(languages=(one,)),
-        Filter(paths=(one, other)),
-        Filter(excluded_paths=(one,), excluded_kinds=(other,), excluded_languages=(one,)),
-    ):
-        found = {unit.path for unit in tables.units(where)}
-        expected = ALL
-        if where.languages:
-            expected = set()
-        if where.excluded_languages or where.paths:
-            assert found <= ALL
-        else:
-            assert found == expected
 
 
 def test_wildcards_beyond_the_first_are_letters(tables: Tables) -> None:
