@@ -123,7 +123,6 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
         "symbols": len(places),
         "files": len(catalogue.roles()),
         "read_seconds": round(seconds, 2),
-        "arrays_mb": round(places.nbytes / 1e6, 1),
         "grown_mb": round(grown / 1e6, 1),
         "milliseconds": {way: _figures(taken) for way, taken in times.items()},
     }
@@ -161,7 +160,7 @@ def main(arguments: Sequence[str]) -> int:
     results = [measure(folder.resolve(), given.symbols) for folder in given.folders]
     for result in results:
         print(f"{result['repository']}: {result['symbols']:,} symbols, {result['files']:,} files, "
-              f"read in {result['read_seconds']} s, arrays {result['arrays_mb']} MB, "
+              f"read in {result['read_seconds']} s, "
               f"process grown by {result['grown_mb']} MB")  # fmt: skip
         for way, figures in result["milliseconds"].items():
             print(f"  {way:22} {figures['median']:6} {figures['p95']:6} {figures['most']:6}")

@@ -26,7 +26,7 @@ from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 
 CANDIDATES = 2_000
-"""Edges of one name that are looked at; of a name as common as `get` the rest is a count."""
+"""Edges of one name that are looked at; of a name as common as `get` the rest is left out."""
 MAX_FILES_READ = 100
 """Files whose imports are read for one answer, for wildcards and re-exports."""
 PACKAGE_FILES = {
@@ -48,8 +48,6 @@ class Usages:
     references: tuple[UsageSite, ...]
     total: int
     """Places taken for a use, `references` included."""
-    complete: bool = True
-    """Every place of that name was looked at."""
 
 
 def usages(tables: Tables, unit: Unit, limit: int = 50) -> Usages:
@@ -60,8 +58,7 @@ def usages(tables: Tables, unit: Unit, limit: int = 50) -> Usages:
     places = tables.references_named(name, CANDIDATES)
     found = judge(unit, places, _surroundings(tables, unit, name, places))
     found.sort(key=_order)
-    complete = len(places) < CANDIDATES or tables.count_references(name) <= len(places)
-    return Usages(tuple(found[:limit]), len(found), complete)
+    return Usages(tuple(found[:limit]), len(found))
 
 
 def _surroundings(

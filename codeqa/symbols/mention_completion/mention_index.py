@@ -59,11 +59,6 @@ class MentionIndex:
         """Number of definitions."""
         return len(self._symbols.matcher)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays and tables, without the lists of paths."""
-        return self._symbols.nbytes + self.paths.nbytes
-
     def complete(self, typed: str, kinds: Iterable[Kind], limit: int) -> list[MentionCompletion]:
         """The best `limit` places for `typed`, best first; for '' those nearest to the root."""
         typed = typed.strip().lstrip('"“').rstrip('"”')

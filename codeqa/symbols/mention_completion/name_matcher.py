@@ -78,13 +78,6 @@ class NameMatcher:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that they take."""
-        arrays = (self._row_names, self._name_lengths, self.lengths)
-        columns = (self._folded, self._words, self._initials)
-        return sum(values.nbytes for values in (*columns, *arrays))
-
     def fits(self, typed: str) -> np.ndarray:
         """How well the name of each row fits `typed`, EXACT to MISSED: (n,) uint8.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from codeqa.symbols.mention_completion.name_matcher import (
     EXACT,
@@ -17,6 +18,9 @@ from codeqa.symbols.mention_completion.name_matcher import (
     apart,
     fold,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ROLES_LAST = ("vendored", "generated")
 
@@ -41,6 +45,21 @@ class FolderListing:
     files: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """All files or all folders, a row for each."""
+
+    paths: list[str]
+    low: list[str]
+    """The paths in small letters."""
+    names: NameMatcher
+    """The last parts of the paths."""
+    stems: np.ndarray
+    """(n,) int32: letters and digits of a file's name without its ending, -1 for a folder."""
+    roles: np.ndarray
+    """(n,) int8: what a file is for, 0 for a folder."""
+
+
 class PathNames:
     """All indexed files and their folders; `roles` says what each file is for."""
 
@@ -49,23 +68,27 @@ class PathNames:
 
         self._counts: dict[str, int] = {}
         self._children: dict[str, tuple[list[str], list[str]]] = {"": ([], [])}
-        for path in sorted(roles):
+        files = sorted(roles)
+        for path in files:
             self._add(path)
-        self._files, self._folders = sorted(roles), sorted(self._counts)
-        self._roles = np.array([role_rank(roles[path]) for path in self._files], np.int8)
-        names = [path.rpartition("/")[2] for path in self._files]
-        self._file_names = NameMatcher(names)
+        folders = sorted(self._counts)
+        names = [path.rpartition("/")[2] for path in files]
         stems = [len(fold(name.rpartition(".")[0] or name)) for name in names]
-        self._stems = np.array(stems, np.int32)
-        self._folder_names = NameMatcher([path.split("/")[-2] for path in self._folders])
-        self._low_files = [path.lower() for path in self._files]
-        self._low_folders = [path.lower() for path in self._folders]
-        self._endings = {path.rpartition("/")[2] for path in self._low_files}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self._file_names.nbytes + self._folder_names.nbytes
+        self._files = _Places(
+            files,
+            [path.lower() for path in files],
+            NameMatcher(names),
+            np.array(stems, np.int32),
+            np.array([role_rank(roles[path]) for path in files], np.int8),
+        )
+        self._folders = _Places(
+            folders,
+            [path.lower() for path in folders],
+            NameMatcher([path.split("/")[-2] for path in folders]),
+            np.full(len(folders), -1, np.int32),
+            np.zeros(len(folders), np.int8),
+        )
+        self._endings = {path.rpartition("/")[2] for path in self._files.low}
 
     def count(self, folder: str) -> int:
         """Indexed files at any depth of `folder`."""
@@ -86,100 +109,34 @@ class PathNames:
         low = text.lower().replace("\\", "/").lstrip("/")
         if low.rpartition("/")[2] not in self._endings:
             return False
-        return any(path == low or path.endswith("/" + low) for path in self._low_files)
+        return any(path == low or path.endswith("/" + low) for path in self._files.low)
 
     def best(self, typed: str, limit: int, *, folders: bool) -> list[tuple[Rank, str]]:
-        """PathNames with their ranks (smaller is better), best first."""
+        """Paths with their ranks (smaller is better), best first."""
+        places = self._folders if folders else self._files
         if not typed:
-            return self._nearest(limit, folders)
-        if "/" in typed:
-            return self._by_path(typed, limit, folders)
-        if " " in typed:
-            return self.loosely(typed, limit, folders=folders)
-        return sorted(self._by_name(typed, folders))[:limit]
+            found = self._nearest(places)
+        elif "/" in typed:
+            found = _by_path(places, typed)
+        elif " " in typed:
+            found = _by_words(places, typed)
+        else:
+            found = _by_name(places, typed)
+        return sorted(found)[:limit]
 
     def loosely(self, typed: str, limit: int, *, folders: bool) -> list[tuple[Rank, str]]:
-        """PathNames whose last part fits the last word of `typed`, and which hold the others."""
-        words = [word for word in re.split(r"\W+", typed.lower()) if word]
-        if len(words) < 2:
-            return []
-        known = self._folders if folders else self._files
-        low = self._low_folders if folders else self._low_files
-        matcher = self._folder_names if folders else self._file_names
-        fits = matcher.fits(words[-1])
-        found: list[tuple[Rank, str]] = [
-            (
-                (int(fits[row]), 0 if folders else int(self._roles[row]), 0, len(low[row]), row),
-                known[row],
-            )
-            for row in (fits < INSIDE).nonzero()[0].tolist()
-            if all(word in low[row] for word in words[:-1])
-        ]
-        return sorted(found)[:limit]
+        """Paths whose last part fits the last word of `typed`, and which hold the others."""
+        return sorted(_by_words(self._folders if folders else self._files, typed))[:limit]
 
-    def _nearest(self, limit: int, folders: bool) -> list[tuple[Rank, str]]:
+    def _nearest(self, places: _Places) -> list[tuple[Rank, str]]:
         """Those nearest to the root, large folders and source first, hidden ones last."""
-        known = self._folders if folders else self._files
         found: list[tuple[Rank, str]] = []
-        for row, path in enumerate(known):
+        for row, path in enumerate(places.paths):
             hidden = int(path.startswith((".", "_")) or "/." in path)
             depth = path.rstrip("/").count("/") + hidden * HIDDEN
-            size = -self._counts[path] if folders else int(self._roles[row])
+            size = -self._counts[path] if path in self._counts else int(places.roles[row])
             found.append(((EXACT, depth, size, len(path), row), path))
-        return sorted(found)[:limit]
-
-    def _by_name(self, typed: str, folders: bool) -> list[tuple[Rank, str]]:
-        """PathNames whose last part fits `typed`."""
-        import numpy as np
-
-        known = self._folders if folders else self._files
-        matcher = self._folder_names if folders else self._file_names
-        fits = matcher.fits(typed)
-        if not folders:
-            fits[(fits == PREFIX) & (self._stems == len(fold(typed)))] = EXACT
-        rows = np.flatnonzero(fits < MISSED)
-        roles = np.zeros(len(rows), np.int8) if folders else self._roles[rows]
-        lengths = matcher.lengths[rows]
-        kept = np.lexsort((rows, lengths, roles, fits[rows]))[:POOL]
-        found: list[tuple[Rank, str]] = []
-        for row, role, length in zip(rows[kept], roles[kept], lengths[kept], strict=True):
-            path = known[row]
-            unlike = apart(path.rstrip("/").rpartition("/")[2], typed)
-            if unlike == UNLIKE and "." in typed:
-                continue  # `Flask.r` is no folder `flaskr/`
-            rank = (int(fits[row]), int(role), unlike, int(length), len(path), int(row))
-            found.append((rank, path))
         return found
-
-    def _by_path(self, typed: str, limit: int, folders: bool) -> list[tuple[Rank, str]]:
-        """PathNames that begin so, have a part that does, hold it, or hold its parts in order."""
-        text = typed.lower().replace("\\", "/").removeprefix("./").lstrip("/")
-        known = self._folders if folders else self._files
-        low = self._low_folders if folders else self._low_files
-        found: list[tuple[Rank, str]] = []
-        for row, path in enumerate(low):
-            inside = path.find(text)
-            if inside < 0:
-                continue
-            if inside:
-                part = path.find("/" + text)
-                fit, inside = (WORD, part + 1) if part >= 0 else (INSIDE, inside)
-            else:
-                fit = EXACT if path == text else PREFIX
-            found.append((self._path_rank(row, path, fit, inside + len(text), folders), known[row]))
-        if not found:
-            loose = re.compile(".*/.*".join(map(re.escape, text.split("/"))))
-            rows = (row for row, path in enumerate(low) if loose.search(path))
-            found = [
-                (self._path_rank(row, low[row], MISSED, 0, folders), known[row]) for row in rows
-            ]
-        return sorted(found)[:limit]
-
-    def _path_rank(self, row: int, path: str, fit: int, end: int, folders: bool) -> Rank:
-        """What lies directly behind what was typed comes before what lies deeper."""
-        role = 0 if folders else int(self._roles[row])
-        length = len(path) if fit > PREFIX else 0  # what lies in a folder stands by its name
-        return fit, role, path.rstrip("/").count("/", end), length, row
 
     def _add(self, path: str) -> None:
         folder, slash, name = path.rpartition("/")
@@ -191,6 +148,63 @@ class PathNames:
             if not known:
                 self._children.setdefault(parent + slash, ([], []))[0].append(name)
             folder = parent
+
+
+def _by_words(places: _Places, typed: str) -> list[tuple[Rank, str]]:
+    words = [word for word in re.split(r"\W+", typed.lower()) if word]
+    if len(words) < 2:
+        return []
+    fits = places.names.fits(words[-1])
+    return [
+        ((int(fits[row]), int(places.roles[row]), 0, len(path), row), places.paths[row])
+        for row, path in enumerate(places.low)
+        if fits[row] < INSIDE and all(word in path for word in words[:-1])
+    ]
+
+
+def _by_name(places: _Places, typed: str) -> list[tuple[Rank, str]]:
+    """Paths whose last part fits `typed`."""
+    import numpy as np
+
+    fits = places.names.fits(typed)
+    fits[(fits == PREFIX) & (places.stems == len(fold(typed)))] = EXACT
+    rows = np.flatnonzero(fits < MISSED)
+    lengths = places.names.lengths
+    kept = rows[np.lexsort((rows, lengths[rows], places.roles[rows], fits[rows]))[:POOL]]
+    found: list[tuple[Rank, str]] = []
+    for row in kept.tolist():
+        path = places.paths[row]
+        unlike = apart(path.rstrip("/").rpartition("/")[2], typed)
+        if unlike == UNLIKE and "." in typed:
+            continue  # `Flask.r` is no folder `flaskr/`
+        role, length = int(places.roles[row]), int(lengths[row])
+        found.append(((int(fits[row]), role, unlike, length, len(path), row), path))
+    return found
+
+
+def _by_path(places: _Places, typed: str) -> list[tuple[Rank, str]]:
+    """Paths that begin so, have a part that does, hold it, or hold its parts in order."""
+    text = typed.lower().replace("\\", "/").removeprefix("./").lstrip("/")
+
+    def ranked(row: int, fit: int, end: int) -> tuple[Rank, str]:
+        """What lies directly behind what was typed comes before what lies deeper."""
+        path = places.low[row]
+        length = len(path) if fit > PREFIX else 0  # what lies in a folder stands by its name
+        rank = (fit, int(places.roles[row]), path.rstrip("/").count("/", end), length, row)
+        return rank, places.paths[row]
+
+    found: list[tuple[Rank, str]] = []
+    for row, path in enumerate(places.low):
+        if path.startswith(text):
+            found.append(ranked(row, EXACT if path == text else PREFIX, len(text)))
+        elif (part := path.find("/" + text)) >= 0:
+            found.append(ranked(row, WORD, part + 1 + len(text)))
+        elif (inside := path.find(text)) >= 0:
+            found.append(ranked(row, INSIDE, inside + len(text)))
+    if found:
+        return found
+    loose = re.compile(".*/.*".join(map(re.escape, text.split("/"))))
+    return [ranked(row, MISSED, 0) for row, path in enumerate(places.low) if loose.search(path)]
 
 
 def role_rank(role: str) -> int:

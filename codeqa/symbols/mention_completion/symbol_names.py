@@ -28,8 +28,6 @@ POOL = 200
 
 NAMES_KEPT = 64
 """Names whose definitions are kept with their whole names."""
-MASKS_KEPT = 16
-"""Owners and words for which it is kept which rows have them: 100 KB each."""
 
 _OWNED = re.compile(r"(.*)(?:\.|::|#|->)([^.:#]*)", re.DOTALL)
 
@@ -54,17 +52,8 @@ class SymbolNames:
         owners = (whole.rpartition(".")[0].lower() for whole in wholes)
         self._owners = pa.array(owners, pa.string())
         """What stands before the name: the module's path and the owners, with `.` before each."""
-        # A name such as `__init__` has thousands; while somebody types, it comes again and again,
-        # and what stands before the last word stays as it is.
+        # A name such as `__init__` has thousands; while somebody types, it comes again and again.
         self._called = lru_cache(maxsize=NAMES_KEPT)(self._all_called)
-        self._owned_by = lru_cache(maxsize=MASKS_KEPT)(self._mask_of_owner)
-        self._around = lru_cache(maxsize=MASKS_KEPT)(self._mask_of_words)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays and of the table, without the names that Python holds."""
-        arrays = (self.matcher, self._rows, self._roles, self._wholes, self._owners)
-        return sum(int(one.nbytes) for one in arrays)
 
     def at(self, row: int) -> dict[str, Any]:
         """All columns of one row."""
@@ -85,12 +74,12 @@ class SymbolNames:
         if loosely:
             *words, tail = [word for word in re.split(r"\W+", typed) if word] or [""]
             fits = self.matcher.fits(tail)
-            fits = np.where(self._around(tuple(words)) & (fits < INSIDE), fits, MISSED)
+            fits = np.where(self._around(words) & (fits < INSIDE), fits, MISSED)
         elif before.strip():
             fits = np.where(self._owned_by(before), fits, MISSED)
         elif len(split) > 1:
             tail = split[-1]
-            last = np.where(self._around(tuple(split[:-1])), self.matcher.fits(tail), MISSED)
+            last = np.where(self._around(split[:-1]), self.matcher.fits(tail), MISSED)
             fits = np.minimum(fits, last)
         rows = np.flatnonzero(fits < MISSED)
         lengths = np.minimum(self.matcher.lengths[rows], 255).astype(np.int64)
@@ -108,10 +97,7 @@ class SymbolNames:
         """Whether any definition is called `name`, in small or capital letters."""
         import numpy as np
 
-        key = fold(name)
-        if not key:
-            return False
-        return bool(np.any(self.matcher.fits(name) < PREFIX))
+        return bool(fold(name)) and bool(np.any(self.matcher.fits(name) < PREFIX))
 
     def shortest(self, row: int, ways: Sequence[str]) -> str:
         """The first of `ways` that stands for the definition in `row` and nothing else, or ''."""
@@ -129,7 +115,7 @@ class SymbolNames:
         first, end = bisect_left(self._names, name), bisect_right(self._names, name)
         return first, self._wholes.slice(first, end - first).to_pylist()
 
-    def _mask_of_owner(self, owner: str) -> np.ndarray:
+    def _owned_by(self, owner: str) -> np.ndarray:
         """Rows whose owners, or module and owners, end with `owner`: (n,) bool."""
         import pyarrow.compute as pc
 
@@ -137,7 +123,7 @@ class SymbolNames:
         mask: np.ndarray = pc.ends_with(self._owners, f".{text}").to_numpy(zero_copy_only=False)
         return mask
 
-    def _mask_of_words(self, words: tuple[str, ...]) -> np.ndarray:
+    def _around(self, words: Sequence[str]) -> np.ndarray:
         """Rows whose module or owners hold all of `words`: (n,) bool."""
         import numpy as np
         import pyarrow.compute as pc
