@@ -299,7 +299,7 @@ def choosing(indexer: Indexer, name: str, **more: Any) -> Indexer:
     return Indexer(settings, indexer.location)
 
 
-def test_the_fast_embedding_fills_every_row_in_the_first_pass(
+def test_the_fast_embedding_fills_every_row_in_the_first_pass_and_another_one_again(
     indexer: Indexer, register: Callable[..., None]
 ) -> None:
     register(FAST_ALIAS)
@@ -318,19 +318,7 @@ def test_the_fast_embedding_fills_every_row_in_the_first_pass(
     assert [(unit.name, round(score, 2)) for unit, score in best] == [("load_config", 1.0)]
     status = indexer.status()
     assert (status.embedding, status.embedded) == ("bag", counts.units)
-
-
-def _code(tables: Tables, name: str) -> str:
-    from codeqa.text.unit_text import unit_text
-
-    return unit_text(tables.named([name.replace("_", "")])[0])
-
-
-def test_another_fast_embedding_is_refused_on_open_and_rebuilt_by_the_next_run(
-    indexer: Indexer, register: Callable[..., None]
-) -> None:
-    register(FAST_ALIAS)
-    indexer.run()
+    # Another one is refused on opening and rebuilt by the next run.
     register(FAST_ALIAS, "2", 24)
     newer = EmbeddingRecord("bag", "2", 24)
     with pytest.raises(IndexFormatError, match=r"version 1, 16 dim.*version 2, 24 dim"):
@@ -341,7 +329,13 @@ def test_another_fast_embedding_is_refused_on_open_and_rebuilt_by_the_next_run(
     assert tables.counts().embedded == tables.counts().units
 
 
-def test_the_chosen_embedding_fills_its_own_column_behind(
+def _code(tables: Tables, name: str) -> str:
+    from codeqa.text.unit_text import unit_text
+
+    return unit_text(tables.named([name.replace("_", "")])[0])
+
+
+def test_the_chosen_embedding_fills_its_own_column_and_another_refills_it_without_parsing(
     indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
 ) -> None:
     register("bags")
@@ -362,6 +356,16 @@ def test_the_chosen_embedding_fills_its_own_column_behind(
     best = tables.nearest("methods", "vector_refined", vector, 1)
     assert best[0][0].name == "find_user"
     assert (chosen.status().embedding, chosen.status().embedded) == ("bags/bag", counts.units)
+    # Another one refills without parsing again.
+    register("wide", dimension=32)
+    sent.clear()
+    summary = choosing(indexer, "wide/bag").run()
+    assert (summary.changed, summary.unchanged) == (0, 3)
+    tables = Tables.open(indexer.location)
+    counts = tables.counts()
+    assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
+    assert counts.refined == counts.units == sum(map(len, sent))
+    assert tables.full_text("methods", "config", 5)
 
 
 def test_only_what_changed_is_embedded_again_and_a_rebuild_keeps_what_was_paid_for(
@@ -381,22 +385,6 @@ def test_only_what_changed_is_embedded_again_and_a_rebuild_keeps_what_was_paid_f
     assert sent == []
     counts = Tables.open(indexer.location).counts()
     assert counts.refined == counts.units
-
-
-def test_another_chosen_embedding_refills_without_parsing_again(
-    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
-) -> None:
-    register("bags")
-    register("wide", dimension=32)
-    choosing(indexer, "bags/bag").run()
-    sent.clear()
-    summary = choosing(indexer, "wide/bag").run()
-    assert (summary.changed, summary.unchanged) == (0, 3)
-    tables = Tables.open(indexer.location)
-    counts = tables.counts()
-    assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
-    assert counts.refined == counts.units == sum(map(len, sent))
-    assert tables.full_text("methods", "config", 5)
 
 
 def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(

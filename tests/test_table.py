@@ -219,7 +219,7 @@ def test_vectors_are_what_plain_loops_give(encoder: TableEncoder, real_table: Pa
         assert np.abs(one.encode_units(texts) - wanted).max() < 1e-6
 
 
-@pytest.mark.parametrize("size", [1, 3, 16, 17, 100])
+@pytest.mark.parametrize("size", [1, 17])
 def test_vectors_do_not_depend_on_what_is_encoded_beside_them(
     encoder: TableEncoder, real_table: Path, size: int
 ) -> None:
@@ -275,26 +275,29 @@ def refused(folder: Path, match: str) -> EmbeddingError:
     return caught.value
 
 
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda data: data[:-1],
+    "a bit": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+    "empty": lambda data: b"",
+}
+
+
 @pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("damage", ["missing", "cut", "a bit", "empty"])
-def test_a_damaged_file_is_refused_in_a_sentence(copied: Path, file: str, damage: str) -> None:
-    data = (copied / file).read_bytes()
-    if damage == "missing":
-        (copied / file).unlink()
-    elif damage == "cut":
-        (copied / file).write_bytes(data[:-1])
-    elif damage == "empty":
-        (copied / file).write_bytes(b"")
-    else:
-        (copied / file).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_refused_in_a_sentence(
+    copied: Path, file: str, damage: Callable[[bytes], bytes]
+) -> None:
+    (copied / file).write_bytes(damage((copied / file).read_bytes()))
     refused(copied, "^The embedding table cannot be read: ")
 
 
-def test_a_manifest_that_leaves_a_file_out_is_refused(copied: Path) -> None:
+def test_a_missing_file_is_refused_and_one_that_the_manifest_leaves_out(copied: Path) -> None:
+    (copied / "scales.npy").unlink()
+    refused(copied, r"scales\.npy")
     manifest = json.loads((copied / MANIFEST).read_text("utf-8"))
     del manifest["files"]["table.npy"]
     (copied / MANIFEST).write_text(json.dumps(manifest), "utf-8")
-    refused(copied, "table.npy")
+    refused(copied, r"table\.npy")
 
 
 @pytest.mark.parametrize(
@@ -330,8 +333,6 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     weights = load_weights(make_table(tmp_path / "table", 300, 8, version="2.1"))
     assert (weights.name, weights.version, weights.dimension) == ("codeqa/random-table", "2.1", 8)
     assert weights.pieces.size == len(weights.table) == len(weights.scales) == 300
-    again = load_weights(make_table(tmp_path / "again", 300, 8, version="2.1"))
-    assert np.array_equal(weights.table, again.table)
 
 
 # Memory and time
