@@ -67,7 +67,7 @@ def test_each_file_comes_back_once_with_all_that_is_known(
     one = results["pkg/m7.py"]
     assert one.parsed == parse_file("pkg/m7.py", files["pkg/m7.py"].encode(), "source")
     assert one.hash == blake2b(files["pkg/m7.py"].encode(), digest_size=16).hexdigest()
-    assert one.size == len(files["pkg/m7.py"]) and one.role == "source" and one.skipped is None
+    assert one.size == len(files["pkg/m7.py"]) and one.role == "source" and not one.reason
     assert one.mtime_ns == (root / "pkg/m7.py").stat().st_mtime_ns
     assert (results["tests/test_a.py"].role, results["tests/test_a.py"].masked) == ("test", 1)
     parsed = results["x.py"].parsed

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from codeqa.parsing.chunks import CHUNK_SIZE
 from codeqa.parsing.sections import Heading, Section, clean_title, sections_below
@@ -81,18 +80,14 @@ def _one_section(group: list[Section]) -> Section:
     return Section(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    line: int
-    indent: int
-    title: str
+def _by_keys(lines: list[str], keys: list[Heading]) -> list[Section]:
+    """By the outermost keys, and by the keys below where one of them is long.
 
-
-def _by_keys(lines: list[str], keys: list[_Key]) -> list[Section]:
-    """By the outermost keys, and by the keys below where one of them is long."""
+    The level of a key is its indentation.
+    """
     if not keys:
         return sections_below([], lines)
-    outermost = [key for key in keys if key.indent == keys[0].indent]
+    outermost = [key for key in keys if key.level == keys[0].level]
     places = [key.line for key in keys]
     headings: list[Heading] = []
     ends = [key.line for key in outermost[1:]] + [len(lines) + 1]
@@ -103,7 +98,7 @@ def _by_keys(lines: list[str], keys: list[_Key]) -> list[Section]:
             headings += [
                 Heading(_with_comments(lines, inner.line, "#"), 2, inner.title)
                 for inner in below
-                if inner.indent == below[0].indent
+                if inner.level == below[0].level
             ]
     return join_short(sections_below(headings, lines))
 
@@ -122,7 +117,7 @@ def _yaml_sections(lines: list[str]) -> list[Section]:
         if match:
             title = clean_title((match[1] or match[2]).strip("\"' \r"))
             # An item of a list lies below the key, even where it is not indented.
-            keys.append(_Key(number, indent + (1 if match[1] else 0), title))
+            keys.append(Heading(number, indent + (1 if match[1] else 0), title))
     return _by_keys(lines, keys)
 
 
@@ -131,7 +126,7 @@ def _json_sections(lines: list[str]) -> list[Section]:
     if not lines or lines[0].strip("\ufeff \r") != "{":
         return sections_below([], lines)
     keys = [
-        _Key(number, len(match[1]), clean_title(match[2]))
+        Heading(number, len(match[1]), clean_title(match[2]))
         for number, line in enumerate(lines, 1)
         if (match := _JSON_KEY.match(line))
     ]

@@ -19,20 +19,13 @@ _OPEN = re.compile(
 _CLOSE = re.compile(r"(?:\*+/|\]=*\]|-->|-\}|\*\))$")
 _LONGEST_CLOSE = 80
 """Characters at the end of a comment in which its closing mark is looked for."""
-_RULE_MARKS = "-=*#/~_+"
-_DIRECTIVE_STARTS = frozenset(
-    {
-        "go", "+b", "no", "ty", "es", "@t", "pr", "py", "my", "fm", "cl", "NO", "is", "c8", "v8",
-        "ru", "sh", "bi", "fr", "wa", "-*", "vi", "sw", "ph", "sq", "!/",
-    }
-) | {one + other for one in _RULE_MARKS for other in _RULE_MARKS}  # fmt: skip
-"""The first two characters of every directive."""
 _DIRECTIVE = re.compile(
     r"^(?:go:\w+|\+build|nolint|noqa|type:\s*ignore|eslint-|@ts-|prettier-ignore|pylint:|mypy:"
     r"|fmt:|clang-format|NOLINT|istanbul|c8 |v8 |rubocop:|shellcheck |biome-ignore"
     r"|frozen_string_literal:|warn_indent:|typed:|-\*-|vim:|swiftlint:|swift-format|phpcs:|sqlfluff"
     r"|[-=*#/~_+]{3,}\s*$|!/)"
 )
+"""A line of a comment that speaks to a tool rather than to a reader, or a mere rule."""
 _LICENCE = re.compile(
     r"copyright|licen[sc]e|\bSPDX\b|all rights reserved|permission is hereby granted", re.I
 )
@@ -162,9 +155,4 @@ def _bare_lines(comment: str) -> list[str]:
             bare.append(_OPEN.sub("", line))
     if block and len(bare) > 1 and not starred:
         bare = [bare[0], *cleandoc("\n" + "\n".join(bare[1:])).split("\n")]
-    return [line for line in bare if not _is_directive(line.strip())]
-
-
-def _is_directive(line: str) -> bool:
-    """Whether a line of a comment speaks to a tool rather than to a reader."""
-    return line[:2] in _DIRECTIVE_STARTS and bool(_DIRECTIVE.match(line))
+    return [line for line in bare if not _DIRECTIVE.match(line.strip())]

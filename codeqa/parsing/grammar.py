@@ -45,22 +45,10 @@ _READ_BYTES = 1 << 12
 """Bytes handed to the parser at a time. The predicates of a query read anew for every node,
 so that larger pieces cost more there than they save here."""
 
-# What a pattern of a query yields.
-(
-    IGNORED, REFERENCE, DEFINITION, SCOPE, IMPORT, DOC, COMMENT, ATTRIBUTE, VARIABLE, OUTER,
-) = range(10)  # fmt: skip
-
-_FAMILIES = {
-    "definition": DEFINITION,
-    "scope": SCOPE,
-    "reference": REFERENCE,
-    "import": IMPORT,
-    "variable": VARIABLE,
-    "comment": COMMENT,
-    "attribute": ATTRIBUTE,
-    "outer": OUTER,
-}
-"""What the first word of a capture says of its pattern."""
+_FAMILIES = frozenset(
+    {"definition", "scope", "reference", "import", "variable", "comment", "attribute", "outer"}
+)
+"""First words of captures that say what their pattern is for."""
 
 REFERENCE_RANKS = {"inherits": 0, "call": 2, "type": 4, "use": 4, "value": 6}
 """When several patterns match one identifier the lowest rank names its kind."""
@@ -73,7 +61,8 @@ _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|;[^\n]*')
 class Pattern(NamedTuple):
     """What one pattern of a query is for."""
 
-    role: int
+    family: str = ""
+    """One of `_FAMILIES`, `doc`, or '' for a pattern that only its predicates need."""
     capture: str = ""
     """The capture on the node that matters (`definition.class`, `reference.call`)."""
     kind: str = ""
@@ -200,5 +189,5 @@ def _pattern(captures: dict[str, None]) -> Pattern:
         family, _, kind = capture.partition(".")
         if family in _FAMILIES:
             rank = REFERENCE_RANKS[kind] if family == "reference" else 0
-            return Pattern(_FAMILIES[family], capture, kind, rank)
-    return Pattern(DOC, "doc") if "doc" in captures else Pattern(IGNORED)
+            return Pattern(family, capture, kind, rank)
+    return Pattern("doc") if "doc" in captures else Pattern()

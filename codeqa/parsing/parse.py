@@ -117,10 +117,9 @@ def _collect(
 ) -> _Matched:
     found = _Matched(source, grammar.language)
     patterns, places, leading = grammar.patterns, found.references.found, found.leading
-    reference, comment = grammars.REFERENCE, grammars.COMMENT
     for index, captures in matches:
-        role, capture, kind, rank = patterns[index]
-        if role == reference:
+        family, capture, kind, rank = patterns[index]
+        if family == "reference":
             node = captures[capture][0]
             start = node.start_byte
             receiver = None
@@ -130,28 +129,25 @@ def _collect(
                 rank += 1
             if start not in places or rank < places[start][0]:
                 places[start] = (rank, node.end_byte, receiver, kind)
-        elif role == comment:
-            node = captures["comment"][0]
-            leading.add(COMMENT, node.start_byte, node.end_byte)
-        elif role == grammars.ATTRIBUTE:
-            node = captures["attribute"][0]
-            leading.add(ATTRIBUTE, node.start_byte, node.end_byte)
-        elif role == grammars.DEFINITION:
+        elif family in (COMMENT, ATTRIBUTE):
+            node = captures[family][0]
+            leading.add(family, node.start_byte, node.end_byte)
+        elif family == "definition":
             found.definitions.add(index, kind, capture, captures)
-        elif role == grammars.SCOPE:
+        elif family == "scope":
             found.definitions.add(index, kind or "scope", capture, captures)
-        elif role == grammars.OUTER:
+        elif family == "outer":
             found.definitions.widen(captures)
-        elif role == grammars.IMPORT:
+        elif family == "import":
             found.imports.add(captures)
-        elif role == grammars.VARIABLE:
+        elif family == "variable":
             held, member = captures.get("variable.type"), captures.get("variable.member")
             variable = member or captures.get("variable")
             if variable and held:
                 found.references.variables[variable[0].start_byte] = (
                     variable[0], held[0], member is not None
                 )  # fmt: skip
-        elif role == grammars.DOC and "doc" in captures:
+        elif family == "doc":
             nodes = captures["doc"]
             found.doc = docstring_text(source.slice(nodes[0].start_byte, nodes[-1].end_byte))
     return found

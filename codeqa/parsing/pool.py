@@ -23,7 +23,7 @@ from typing import IO, Any
 from codeqa.errors import RepositoryError
 from codeqa.parsing.worker import PARSER_FAILED, READY, FileOutcome, receive, send, unpack_parsed
 from codeqa.repository.walk import FileEntry
-from codeqa.types import ParsedFile, Skipped
+from codeqa.types import ParsedFile
 
 SECONDS_PER_FILE = 30.0
 """A megabyte of source parses in 0.2 s; what takes this long hangs."""
@@ -66,11 +66,6 @@ class FileResult:
     packed: Any = None
     """What the caller's own packer made of the ParsedFile."""
 
-    @property
-    def skipped(self) -> Skipped | None:
-        """The file as a skipped one, when it is."""
-        return Skipped(self.path, self.reason) if self.reason else None
-
 
 def parse_many(
     root: Path,
@@ -107,7 +102,7 @@ def _serve(
 ) -> Iterator[FileResult]:
     while waiting or pool.busy:
         for worker in pool.workers:
-            while waiting and worker.batches < 2:
+            while waiting and len(worker.assigned) < 2:
                 worker.assign(_next_batch(waiting), known)
         answer = pool.answer()
         if answer is None:
@@ -127,9 +122,7 @@ def _serve(
         else:
             worker.answered()
             result = _result(outcome, pool.packs)
-        paused = time.monotonic()
         yield result
-        pool.extend_time(time.monotonic() - paused)
 
 
 def _result(outcome: FileOutcome, packs: bool) -> FileResult:
@@ -161,11 +154,7 @@ class Worker:
     ready: bool = False
     """Has said so; before, it has all its imports to do."""
     assigned: deque[list[FileEntry]] = field(default_factory=deque)
-
-    @property
-    def batches(self) -> int:
-        """How many batches it has; the first is being worked on."""
-        return len(self.assigned)
+    """Its batches; the first is being worked on."""
 
     @property
     def unanswered(self) -> list[FileEntry]:
@@ -239,11 +228,6 @@ class WorkerPool:
                     worker.process.kill()  # its reader then reports the end
                     worker.since = now
             return None
-
-    def extend_time(self, seconds: float) -> None:
-        """Time that the consumer took is not the workers' fault."""
-        for worker in self.workers:
-            worker.since += seconds
 
     def replace(self, worker: Worker) -> None:
         """Start another process for one that ended.

@@ -92,8 +92,8 @@ def preprocess(
             progress(Progress("parsing", done, total, result.path))
         if result.parsed is not None:
             yield result.parsed
-        elif result.skipped is not None:
-            left_out.append(result.skipped)
+        else:
+            left_out.append(Skipped(result.path, result.reason))
 
 
 def _in_order(paths: list[str], results: Iterator[FileResult]) -> Iterator[FileResult]:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,8 +81,8 @@ def _reason(error: OSError, max_file_bytes: int) -> str:
     return f"unreadable: {error.strerror or type(error).__name__}"
 
 
-_UNIT_FIELDS = tuple(Unit.__dataclass_fields__)
-_REFERENCE_FIELDS = tuple(Reference.__dataclass_fields__)
+_unit_values = attrgetter(*Unit.__dataclass_fields__)
+_reference_values = attrgetter(*Reference.__dataclass_fields__)
 
 
 def pack_parsed(parsed: ParsedFile) -> tuple[Any, ...]:
@@ -89,8 +90,8 @@ def pack_parsed(parsed: ParsedFile) -> tuple[Any, ...]:
     return (
         parsed.path,
         parsed.language,
-        tuple(tuple(getattr(unit, name) for name in _UNIT_FIELDS) for unit in parsed.units),
-        tuple(tuple(getattr(ref, name) for name in _REFERENCE_FIELDS) for ref in parsed.references),
+        tuple(map(_unit_values, parsed.units)),
+        tuple(map(_reference_values, parsed.references)),
         parsed.has_errors,
         parsed.replaced_bytes,
         parsed.masked,
