@@ -1,22 +1,4 @@
-"""Every error that CodeQA raises on purpose.
-
-::
-
-    CodeQAError                 one line for the user, and what to do next
-    ├── UsageError              the call itself is wrong (exit status 2)
-    ├── SettingsError           a setting has a value that cannot be used (exit status 2)
-    ├── RepositoryError         the repository cannot be read
-    ├── IndexMissingError       nothing has been indexed yet
-    ├── IndexFormatError        the index was written by another format, model or dimension
-    ├── IndexBusyError          another run holds the index
-    ├── StorageError            the folder of the index or the state cannot be written or read
-    ├── NotFoundError           a file, unit or turn that was asked for is not in the index
-    ├── EmbeddingError          an embedding provider failed
-    ├── RerankerError           the chosen reranker cannot be loaded or run
-    └── ModelError              a language model failed
-        ├── ContextLengthError  what was sent is longer than the model can read
-        └── RateLimitError      the provider wants to be asked later
-"""
+"""Every error that CodeQA raises on purpose, each with its exit status and HTTP status."""
 
 from __future__ import annotations
 

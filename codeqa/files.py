@@ -49,10 +49,6 @@ class Files:
         data, _ = mask_secret_bytes(data)
         return FileText(path, record.language, data.decode("utf-8", "replace"), changed)
 
-    def paths(self) -> list[str]:
-        """Paths of all indexed files, sorted."""
-        return [record.path for record in self._open_tables().files() if record.status == INDEXED]
-
     def line_count(self, path: str) -> int | None:
         """Lines that `path` has on disk; None when it is no readable indexed file."""
         try:

@@ -410,8 +410,9 @@ def test_messages_become_questions_with_their_answers() -> None:
             assistant("left out"),
         ]
     )  # fmt: skip
-    assert read.question == "three ?" and read.wishes == "Answer in French."
-    assert read.history == (("one", "1\n\nand more"), ("two\nlines", UNANSWERED))
+    assert read.question == "three ?" and read.instructions == "Answer in French."
+    said = [(one.question, one.answer) for one in read.history or ()]
+    assert said == [("one", "1\n\nand more"), ("two\nlines", UNANSWERED)]
 
 
 @pytest.mark.parametrize("messages", [[], [3], [{"role": "user"}], [user(" ")], [user([3])]])

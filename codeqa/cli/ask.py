@@ -103,9 +103,8 @@ def ask_command(
             hyde=hyde or "",
             use_model=not no_model,
         )
-        events = engine.chat.ask(options)
         current = None if no_model else engine.models.current()
-        events = _watched(events, waiting, str(current or ""))
+        events = _watched(engine.chat.ask(options), waiting, str(current or ""))
         try:
             return _print_json(question, events) if as_json else _print_answer(events)
         except KeyboardInterrupt:
@@ -118,12 +117,10 @@ def ask_command(
 def _watched(events: Iterator[Event], waiting: Waiting, model: str) -> Iterator[Event]:
     """The events; what is going on meanwhile is shown, and errors are raised."""
     for event in events:
-        if event.kind == "classified":
+        if event.kind in ("classified", "drafted"):
             waiting.show("Searching the code…")
         elif event.kind == "drafting":
             waiting.show(f"{event.data['model']} drafts what to look for…")
-        elif event.kind == "drafted":
-            waiting.show("Searching the code…")
         elif event.kind == "generating":
             waiting.show(f"Waiting for {model}…" if model else "Putting the answer together…")
         else:
@@ -146,8 +143,7 @@ def _print_json(question: str, events: Iterator[Event]) -> int:
             done = event.data
     if done is None:
         return FAILED
-    document = {"question": question, "answer": answer, **{name: done.get(name) for name in TOLD}}
-    print_json(document)
+    print_json({"question": question, "answer": answer, **{name: done.get(name) for name in TOLD}})
     return DONE
 
 
@@ -169,9 +165,8 @@ def _print_answer(events: Iterator[Event]) -> int:
                 return FAILED
             elif event.kind == "done":
                 click.echo()
-                notes = [*_notes(event.data, text)]
-                if notes:
-                    click.echo("\n" + visible("\n".join(notes)), err=True)
+                if notes := "\n".join(_notes(event.data, text)):
+                    click.echo(f"\n{visible(notes)}", err=True)
     except CodeQAError:
         if text:
             click.echo()
@@ -185,17 +180,14 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     told = "" if coverage in answer else coverage
     yield from search_notes(told, done.get("stages") or (), done.get("reranker", ""))
     if model := done.get("model"):
-        yield f"Model: {model} at {done.get('host')}{_tokens(done.get('tokens') or {})}"
+        tokens, cost = done.get("tokens") or {}, ""
+        if tokens:
+            about = "about " if tokens.get("estimated") else ""
+            cost = f", {about}{tokens['prompt']:,} tokens read and {tokens['completion']:,} written"
+        yield f"Model: {model} at {done.get('host')}{cost}"
     if notice := done.get("notice"):
         yield str(notice)
     wrong = [c for c in done.get("citations", ()) if not c["verified"]]
     if wrong:
         places = ", ".join(f"{c['path']}:{c['start']}-{c['end']}" for c in wrong)
         yield f"Not verified, since these lines were not among what was sent: {places}"
-
-
-def _tokens(tokens: Mapping[str, Any]) -> str:
-    if not tokens:
-        return ""
-    about = "about " if tokens.get("estimated") else ""
-    return f", {about}{tokens['prompt']:,} tokens read and {tokens['completion']:,} written"

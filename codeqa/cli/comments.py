@@ -44,23 +44,28 @@ def describe_methods(
     *,
     limit: int | None = None,
     yes: bool = False,
-) -> int:
-    """Say what it takes, ask, and describe; returns how many rows have a new description.
+) -> None:
+    """Say what it takes, ask, and describe.
 
     Raises ModelError; what was described until then is kept and written. The chosen embedding's
     vectors of these rows are dropped: see `embed_again`.
     """
     plan = plan_comments(settings, location, model.name, limit)
     click.echo(estimate(plan, model))
-    if plan.requests and not yes and not _agreed(f"Send them to {model.host}?"):
-        click.echo("Nothing was sent.")
-        return 0
+    if plan.requests and not yes:
+        try:
+            agreed = click.confirm(f"Send them to {model.host}?")
+        except click.Abort:  # Ctrl-C or the end of the input: no
+            click.echo()
+            agreed = False
+        if not agreed:
+            click.echo("Nothing was sent.")
+            return
     with ProgressDisplay() as show:
         written = add_comments(
             settings, location, plan.units, model.complete, model.name, show, model.close
         )
     click.echo(f"{written:,} description{'' if written == 1 else 's'} written.")
-    return written
 
 
 def estimate(plan: CommentPlan, model: Model) -> str:
@@ -73,14 +78,6 @@ def estimate(plan: CommentPlan, model: Model) -> str:
         f"{known}{methods}, ≈ {plan.tokens_sent:,} tokens to {model.name} at {model.host}, "
         f"≈ {plan.tokens_back:,} back (never more than {plan.most_tokens_back:,})."
     )
-
-
-def _agreed(question: str) -> bool:
-    try:
-        return click.confirm(question)
-    except click.Abort:  # Ctrl-C or the end of the input: no
-        click.echo()
-        return False
 
 
 def embed_again(settings: Settings, location: Location) -> None:

@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 from codeqa.types import IndexSummary, Progress
@@ -106,12 +105,7 @@ class ProgressDisplay:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
@@ -138,15 +132,8 @@ class ProgressDisplay:
         if self._bar is None:
             from tqdm import tqdm
 
-            self._bar = tqdm(
-                desc=progress.phase,
-                total=progress.total or None,
-                file=self._stream,
-                dynamic_ncols=True,
-                mininterval=0.1,
-            )
-        if progress.total:
-            self._bar.total = progress.total
+            self._bar = tqdm(desc=progress.phase, file=self._stream, dynamic_ncols=True)
+        self._bar.total = progress.total or None
         self._bar.set_postfix_str(progress.detail[-40:], refresh=False)
         self._bar.update(progress.done - self._bar.n)
 
@@ -174,8 +161,11 @@ def describe_progress(progress: Progress, seconds: float) -> str:
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
     """Print what one indexing run did and what the index holds, aligned."""
+    read = f"{summary.changed:,} new or changed, {summary.unchanged:,} unchanged"
+    if summary.removed:
+        read += f", {summary.removed:,} removed"
     rows = [
-        ("files", _files(summary)),
+        ("files", f"{summary.files:,} ({read})"),
         ("methods", f"{summary.methods:,}"),
         ("classes", f"{summary.classes:,}"),
         ("documents", f"{summary.documents:,}"),
@@ -198,17 +188,10 @@ def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
     print(format_pairs(rows), file=stream or sys.stdout)
 
 
-def _files(summary: IndexSummary) -> str:
-    detail = f"{summary.changed:,} new or changed, {summary.unchanged:,} unchanged"
-    if summary.removed:
-        detail += f", {summary.removed:,} removed"
-    return f"{summary.files:,} ({detail})"
-
-
-def format_pairs(rows: Sequence[tuple[str, str]], indent: str = "  ") -> str:
+def format_pairs(rows: Sequence[tuple[str, str]]) -> str:
     """Labels and values in two aligned columns."""
-    width = max((len(label) for label, _ in rows), default=0)
-    return "\n".join(f"{indent}{label:<{width}}  {value}".rstrip() for label, value in rows)
+    width = max(len(label) for label, _ in rows)
+    return "\n".join(f"  {label:<{width}}  {value}".rstrip() for label, value in rows)
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

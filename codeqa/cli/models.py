@@ -41,7 +41,7 @@ def models_command(context: click.Context) -> None:
     An exported key sends nothing until its provider is chosen.
     """
     if context.invoked_subcommand is None:
-        _show(_models())
+        _show(Models(load_settings()))
 
 
 @command(
@@ -59,9 +59,9 @@ def models_command(context: click.Context) -> None:
 def use_command(model: str, url: str, key_stdin: bool) -> None:
     """Use a model from now on, on the page and in the terminal."""
     choice = parse_choice(model, url)
-    chosen = _models()
+    chosen = Models(load_settings())
     key = _read_key() if key_stdin else ""
-    host = _host(chosen, choice, key)
+    host = chosen.endpoint(choice, key).host
     chosen.choose(choice, key)
     click.echo(f"Questions, and the code they need, now go to {choice} at {host}.")
 
@@ -69,7 +69,7 @@ def use_command(model: str, url: str, key_stdin: bool) -> None:
 @command("none", ["codeqa models none"], group=models_command)
 def none_command() -> None:
     """Use no model: nothing is sent to any."""
-    _models().choose(None)
+    Models(load_settings()).choose(None)
     click.echo("No model is used; nothing is sent to any.")
 
 
@@ -82,17 +82,13 @@ def none_command() -> None:
 @click.option("--url", default="", help="Address of the API instead of the provider's own.")
 def test_command(model: str | None, url: str) -> None:
     """Ask a model for one word; nothing of the code is sent."""
-    found = _models()
+    found = Models(load_settings())
     choice = parse_choice(model, url) if model else found.current()
     if choice is None:
         raise UsageError("No model is chosen.", "Name one, as in: codeqa models test ollama/qwen3")
     tested = found.test(choice)
-    host = _host(found, choice)
+    host = found.endpoint(choice).host
     click.echo(f"{tested.model} at {host} answered in {tested.milliseconds:,.0f} ms.")
-
-
-def _models() -> Models:
-    return Models(load_settings())
 
 
 def _show(found: Models) -> None:
@@ -110,8 +106,12 @@ def _show(found: Models) -> None:
             err=True,
         )
     else:
+        try:
+            host = found.endpoint(current).host
+        except CodeQAError as error:  # its key is missing: it is listed all the same
+            host = error.message
         source = SOURCES.get(found.source(), "")
-        click.echo(f"\nIn use: {current} at {_shown_host(found, current)} ({source})", err=True)
+        click.echo(f"\nIn use: {current} at {host} ({source})", err=True)
 
 
 def _read_key() -> str:
@@ -123,14 +123,3 @@ def _read_key() -> str:
     if not key.strip():
         raise UsageError("There is no key on stdin.", "Give it as one line.")
     return str(key)
-
-
-def _host(found: Models, choice: ModelChoice, key: str = "") -> str:
-    return found.endpoint(choice, key).host
-
-
-def _shown_host(found: Models, choice: ModelChoice) -> str:
-    try:
-        return _host(found, choice)
-    except CodeQAError as error:  # its key is missing: it is listed all the same
-        return error.message

@@ -25,8 +25,7 @@ def repos_list_command(as_json: bool) -> None:
     settings = load_settings()
     reports = report_repositories(settings)
     if as_json:
-        rows = [asdict(report) for report in reports]
-        print_json(rows)
+        print_json([asdict(report) for report in reports])
         return
     click.echo(f"Data: {settings.data_dir}", err=True)
     if not reports:

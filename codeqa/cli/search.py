@@ -72,15 +72,11 @@ def search_command(
     if lang:
         _require_language(tables(), lang)
     with contextlib.closing(models):
-        result = open_search(settings, tables, models=models).search(
-            question,
-            top=top,
-            kind=kind or "",
-            language=lang,
-            path=path,
-            rerank=rerank,
-            hyde=hyde,
+        search = open_search(settings, tables, models=models).search
+        result = search(
+            question, top=top, kind=kind or "", language=lang, path=path, rerank=rerank, hyde=hyde
         )
+    stages = [asdict(stage) for stage in result.stages]
     if as_json:
         document = {
             "question": result.question,
@@ -89,7 +85,7 @@ def search_command(
             "coverage": result.coverage,
             "reranker": result.reranker,
             "hyde": result.hyde,
-            "stages": [asdict(stage) for stage in result.stages],
+            "stages": stages,
             "notice": " ".join(result.warnings),
             "hits": [_hit_values(hit) for hit in result.units],
             "files": [{"path": file.path, "score": file.score} for file in result.files],
@@ -100,7 +96,6 @@ def search_command(
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
     for number, hit in enumerate(result.units, start=1):
         click.echo(_hit_text(number, hit))
-    stages = [asdict(stage) for stage in result.stages]
     notes = [*search_notes(result.coverage, stages, result.reranker), " ".join(result.warnings)]
     if shown := "\n".join(filter(None, notes)):
         click.echo(f"\n{shown}", err=True)

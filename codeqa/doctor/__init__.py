@@ -12,6 +12,7 @@ from pathlib import Path
 
 from codeqa.doctor import indices, installation
 from codeqa.doctor.check import Check, run_check
+from codeqa.search import reranker_status
 from codeqa.settings import Settings
 from codeqa.store import list_locations
 
@@ -29,7 +30,7 @@ def examine(settings: Settings, only: Path | None = None) -> Iterator[Check]:
     yield run_check("embedding", installation.embedding)
     yield run_check("port", partial(installation.port, settings))
     yield run_check("model", partial(installation.model, settings))
-    yield run_check("reranker", partial(installation.reranker, settings))
+    yield run_check("reranker", partial(reranker_status, settings))
     if settings.redis_url:
         yield run_check("Redis", partial(installation.redis, settings))
     for location in list_locations(settings):

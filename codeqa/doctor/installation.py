@@ -20,7 +20,6 @@ from codeqa.languages import languages
 from codeqa.llm import Models
 from codeqa.parsing.grammar import grammar
 from codeqa.repository.git import find_git, read_git
-from codeqa.search import reranker_status
 from codeqa.settings import Settings
 from codeqa.state.cache import RedisCache
 from codeqa.store.location import folder_bytes
@@ -158,11 +157,6 @@ def model(settings: Settings) -> Result:
     named = str(choice) if choice.model else f"{choice}, the first of its models,"
     detail = f"{named} at {endpoint.host}, {KEYS[models.key_state(choice)]}"
     return True, f"{detail}, {CHOSEN[models.source()]}", ""
-
-
-def reranker(settings: Settings) -> Result:
-    """The reranker that would be used; nothing is loaded."""
-    return reranker_status(settings)
 
 
 def redis(settings: Settings) -> Result:

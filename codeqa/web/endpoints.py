@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from flask import Flask
 from pydantic import BaseModel
 
-from codeqa.web.requests import read_body, read_query
+from codeqa.web.requests import checked
 
 Answer = type[BaseModel] | str
 """What a response holds: a model for JSON, else the media type of a text."""
@@ -117,11 +117,9 @@ def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> dict[str, A
 
 def _reading(view: Callable[..., Any], kinds: Mapping[str, type[BaseModel]]) -> Callable[..., Any]:
     """`view`, given what was sent as it declares it."""
-    readers = {"query": read_query, "body": read_body}
 
     @functools.wraps(view)
     def serve(**parts_of_path: str) -> Any:
-        sent = {part: readers[part](kind) for part, kind in kinds.items()}
-        return view(**parts_of_path, **sent)
+        return view(**parts_of_path, **{part: checked(part, kinds[part]) for part in kinds})
 
     return serve

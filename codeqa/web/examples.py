@@ -7,24 +7,11 @@ from collections.abc import Iterator
 
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
-from codeqa.text.tokens import search_tokens
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, Hit
 
 MOST = 4
 HITS = 8
-"""Hits looked at per search; the first that fits is used."""
-
-TOPICS = (
-    ("config configuration settings", "How is the configuration loaded?"),
-    ("error exception handler", "How are errors handled?"),
-    ("parse parser decode", "Where is input parsed, and into what?"),
-    ("cache cached", "What is cached, and for how long?"),
-    ("route router dispatch", "How does a request find its handler?"),
-    ("logger log logging", "How is logging set up?"),
-    ("connect connection session", "How are connections opened and closed?"),
-    ("test client fixture", "How is this project tested?"),
-)
-"""Words of names that show that a topic exists, and a question on it."""
+"""Hits looked at; the first that fits is used."""
 
 ALWAYS = (
     "What is this project, and how is it organised?",
@@ -38,9 +25,8 @@ def example_questions(engine: Engine) -> list[str]:
     """Up to MOST questions that this repository can answer, without an index the usual ones."""
     found: list[str] = []
     with contextlib.suppress(CodeQAError):
-        for question in _questions(engine):
-            found.append(question)
-    return list(dict.fromkeys([*found, *ALWAYS]))[:MOST]
+        found += _questions(engine)
+    return [*found, *ALWAYS][:MOST]
 
 
 def _questions(engine: Engine) -> Iterator[str]:
@@ -52,12 +38,6 @@ def _questions(engine: Engine) -> Iterator[str]:
     function = next((hit for hit in named if _fits(hit, METHOD_KINDS)), None)
     if function:
         yield f"Who calls `{function.unit.name}`?"
-    for words, question in TOPICS:
-        wanted = set(words.split())
-        for hit in engine.search.search(words, top=HITS).units:
-            if hit.unit.role == "source" and wanted & set(search_tokens(hit.unit.name)):
-                yield question
-                break
 
 
 def _fits(hit: Hit, kinds: frozenset[str]) -> bool:

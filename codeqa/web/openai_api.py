@@ -11,23 +11,20 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from flask import Response
 
-from codeqa.chat import AskOptions, Exchange
-from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, ContextLengthError, NotFoundError, error_from, places_of
 from codeqa.store import Location, list_locations
 from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import api_error
 from codeqa.web.openai_format import (
-    ClientConversation,
     Completion,
     CompletionBody,
     ModelList,
@@ -39,15 +36,11 @@ from codeqa.web.requests import workspace
 from codeqa.web.schemas import Values
 
 MODEL = "codeqa"
-OWNER = "codeqa"
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
 }
-TOO_LONG = 400
-"""Status of a conversation that the model cannot read: clients of this API then shorten it."""
-
 log = logging.getLogger(__name__)
 
 endpoints = Endpoints("completions", "OpenAI's API", "/v1")
@@ -61,9 +54,9 @@ class UnknownModelError(NotFoundError):
 
 
 class TooLongError(ContextLengthError):
-    """The model behind CodeQA cannot read all of it."""
+    """The model behind CodeQA cannot read all of it; at this status clients shorten it."""
 
-    http_status = TOO_LONG
+    http_status = 400
     param = "messages"
 
 
@@ -138,12 +131,13 @@ def complete(body: CompletionBody) -> Response | Values:
     images are refused. What the client's system messages ask for goes along as plain text
     behind the question; it never takes the place of CodeQA's own rules.
     """
-    conversation = read_messages(body.messages)
+    options, stored = read_messages(body.messages), bool(body.store)
     engine = workspace().engine(_repository(body.model))
-    stored = bool(body.store)
     reply = Reply(f"chatcmpl-{uuid.uuid4().hex}", body.model, int(time.time()), stored)
+    kept_as = uuid.uuid4().hex if stored else ""
+    options = replace(options, conversation=kept_as, keep=stored)
     left = threading.Event()
-    events = _explained(_ask(engine, conversation, stored, left.is_set))
+    events = _explained(ask_engine(engine, options, left.is_set))
     if not body.stream:
         return reply.complete(*whole(events))
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
@@ -173,20 +167,6 @@ def usage(done: Mapping[str, Any]) -> dict[str, int]:
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
     }
-
-
-def _ask(
-    engine: Engine, conversation: ClientConversation, stored: bool, left: Callable[[], bool]
-) -> Iterator[Event]:
-    options = AskOptions(
-        conversation.question,
-        conversation=uuid.uuid4().hex if stored else "",
-        retrieval="auto",
-        history=tuple(Exchange(question, answer) for question, answer in conversation.history),
-        instructions=conversation.wishes,
-        keep=stored,
-    )
-    return ask_engine(engine, options, left)
 
 
 def _explained(events: Iterator[Event]) -> Iterator[Event]:
@@ -244,7 +224,7 @@ def _sent(values: Mapping[str, Any]) -> bytes:
 
 
 def _model(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": OWNER}
+    return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
 
 
 def _named() -> list[tuple[str, Location]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from codeqa.chat import AskOptions, Exchange
 from codeqa.text.tokens import well_formed
 from codeqa.web.errors import FieldError
 from codeqa.web.schemas import (
@@ -143,24 +143,14 @@ class TooMuchError(FieldError):
 
     def __init__(self, param: str, message: str, hint: str = "") -> None:
         super().__init__(param, message, hint)
-        self.code = "context_length"
+        self.code = "context_length"  # not the class's: `error_from` finds classes by theirs
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConversation:
-    """What `messages` say."""
-
-    question: str
-    history: tuple[tuple[str, str], ...] = ()
-    """Earlier questions and their answers, oldest first."""
-    wishes: str = ""
-    """What the client's system messages ask for."""
-
-
-def read_messages(messages: Sequence[Any]) -> ClientConversation:
+def read_messages(messages: Sequence[Any]) -> AskOptions:
     """The last entry by the user is the question; what stands behind it is left out.
 
-    Raises FieldError for what is no text, and where there is no question.
+    It may be searched for without a tag. Raises FieldError for what is no text, and where there
+    is no question.
     """
     read = [_message(message, f"messages[{number}]") for number, message in enumerate(messages)]
     asked = [number for number, (role, text) in enumerate(read) if role == "user" and text.strip()]
@@ -175,20 +165,22 @@ def read_messages(messages: Sequence[Any]) -> ClientConversation:
             "Shorten it.",
         )  # fmt: skip
     wishes = "\n\n".join(text for role, text in read if role in RULES and text.strip())
-    return ClientConversation(question, _pairs(read[: asked[-1]]), wishes)
+    history = _history(read[: asked[-1]])
+    return AskOptions(question, retrieval="auto", history=history, instructions=wishes)
 
 
-def _pairs(messages: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _history(messages: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
     """Questions with their answers; an answer before the first question is nobody's."""
-    pairs: list[tuple[str, str]] = []
+    pairs: list[Exchange] = []
     for role, text in messages:
         if not text.strip():
             continue
         if role == "user":
-            pairs.append((text, UNANSWERED))
+            pairs.append(Exchange(text, UNANSWERED))
         elif role == "assistant" and pairs:
-            question, answer = pairs[-1]
-            pairs[-1] = (question, text if answer == UNANSWERED else f"{answer}\n\n{text}")
+            last = pairs[-1]
+            whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
+            pairs[-1] = Exchange(last.question, whole)
     return tuple(pairs)
 
 
@@ -210,11 +202,11 @@ def _message(message: Any, place: str) -> tuple[str, str]:
 
 
 def _part(part: Any, place: str) -> str:
-    kind = part.get("type") if isinstance(part, Mapping) else None
-    kind = kind if isinstance(kind, str) else None
+    kind = str(part.get("type")) if isinstance(part, Mapping) else ""
     if kind in MEDIA:
         raise FieldError(place, f"`{place}` is {MEDIA[kind]}.", "CodeQA reads text alone.")
-    text = part.get("refusal" if kind == "refusal" else "text") if kind else None
-    if kind not in ("text", "refusal") or not isinstance(text, str):
+    # The text of each of these two stands under the name of its kind.
+    text = part.get(kind) if kind in ("text", "refusal") else None
+    if not isinstance(text, str):
         raise FieldError(place, f"`{place}` is no text.", 'Send {"type": "text", "text": …}.')
     return well_formed(text)

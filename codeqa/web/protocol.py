@@ -107,7 +107,7 @@ def encode_stream(
 def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float]) -> Iterator[str]:
     renderer = BlockRenderer(cite) if cite is not None else None
     started = clock()
-    ended = ""
+    ended = "stop"
     try:
         for event in events:
             extra = {"milliseconds": round(1000 * (clock() - started))} if renderer else {}
@@ -117,13 +117,13 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
                 if renderer:
                     yield from (line("8", [block]) for block in renderer.feed(text))
                 continue
-            if event.kind in ("done", "stopped", "error"):
-                if renderer:
-                    yield from (line("8", [block]) for block in renderer.finish())
-                ended = "error" if event.kind == "error" else "stop"
-            yield from _annotation(event, extra, cite)
+            if renderer and event.kind in ("done", "stopped", "error"):
+                yield from (line("8", [block]) for block in renderer.finish())
             if event.kind == "error":
+                ended = "error"
+                yield from _error(event.data, renderer is not None)
                 break
+            yield from _annotation(event, extra, cite)
     except CodeQAError as error:
         ended = "error"
         yield from _error(error.as_data(), renderer is not None)
@@ -136,43 +136,32 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
             "code": "internal",
         }
         yield from _error(unexpected, renderer is not None)
-    finish = {"finishReason": ended or "stop"}
+    finish = {"finishReason": ended}
     yield line("e", finish)
     yield line("d", finish)
 
 
 def _annotation(event: Event, extra: Mapping[str, Any], cite: Cite | None) -> Iterator[str]:
-    """The line of an event; `extra` is empty for the public protocol."""
-    data = event.data
+    """The line of an event; `extra` is empty for the public protocol, which has three kinds."""
+    data, told = event.data, dict[str, Any](stage=event.kind)
     if event.kind == "classified":
-        fields = {"intent": data.get("intent"), "confidence": data.get("confidence")}
-        if extra:
-            fields |= {name: data[name] for name in WHY_CLASSIFIED if name in data}
-        yield line("8", [{"stage": "classified", **fields, **extra}])
+        names = ("intent", "confidence", *(WHY_CLASSIFIED if extra else ()))
+        told |= {name: data[name] for name in names if name in data}
     elif event.kind == "retrieved":
         counts = {name: data.get(name, 0) for name in ("num_docs", "similar_queries")}
-        yield line("8", [{"stage": "retrieved", "retrieval_info": counts, **extra}])
-    elif event.kind == "generating":
-        yield line("8", [{"stage": "generating", **extra}])
+        told |= {"retrieval_info": counts}
     elif event.kind == "done":
-        yield line("8", [{**_final(data, cite if extra else None), **extra}])
-    elif event.kind == "error":
-        yield from _error(data, bool(extra))
-    elif extra:
-        yield from _page_annotation(event, extra)
-
-
-def _page_annotation(event: Event, extra: Mapping[str, Any]) -> Iterator[str]:
-    """What only the page is told."""
-    data = event.data
-    if event.kind in ("drafting", "drafted", "rewritten"):
-        yield line("8", [{"stage": event.kind, **data, **extra}])
+        told = _final(data, cite if extra else None)
+    elif not extra and event.kind != "generating":
+        return
     elif event.kind == "step":
         # `milliseconds` of a line is its moment, so that of the step has another name.
-        took = round(float(data.get("milliseconds", 0)), 1)
-        yield line("8", [{"stage": "step", "name": data.get("name"), "took": took, **extra}])
+        told |= {"name": data.get("name"), "took": round(float(data.get("milliseconds", 0)), 1)}
     elif event.kind == "stopped":
-        yield line("8", [{"stopped": True, "turn": data.get("turn", ""), **extra}])
+        told = {"stopped": True, "turn": data.get("turn", "")}
+    else:
+        told |= data
+    yield line("8", [{**told, **extra}])
 
 
 def _final(data: Mapping[str, Any], cite: Cite | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from flask import current_app, request
 from pydantic import BaseModel, ValidationError
@@ -13,8 +13,6 @@ from codeqa.errors import UsageError
 from codeqa.web.errors import FieldError, RequestRefusedError
 from codeqa.web.schemas import RepoQuery
 from codeqa.web.workspace import Workspace
-
-Body = TypeVar("Body", bound=BaseModel)
 
 
 def workspace() -> Workspace:
@@ -41,17 +39,12 @@ def json_body() -> Mapping[str, Any]:
     return body
 
 
-def read_body(kind: type[Body]) -> Body:
-    """The body as a `kind`. Raises UsageError that names the first field that is wrong."""
-    return _checked(kind, json_body())
+def checked(part: str, kind: type[BaseModel]) -> BaseModel:
+    """The `body` of the request, or the `query` behind the `?` of its address, as a `kind`.
 
-
-def read_query(kind: type[Body]) -> Body:
-    """The values behind the `?` of the address as a `kind`. Raises UsageError."""
-    return _checked(kind, request.args.to_dict())
-
-
-def _checked(kind: type[Body], values: Mapping[str, Any]) -> Body:
+    Raises UsageError that names the first field that is wrong.
+    """
+    values = json_body() if part == "body" else request.args.to_dict()
     try:
         return kind.model_validate(values)
     except ValidationError as error:

@@ -51,7 +51,7 @@ def run_page(
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     check_settings(settings)
-    choice = _read_model(model)
+    choice = parse_choice(model) if model else None
     listener = open_port(settings)
     with listener:
         app = create_app(settings, repository)
@@ -187,12 +187,6 @@ def page_address(host: str, port: int) -> str:
     """The address to type: one of this machine when the server listens on all of them."""
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
     return f"http://{f'[{name}]' if ':' in name and '[' not in name else name}:{port}/"
-
-
-def _read_model(model: str) -> ModelChoice | None:
-    if not model:
-        return None
-    return parse_choice(model)
 
 
 def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
