@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from typing import Any
 
-import pytest
 from conftest import ROOT
 
 from codeqa.text.tag import has_tag
@@ -39,32 +38,26 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip("?!. ") or text
 
 
-@pytest.mark.parametrize(("name", "count"), [("message", 400), ("pair", 120)])
-def test_ids_are_numbered_without_a_gap(name: str, count: int) -> None:
-    ids = [row["id"] for row in (MESSAGES if name == "message" else PAIRS)]
-    assert ids == [f"{name}-{number:03}" for number in range(1, count + 1)]
-
-
-def test_every_row_has_the_fields_that_are_described() -> None:
-    fields = ["id", "text", "intent", "context", "tagged", "language", "note", "split"]
-    assert all(list(row) == fields for row in MESSAGES)
+def test_every_row_has_the_fields_that_are_described_and_no_text_stands_twice() -> None:
+    for name, count, found, fields in (
+        ("message", 400, MESSAGES, "id text intent context tagged language note split"),
+        ("pair", 120, PAIRS, "id first second same_topic split"),
+    ):
+        assert [row["id"] for row in found] == [f"{name}-{n:03}" for n in range(1, count + 1)]
+        assert all(" ".join(row) == fields for row in found)
     assert all(row["text"] and row["text"] == row["text"].strip() for row in MESSAGES)
     contexts = [row["context"] for row in MESSAGES if row["context"] is not None]
     assert all(list(context) == ["question", "answer"] for context in contexts)
     assert all("\n" not in context["answer"] and all(context.values()) for context in contexts)
-    assert all(list(row) == ["id", "first", "second", "same_topic", "split"] for row in PAIRS)
     assert all(row["first"] and row["second"] for row in PAIRS)
+    assert len({plain(row["text"]) for row in MESSAGES}) == len(MESSAGES)
+    assert len({(plain(row["first"]), plain(row["second"])) for row in PAIRS}) == len(PAIRS)
 
 
 def test_there_are_as_many_messages_of_each_intent_as_stated() -> None:
     assert Counter(row["intent"] for row in MESSAGES) == COUNTS
     assert Counter(row["same_topic"] for row in PAIRS) == {True: 60, False: 60}
     assert sum(row["language"] != "en" for row in MESSAGES) == 41
-
-
-def test_no_text_stands_twice() -> None:
-    assert len({plain(row["text"]) for row in MESSAGES}) == len(MESSAGES)
-    assert len({(plain(row["first"]), plain(row["second"])) for row in PAIRS}) == len(PAIRS)
 
 
 def test_tagged_is_what_the_text_says_and_decides_the_intent() -> None:

@@ -8,6 +8,7 @@ import random
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,11 @@ from codeqa.intents import (
 from codeqa.intents.classifier import CACHE_SECONDS, messages_for, read_answer, weigh
 from codeqa.intents.lexicon import lexicon
 from codeqa.intents.reading import CODE, LONGEST, NUMBER
-from codeqa.intents.rules import RULES
 from codeqa.llm import Endpoint, Model
 from codeqa.state import State
 
 PACKAGE = ROOT / "codeqa" / "intents"
+UNSURE = "Zanzibar?"
 FIRST = {
     "general": """
         hello there! | thanks a lot | how are you today? | what can you do? | are you a human
@@ -77,7 +78,8 @@ FIRST = {
 }
 LATER = {
     "continuation": """
-        why? | and what about the other one? | shorter please | plus court | give me an example
+        why? | where is it defined | and what about the other one?
+        shorter please | plus court | give me an example
         are you sure? | who calls that | what happens if it times out | in German please | go on
         thanks, and where is that configured? | what did you mean by channel | is it thread-safe?
         und wer ruft das auf? | ¿y eso dónde se define? | pourquoi ? | а где это вызывается?
@@ -87,6 +89,7 @@ LATER = {
     "general": "thanks, that helped a lot | ok cool | that was quick | haha nice | bye!",
     "knowledge_base": """
         who calls `Order.cancel`? | thanks! now, where is the rate limiter configured?
+        how is src/table.go built and where is it used | is there a retry queue
         which exceptions can the http client raise | where are the unit tests for the tokenizer?
         """,
     "profile": "from now on keep answers under five lines | by the way, I'm colour-blind",
@@ -129,49 +132,26 @@ def test_a_first_message_is_never_a_continuation() -> None:
     assert all(by_heuristics(text, has_history=False).name != "continuation" for text in texts)
 
 
-def test_a_pronoun_goes_on_only_where_nothing_in_the_message_explains_it() -> None:
-    assert by_heuristics("where is it defined", has_history=True).name == "continuation"
-    whole = "how is src/table.go built and where is it used"
-    assert by_heuristics(whole, has_history=True).name == "knowledge_base"
-    assert by_heuristics("is there a retry queue", has_history=True).name == "knowledge_base"
-
-
-def test_the_reason_names_the_rule_that_decided() -> None:
+def test_the_reason_names_the_rule_that_decided_and_the_sums_are_those_that_hold() -> None:
     found = by_heuristics("who calls that", has_history=True)
-    assert found.source == "heuristics"
-    assert found.reason == "a pronoun without a referent"
-    assert found.reason in {rule.name for rule in RULES}
-
-
-def test_the_sums_are_those_of_the_rules_that_hold() -> None:
+    assert (found.source, found.reason) == ("heuristics", "a pronoun without a referent")
     sums, held = weigh("delete my data", has_history=False)
     assert sum(sums.values()) == sum(rule.weight for rule in held)
-    assert max(sums, key=lambda name: sums[name]) == "privacy"
 
 
 def test_confidence_grows_with_the_lead_and_is_low_where_little_is_said() -> None:
     assert by_heuristics("hello", has_history=False).confidence > 0.95
-    assert by_heuristics("who can read my messages", has_history=False).confidence > 0.9
-    assert by_heuristics("Zanzibar?", has_history=False).confidence < MODEL_BELOW
+    assert by_heuristics(UNSURE, has_history=False).confidence < MODEL_BELOW
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "???", "🙂🙂", "\n\n", "\ud800", "a" * 50_000, "'s", "@"]
-)
-def test_any_text_has_an_intent(text: str) -> None:
-    for history in (False, True):
-        found = by_heuristics(text, has_history=history)
-        assert found.name in INTENTS
-        assert 0.5 <= found.confidence <= 1
-        assert found.reason
-
-
-def test_the_rules_answer_whatever_letters_come() -> None:
+def test_any_text_has_an_intent() -> None:
     source = random.Random(5)
     letters = "abcde äöß 你好 これ да 한국 `'\"()[]{}<>:/\\.,;!?@#_-\n\t0123456789"
-    for _ in range(300):
-        text = "".join(source.choices(letters, k=source.randrange(80)))
-        assert by_heuristics(text, has_history=True).name in INTENTS
+    drawn = ["".join(source.choices(letters, k=source.randrange(80))) for _ in range(300)]
+    for text in ("", " ", "???", "🙂🙂", "\n\n", "\ud800", "a" * 50_000, "'s", "@", *drawn):
+        for history in (False, True):
+            found = by_heuristics(text, has_history=history)
+            assert found.name in INTENTS and 0.5 <= found.confidence <= 1 and found.reason
 
 
 @pytest.mark.parametrize(
@@ -185,12 +165,9 @@ def test_a_long_message_takes_no_longer_than_its_ends(piece: str) -> None:
     assert time.process_time() - begun < 0.5
 
 
-def test_what_stands_after_a_long_paste_counts() -> None:
+def test_a_long_paste_and_a_swapped_letter_change_nothing() -> None:
     pasted = "x = 1\n" * LONGEST + "\nwhere is this parsed?"
     assert by_heuristics(pasted, has_history=False).name == "knowledge_base"
-
-
-def test_a_swapped_letter_changes_nothing() -> None:
     assert by_heuristics("waht do you know abuot me", has_history=False).name == "privacy"
 
 
@@ -218,8 +195,6 @@ def test_an_english_word_stands_for_its_forms() -> None:
 
 
 # The classifier.
-
-UNSURE = "Zanzibar?"
 
 
 class Kept:
@@ -254,17 +229,21 @@ def says(intent: object, confidence: object = 0.9) -> Reply:
     return stream([json.dumps({"intent": intent, "confidence": confidence})])
 
 
-Ask = Callable[..., Intent]
-
-
 def classify(classifier: Classifier, text: str = UNSURE, **given: Any) -> Intent:
     wishes = {"tagged": False, "has_history": False, "user": "ada", **given}
     return classifier.classify(text, **wishes)
 
 
-def with_model(server: ScriptedServer, cache: Any, **given: Any) -> tuple[Classifier, Model]:
-    model = Model(Endpoint(server.base_url, "small"))
-    return Classifier(cache, lambda: model, None, **given), model
+@contextmanager
+def with_model(
+    reply: Callable[[], Reply], cache: Any, **given: Any
+) -> Iterator[tuple[Classifier, ScriptedServer]]:
+    """A classifier whose model says `reply()`, and the server that counts what is asked."""
+    with (
+        openai_server(lambda path, body: reply()) as server,
+        Model(Endpoint(server.base_url, "small")) as model,
+    ):
+        yield Classifier(cache, lambda: model, None, **given), server
 
 
 def test_the_tag_decides_before_anything_is_looked_up() -> None:
@@ -275,26 +254,22 @@ def test_the_tag_decides_before_anything_is_looked_up() -> None:
 
 
 def test_a_message_that_the_rules_are_sure_of_is_not_sent() -> None:
-    with openai_server(lambda path, body: says("general")) as server:
-        classifier, model = with_model(server, Kept())
-        with model:
-            assert classify(classifier, "delete my data").source == "heuristics"
-            assert server.requests == []
+    with with_model(lambda: says("general"), Kept()) as (classifier, server):
+        assert classify(classifier, "delete my data").source == "heuristics"
+        assert server.requests == []
 
 
 def test_a_model_is_asked_once_below_the_confidence_and_then_the_cache(tmp_path: Path) -> None:
     state = State(tmp_path).values
-    with openai_server(lambda path, body: says("general", 0.85)) as server:
-        classifier, model = with_model(server, state)
-        with model:
-            first = classify(classifier, UNSURE)
-            again = classify(classifier, f"  {UNSURE.upper()} ")
-            assert (first.name, first.confidence, first.source) == ("general", 0.85, "model")
-            assert (again.name, again.confidence, again.source) == ("general", 0.85, "cache")
-            assert len(server.requests) == 1
-            classify(classifier, "Zanzibar, Pemba", has_history=True)
-            classify(classifier, user="bo")
-            assert len(server.requests) == 3
+    with with_model(lambda: says("general", 0.85), state) as (classifier, server):
+        first = classify(classifier, UNSURE)
+        again = classify(classifier, f"  {UNSURE.upper()} ")
+        assert (first.name, first.confidence, first.source) == ("general", 0.85, "model")
+        assert (again.name, again.confidence, again.source) == ("general", 0.85, "cache")
+        assert len(server.requests) == 1
+        classify(classifier, "Zanzibar, Pemba", has_history=True)
+        classify(classifier, user="bo")
+        assert len(server.requests) == 3
 
 
 def test_what_the_cache_holds_decides_before_the_rules() -> None:
@@ -306,12 +281,10 @@ def test_what_the_cache_holds_decides_before_the_rules() -> None:
 
 def test_only_what_a_model_said_is_cached_for_half_an_hour_and_without_the_text() -> None:
     cache = Kept()
-    with openai_server(lambda path, body: says("general")) as server:
-        classifier, model = with_model(server, cache)
-        with model:
-            classify(classifier, "delete my data")
-            assert cache.values == {}
-            classify(classifier, "Zanzibar ?")
+    with with_model(lambda: says("general"), cache) as (classifier, _server):
+        classify(classifier, "delete my data")
+        assert cache.values == {}
+        classify(classifier, "Zanzibar ?")
     assert cache.seconds == [CACHE_SECONDS] == [1800.0]
     assert "zanzibar" not in str(cache.values).casefold()
     assert "ada" not in "".join(cache.values)
@@ -342,10 +315,8 @@ def test_a_failing_cache_costs_nothing_and_is_logged_without_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "codeqa")
-    with openai_server(lambda path, body: says("general")) as server:
-        classifier, model = with_model(server, Broken())
-        with model:
-            assert classify(classifier, "Zanzibar ?").source == "model"
+    with with_model(lambda: says("general"), Broken()) as (classifier, _server):
+        assert classify(classifier, "Zanzibar ?").source == "model"
     said = "\n".join(r.getMessage() for r in caplog.records if r.name.startswith("codeqa"))
     assert "cached intent could not be read" in said
     assert "could not be cached" in said
@@ -372,97 +343,70 @@ def test_a_failing_cache_costs_nothing_and_is_logged_without_text(
 )
 def test_whatever_is_odd_leaves_the_rules_answer(reply: Reply) -> None:
     cache = Kept()
-    with openai_server(lambda path, body: reply) as server:
-        classifier, model = with_model(server, cache)
-        with model:
-            found = classify(classifier)
-            assert (found.name, found.source) == ("knowledge_base", "heuristics")
-            assert cache.values == {}
+    with with_model(lambda: reply, cache) as (classifier, _server):
+        found = classify(classifier)
+        assert (found.name, found.source) == ("knowledge_base", "heuristics")
+        assert cache.values == {}
 
 
 def test_a_model_that_fails_is_left_alone_for_a_while() -> None:
-    with openai_server(lambda path, body: stream(["no"])) as server:
-        classifier, model = with_model(server, Kept())
-        with model:
-            for number in range(4):
-                assert classify(classifier, f"Zanzibar {number}?").source == "heuristics"
-            assert len(server.requests) == 1
+    with with_model(lambda: stream(["no"]), Kept()) as (classifier, server):
+        for number in range(4):
+            assert classify(classifier, f"Zanzibar {number}?").source == "heuristics"
+        assert len(server.requests) == 1
 
 
 def test_a_slow_model_is_left_at_the_deadline() -> None:
-    with openai_server(lambda path, body: silent(5)) as server:
-        classifier, model = with_model(server, Kept(), seconds=0.2)
-        with model:
-            begun = time.monotonic()
-            assert classify(classifier).source == "heuristics"
-            assert time.monotonic() - begun < 2
-            assert server.wait_for_disconnects()
+    with with_model(lambda: silent(5), Kept(), seconds=0.2) as (classifier, server):
+        begun = time.monotonic()
+        assert classify(classifier).source == "heuristics"
+        assert time.monotonic() - begun < 2
+        assert server.wait_for_disconnects()
 
 
 def test_a_stop_ends_the_request_and_does_not_count_against_the_model() -> None:
     replies: list[Reply] = [silent(5), says("general")]
-    with openai_server(lambda path, body: replies.pop(0)) as server:
-        classifier, model = with_model(server, Kept())
-        with model:
-            begun = time.monotonic()
-            found = classify(classifier, cancelled=lambda: time.monotonic() > begun + 0.2)
-            assert found.source == "heuristics"
-            assert time.monotonic() - begun < 2
-            assert server.wait_for_disconnects()
-            assert classify(classifier).source == "model"
+    with with_model(lambda: replies.pop(0), Kept()) as (classifier, server):
+        begun = time.monotonic()
+        found = classify(classifier, cancelled=lambda: time.monotonic() > begun + 0.2)
+        assert found.source == "heuristics"
+        assert time.monotonic() - begun < 2
+        assert server.wait_for_disconnects()
+        assert classify(classifier).source == "model"
 
 
 def test_without_a_model_and_without_the_wish_nothing_is_asked() -> None:
-    with openai_server() as server:
-        classifier, model = with_model(server, Kept())
-        with model:
-            assert classify(classifier, use_model=False).source == "heuristics"
-            assert server.requests == []
+    with with_model(lambda: says("general"), Kept()) as (classifier, server):
+        assert classify(classifier, use_model=False).source == "heuristics"
+        assert server.requests == []
     assert classify(Classifier(Kept(), lambda: None, None)).source == "heuristics"
 
 
-def test_the_model_gets_one_short_request() -> None:
-    with openai_server(lambda path, body: says("general")) as server:
-        classifier, model = with_model(server, Kept())
-        with model:
-            classify(classifier)
+def test_the_model_gets_one_short_request_without_secrets() -> None:
+    with with_model(lambda: says("general"), Kept()) as (classifier, server):
+        classify(classifier)
         assert len(server.requests) == 1
         body = server.requests[0][1]
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["messages"][1]["content"] == UNSURE
     assert UNSURE not in body["messages"][0]["content"]
     assert body.get("max_tokens", body.get("max_completion_tokens")) <= 32
-
-
-def test_a_secret_is_not_sent() -> None:
     secret = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     sent = json.dumps(messages_for(f"is {secret} still valid", False, None))
-    assert "still valid" in sent
-    assert secret not in sent
+    assert "still valid" in sent and secret not in sent
+    assert len(str(messages_for("y" * 90_000, False, None)[1]["content"])) <= LONGEST + 1
 
 
 def test_the_model_is_told_whether_turns_came_before() -> None:
-    first, later = (messages_for("x", history, None)[0]["content"] for history in (False, True))
-    assert "first message" in str(first)
-    assert "earlier turns" in str(later)
-    assert all(f"- {intent}:" in str(first) for intent in INTENTS)
-
-
-def test_a_long_message_is_sent_in_part() -> None:
-    assert len(str(messages_for("y" * 90_000, False, None)[1]["content"])) <= LONGEST + 1
+    first, later = (str(messages_for("x", said, None)[0]["content"]) for said in (False, True))
+    assert "first message" in first and "earlier turns" in later
+    assert all(f"- {intent}:" in first for intent in INTENTS)
 
 
 def test_an_answer_may_be_fenced() -> None:
     found = read_answer('```json\n{"intent": "privacy", "confidence": 1}\n```', has_history=False)
     assert found is not None
     assert (found.name, found.confidence, found.source) == ("privacy", 1.0, "model")
-
-
-def test_the_prompt_can_be_overridden(tmp_path: Path) -> None:
-    (tmp_path / "prompts").mkdir()
-    (tmp_path / "prompts" / "classify_intent.md").write_text("Sort it. $earlier")
-    content = messages_for("x", True, tmp_path)[0]["content"]
-    assert str(content).startswith("Sort it. There are")
 
 
 def test_a_prompt_that_cannot_be_used_leaves_the_rules_answer(tmp_path: Path) -> None:
@@ -495,17 +439,13 @@ def test_the_scores_are_those_of_the_definitions() -> None:
     assert measured["macro_f1"] == round((0.667 + 0.667) / 5, 3)
 
 
-def test_the_report_shows_no_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_shows_no_message_and_counts_the_unseen_half_only_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out, data = tmp_path / "intents.md", tmp_path / "intents.json"
     assert benchmark.main(["--markdown", str(out), "--json", str(data)]) == 0
     told = out.read_text("utf-8") + data.read_text("utf-8") + capsys.readouterr().out
     texts = [row["text"] for row in benchmark.rows("messages", benchmark.TUNE)]
     assert sum(len(text) >= 15 and text in told for text in texts) == 0
-    assert "## tune" in told
-
-
-def test_the_unseen_half_is_only_counted_when_that_is_asked_for(tmp_path: Path) -> None:
-    out = tmp_path / "intents.json"
-    assert benchmark.main(["--json", str(out)]) == 0
-    assert list(json.loads(out.read_text("utf-8"))["halves"]) == ["tune"]
+    assert "## tune" in told and list(json.loads(data.read_text("utf-8"))["halves"]) == ["tune"]
     assert {row["split"] for row in benchmark.rows("messages", benchmark.TUNE)} == {"tune"}

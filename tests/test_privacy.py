@@ -277,7 +277,7 @@ def test_a_needle_is_found_wherever_it_lies(tmp_path: Path, place: int) -> None:
     path.write_bytes(content)
     searched = Searched()
     search_files([path], Needles(needles), searched, time.monotonic() + 60)
-    assert searched.found == {needles[4321]: [path]}
+    assert searched.found == {needles[4321]: {path}}
     assert searched.size == len(content) and not searched.unread
 
 

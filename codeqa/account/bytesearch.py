@@ -7,13 +7,9 @@ values whether a needle may begin there: so the time depends on the bytes, hardl
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
 
 LEAST_BYTES = 8
 """Shorter needles cannot be told from other bytes."""
@@ -34,7 +30,7 @@ class Searched:
     files: int = 0
     size: int = 0
     """In bytes."""
-    found: dict[bytes, list[Path]] = field(default_factory=dict)
+    found: dict[bytes, set[Path]] = field(default_factory=dict)
     """Needle → files that hold it."""
     unread: list[Path] = field(default_factory=list)
     """Files that could not be read, or for which there was no time."""
@@ -44,47 +40,40 @@ class Needles:
     """Byte strings of at least LEAST_BYTES each; shorter ones are left out."""
 
     def __init__(self, needles: Iterable[bytes]) -> None:
+        import numpy as np
+
         self.all = {needle[:LONGEST_BYTES] for needle in needles if len(needle) >= LEAST_BYTES}
+        self.overlap = max(map(len, self.all), default=1) - 1
         self._by_head: dict[int, list[bytes]] = {}
         for needle in self.all:
             head = int.from_bytes(needle[:LEAST_BYTES], "little")
             self._by_head.setdefault(head, []).append(needle)
-        self.overlap = max(map(len, self.all), default=1) - 1
-        self._table: np.ndarray | None = None
-        self._shift = 0
+        least, most = _TABLE_BITS
+        bits = min(most, max(least, len(self._by_head).bit_length() + _ROOM))
+        self._shift = np.uint64(64 - bits)
+        self._table = np.zeros(1 << bits, dtype=bool)
+        heads = np.fromiter(self._by_head, dtype=np.uint64, count=len(self._by_head))
+        self._table[(heads * np.uint64(_SPREAD)) >> self._shift] = True
 
-    def in_block(self, block: bytes | bytearray) -> set[bytes]:
+    def in_block(self, block: bytes) -> set[bytes]:
         """The needles that `block` holds."""
         import numpy as np
 
         found: set[bytes] = set()
-        if not self.all or len(block) < LEAST_BYTES:
+        if not self.all:
             return found
-        if self._table is None:
-            self._table = self._make_table()
-        spread, shift = np.uint64(_SPREAD), np.uint64(self._shift)
         for start in range(min(LEAST_BYTES, len(block) - LEAST_BYTES + 1)):
             count = (len(block) - start) // LEAST_BYTES
             heads = np.frombuffer(block, "<u8", count, start)
-            for place in np.flatnonzero(self._table[(heads * spread) >> shift]).tolist():
+            taken = self._table[(heads * np.uint64(_SPREAD)) >> self._shift]
+            for place in np.flatnonzero(taken).tolist():
                 for needle in self._by_head.get(int(heads[place]), ()):
                     if block.startswith(needle, start + LEAST_BYTES * place):
                         found.add(needle)
         return found
 
-    def _make_table(self) -> np.ndarray:
-        import numpy as np
 
-        least, most = _TABLE_BITS
-        bits = min(most, max(least, len(self._by_head).bit_length() + _ROOM))
-        self._shift = 64 - bits
-        table = np.zeros(1 << bits, dtype=bool)
-        heads = np.fromiter(self._by_head, dtype=np.uint64, count=len(self._by_head))
-        table[(heads * np.uint64(_SPREAD)) >> np.uint64(self._shift)] = True
-        return table
-
-
-def search_files(files: Sequence[Path], needles: Needles, searched: Searched, until: float) -> None:
+def search_files(files: Iterable[Path], needles: Needles, searched: Searched, until: float) -> None:
     """Look through `files` in turn, block by block, and note in `searched` what is found.
 
     What is not reached before `until` (`time.monotonic`) is noted as unread; files that are
@@ -95,30 +84,24 @@ def search_files(files: Sequence[Path], needles: Needles, searched: Searched, un
             searched.unread.append(path)
             continue
         try:
-            found, count, whole = _search(path, needles, until)
+            _search(path, needles, searched, until)
         except FileNotFoundError:
             continue
         except OSError:
             searched.unread.append(path)
-            continue
-        searched.files += 1
-        searched.size += count
-        for needle in found:
-            searched.found.setdefault(needle, []).append(path)
-        if not whole:
-            searched.unread.append(path)
 
 
-def _search(path: Path, needles: Needles, until: float) -> tuple[set[bytes], int, bool]:
-    found: set[bytes] = set()
-    read = 0
+def _search(path: Path, needles: Needles, searched: Searched, until: float) -> None:
     rest = b""
     with path.open("rb") as file:
+        searched.files += 1
         while block := file.read(BLOCK_BYTES):
-            read += len(block)
+            searched.size += len(block)
             block = rest + block
-            found |= needles.in_block(block)
+            for needle in needles.in_block(block):
+                searched.found.setdefault(needle, set()).add(path)
             rest = block[-needles.overlap :] if needles.overlap else b""
             if time.monotonic() > until:
-                return found, read, not file.read(1)
-    return found, read, True
+                if file.read(1):
+                    searched.unread.append(path)
+                return

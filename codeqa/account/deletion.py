@@ -13,6 +13,7 @@ import logging
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -71,26 +72,25 @@ class DeletionResult:
 
 
 @dataclass(slots=True)
-class _Wanted:
-    """Needles and what they were, ids apart."""
+class _Said:
+    """What is to be gone, as needles; ids apart."""
 
-    ids: dict[bytes, str] = field(default_factory=dict)
-    texts: dict[bytes, str] = field(default_factory=dict)
+    ids: set[bytes] = field(default_factory=set)
+    texts: set[bytes] = field(default_factory=set)
     intents: set[str] = field(default_factory=set)
     """Keys under which intents of the questions may be cached: those say nothing of a user."""
 
     def add_id(self, text: str) -> None:
         if len(data := text.encode()) >= ID_BYTES:
-            self.ids[data] = text
+            self.ids.add(data)
 
     def add_text(self, text: str) -> None:
         for piece in pieces_of(text):
             self.add_exactly(piece, TEXT_BYTES)
 
     def add_exactly(self, text: str, least: int = LEAST_BYTES) -> None:
-        for form in (text, json.dumps(text)[1:-1]):
-            if len(data := form.encode()) >= least:
-                self.texts[data] = form
+        forms = (text.encode(), json.dumps(text)[1:-1].encode())
+        self.texts |= {form for form in forms if len(form) >= least}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +118,26 @@ class Privacy:
             raise UsageError("No conversation is named.", "Name one, or choose another scope.")
         if scope != "conversation":
             conversation, repository = "", None
-        wanted = self._wanted(scope, user, conversation, repository)
-        before = self.state.user_data.counts(user)
+        state, data = self.state, self.state.user_data
         if scope == "conversation":
-            if self.state.conversations.get(conversation, user, repository) is None:
-                raise NotFoundError("There is no such conversation.", "It may be gone already.")
-            self.state.conversations.delete(conversation, user, repository)
+            self.conversation(conversation, user, repository)
+        said = self._needles_of(scope, user, conversation, repository)
+        before = data.counts(user)
+        if scope == "conversation":
+            state.conversations.delete(conversation, user, repository)
         elif scope == "profile":
-            self.state.profile.clear(user)
+            state.profile.clear(user)
         else:
-            self.state.user_data.delete(user)
+            data.delete(user)
         problems: list[str] = []
         cached = 0
         if scope != "profile":
-            cached = self._forget_cached(user, conversation, wanted, problems)
+            cached = self._forget_cached(user, conversation, said, problems)
         try:
-            self.state.compact()
+            state.compact()
         except StorageError as error:
             problems.append(str(error))
-        after = self.state.user_data.counts(user)
+        after = data.counts(user)
         counts = {
             "conversations": before.conversations - after.conversations,
             "turns": before.turns - after.turns,
@@ -145,22 +146,32 @@ class Privacy:
             "facts": before.facts - after.facts,
             "cached": cached,
         }
-        searched = self._search(wanted, problems)
-        found, kept = self._judged(searched, wanted, user)
+        searched = self._search(said)
+        if searched.unread:
+            problems.append(
+                f"{counted(len(searched.unread), 'file')} of the data folder could not be searched "
+                f"within {SEARCH_SECONDS:g} seconds or not be read."
+            )
+        found, kept = self._judged(searched, user)
         return DeletionResult(
-            scope,
-            {name: max(0, count) for name, count in counts.items()},
-            searched.files,
-            searched.size,
-            len(wanted.ids) + len(wanted.texts),
-            found,
-            kept,
-            tuple(problems),
+            scope=scope,
+            counts={name: max(0, count) for name, count in counts.items()},
+            searched_files=searched.files,
+            searched_bytes=searched.size,
+            searched_texts=len(said.ids) + len(said.texts),
+            found=found,
+            kept=kept,
+            problems=tuple(problems),
         )
 
-    def conversation(self, conversation: str, user: str) -> Conversation:
-        """The conversation that was last continued under this id. Raises NotFoundError."""
-        found = self.state.conversations.get(conversation, user)
+    def conversation(
+        self, conversation: str, user: str, repository: str | None = None
+    ) -> Conversation:
+        """The conversation of this id about `repository`, or the one that was continued last.
+
+        Raises NotFoundError.
+        """
+        found = self.state.conversations.get(conversation, user, repository)
         if found is None:
             raise NotFoundError("There is no such conversation.", "It may be gone already.")
         return found
@@ -186,101 +197,88 @@ class Privacy:
                 log.warning("a deleted fact may still be in the file's bytes: %s", error)
         return deleted
 
-    def _forget_cached(
-        self, user: str, conversation: str, wanted: _Wanted, problems: list[str]
-    ) -> int:
+    def _forget_cached(self, user: str, conversation: str, said: _Said, problems: list[str]) -> int:
         """Delete the cached contexts, and the intents of what was asked lately; how many
         contexts there were."""
         total = 0
         for cache in self.inventory.caches():
             deleted = cache.delete_prefix(prefix_of(user, conversation))
             total += deleted or 0
-            for key in wanted.intents:
+            for key in said.intents:
                 cache.delete(key)
             if deleted is None:
                 problems.append(NOT_UNCACHED)
         return total
 
-    def _wanted(self, scope: str, user: str, conversation: str, repository: str | None) -> _Wanted:
-        wanted = _Wanted()
+    def _needles_of(
+        self, scope: str, user: str, conversation: str, repository: str | None
+    ) -> _Said:
+        said = _Said()
         if scope != "conversation":
             for key, fact in self.state.profile.facts(user).items():
                 # As a row, as a line for a model, and as JSON: short values alone are anywhere.
-                wanted.add_exactly(f"{user}{key}{fact.value}")
-                wanted.add_exactly(f"{kind_of(key)}: {fact.value}", TEXT_BYTES)
-                wanted.add_text(fact.value)
+                said.add_exactly(f"{user}{key}{fact.value}")
+                said.add_exactly(f"{kind_of(key)}: {fact.value}", TEXT_BYTES)
+                said.add_text(fact.value)
         if scope == "profile":
-            return wanted
-        wanted.add_id(conversation)
-        for said in self.state.user_data.turns(user, conversation or None, repository):
-            wanted.add_id(said.turn)
-            wanted.add_id(said.conversation)
-            for text in (said.title, said.question, said.answer, said.reason):
-                wanted.add_text(text)
-            if said.created > time.time() - CACHE_SECONDS:
-                _, text = read_mode(strip_tag(said.question))
-                wanted.intents |= {cache_key(user, text, history) for history in (True, False)}
-        return wanted
+            return said
+        said.add_id(conversation)
+        for turn in self.state.user_data.turns(user, conversation or None, repository):
+            said.add_id(turn.turn)
+            said.add_id(turn.conversation)
+            for text in (turn.title, turn.question, turn.answer, turn.reason):
+                said.add_text(text)
+            if turn.created > time.time() - CACHE_SECONDS:
+                _, text = read_mode(strip_tag(turn.question))
+                said.intents |= {cache_key(user, text, history) for history in (True, False)}
+        return said
 
-    def _search(self, wanted: _Wanted, problems: list[str]) -> Searched:
+    def _search(self, said: _Said) -> Searched:
+        """The data folder, searched: what was said comes first, index tables last."""
         searched = Searched()
         until = time.monotonic() + SEARCH_SECONDS
-        state = set(self.inventory.state_files())
-        ours: list[Path] = []
-        tables: list[Path] = []
-        repositories = self.inventory.settings.data_dir / "repos"
-        for path in _files(self.inventory.settings.data_dir):
-            if path not in state:
-                (tables if path.is_relative_to(repositories) else ours).append(path)
-        everything = Needles([*wanted.ids, *wanted.texts])
-        search_files([*sorted(state), *ours], everything, searched, until)
-        search_files(tables, Needles(wanted.ids), searched, until)
-        if searched.unread:
-            problems.append(
-                f"{counted(len(searched.unread), 'file')} of the data folder could not be searched "
-                f"within {SEARCH_SECONDS:g} seconds or not be read."
-            )
+        folder = self.inventory.settings.data_dir
+        state = self.inventory.state_files()
+        files = [path for path in _files(folder) if path not in state]
+        tables = [path for path in files if path.is_relative_to(folder / "repos")]
+        ours = [*state, *sorted({*files} - {*tables})]
+        search_files(ours, Needles(said.ids | said.texts), searched, until)
+        search_files(tables, Needles(said.ids), searched, until)
         return searched
 
-    def _judged(
-        self, searched: Searched, wanted: _Wanted, user: str
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _judged(self, searched: Searched, user: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What was found and is left, and what was found because something kept says the same.
 
         That another user's row says the same is not told: whoever deletes a guess would learn
         what others wrote.
         """
         state = set(self.inventory.state_files())
-        left: dict[Path, int] = {}
-        in_state = [needle for needle, paths in searched.found.items() if state & set(paths)]
-        held, said = self._held(Needles(in_state), user) if in_state else (set(), 0)
-        for needle, paths in searched.found.items():
-            for path in paths:
-                if not (needle in held and path in state):
-                    left[path] = left.get(path, 0) + 1
-        kept = []
-        if said:
-            kept.append(
-                f"Some of it also stands in {counted(said, 'conversation')} of yours that you "
-                "keep: delete those, or everything, to remove it there."
-            )
-        return tuple(self._left(path, count) for path, count in left.items()), tuple(kept)
-
-    def _held(self, needles: Needles, user: str) -> tuple[set[bytes], int]:
-        """Which needles a row that is kept holds, whoever's it is, and in how many conversations
-        of `user` one of them stands."""
+        in_state = Needles(needle for needle, paths in searched.found.items() if state & paths)
         held: set[bytes] = set()
         own: set[tuple[str, str]] = set()
-        for row in self.state.user_data.texts_of_everybody():
-            found = needles.in_block(row.text.encode("utf-8", "replace"))
-            held |= found
-            if found and row.user == user:
+        for row in self.state.user_data.texts_of_everybody() if in_state.all else ():
+            stands = in_state.in_block(row.text.encode("utf-8", "replace"))
+            held |= stands
+            if stands and row.user == user:
                 own.add((row.repository, row.conversation))
-        return held, len(own)
-
-    def _left(self, path: Path, count: int) -> str:
-        shown = path.relative_to(self.inventory.settings.data_dir)
-        return f"{counted(count, 'piece')} of what was deleted can still be found in {shown}."
+        left = Counter(
+            path
+            for needle, paths in searched.found.items()
+            for path in paths
+            if not (needle in held and path in state)
+        )
+        folder = self.inventory.settings.data_dir
+        found = tuple(
+            f"{counted(count, 'piece')} of what was deleted can still be found in "
+            f"{path.relative_to(folder)}."
+            for path, count in left.items()
+        )
+        if not own:
+            return found, ()
+        return found, (
+            f"Some of it also stands in {counted(len(own), 'conversation')} of yours that you "
+            "keep: delete those, or everything, to remove it there.",
+        )
 
 
 def _plain(text: str) -> str:
