@@ -157,7 +157,7 @@ class Retrieval:
 
 def _evidence(turn: TurnState, chunks: tuple[Chunk, ...]) -> QuotedEvidence:
     """What there is to quote when it does not come from a search of its own."""
-    return QuotedEvidence(turn.text, turn.query, cached=chunks, chosen=turn.options.chooses_chunks)
+    return QuotedEvidence(turn.query, cached=chunks, chosen=turn.options.chooses_chunks)
 
 
 def _stage_event(stage: StageTime) -> Event:

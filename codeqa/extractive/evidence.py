@@ -34,22 +34,12 @@ _ASKS_USES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """A place that uses a unit: the unit around it and how sure the match is (0..1)."""
-
-    path: str
-    line: int
-    inside: str
-    confidence: float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """A unit that is shown in full, with the places that use it."""
 
     hit: Hit
-    uses: tuple[Use, ...] = ()
+    uses: tuple[tuple[UsageSite, str], ...] = ()
+    """Each with the name of the unit around it, '' for none."""
     total: int = 0
 
 
@@ -57,7 +47,6 @@ class Finding:
 class QuotedEvidence:
     """All that a generator may draw on."""
 
-    question: str
     query: Query
     findings: tuple[Finding, ...] = ()
     others: tuple[Hit, ...] = ()
@@ -79,74 +68,65 @@ class QuotedEvidence:
     def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
         hits = [*(finding.hit for finding in self.findings), *self.others, *self.more_files]
-        spans = [_span(hit.unit) for hit in hits]
+        units = [hit.unit for hit in hits] + (self.overview.units() if self.overview else [])
+        spans = [ShownLines(u.path, u.start_line, u.end_line, u.qualified_name) for u in units]
         for finding in self.findings:
-            spans += [ShownLines(use.path, use.line, use.line, use.inside) for use in finding.uses]
-        if self.overview:
-            spans += [_span(unit) for unit in self.overview.units()]
+            for site, inside in finding.uses:
+                place = site.reference
+                spans.append(ShownLines(place.path, place.line, place.line, inside))
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
 def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
     """Choose from `result` what is shown in full, and look up where it is used."""
-    asks_uses = _ASKS_USES.search(result.query.text) is not None
-    overview = overview_of(tables) if result.query.overview else None
-    main = _main(_asked_for(result))
+    query, hits = result.query, result.units
+    if query.symbol_like and hits and "symbol" in hits[0].channels:
+        # The question is a name that is defined: only what has it.
+        hits = tuple(hit for hit in hits if "symbol" in hit.channels)
+    asks_uses = _ASKS_USES.search(query.text) is not None
+    main = _main(hits)
     findings = []
     for number, hit in enumerate(main):
-        if hit.unit.kind in TEXT_KINDS:
-            findings.append(Finding(hit))
-            continue
         limit = 0 if number else USES_ASKED if asks_uses else USES
-        uses, total = find_uses(tables, hit.unit, limit)
-        findings.append(Finding(hit, uses, total))
+        findings.append(_finding(tables, hit, limit))
     shown = {hit.unit.id for hit in main}
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
     named = {hit.unit.path for hit in (*main, *others)}
     more_files = [file.best for file in result.files if file.path not in named][:MORE_FILES]
-    held = [_held(hit.unit, result.query) for hit in result.units]
-    total_words = len(result.query.words)
+    held = [_held(hit.unit, query) for hit in result.units]
     best = max((len(words) for words in held[:SHOWN]), default=0)
     return QuotedEvidence(
-        question=result.question,
-        query=result.query,
+        query=query,
         findings=tuple(findings),
         others=tuple(others),
         more_files=tuple(more_files),
-        missing=tuple(w for w in result.query.words if not any(w in words for words in held)),
-        weak=not result.units or (total_words > 0 and best / total_words < WEAK_COVERAGE),
+        missing=tuple(w for w in query.words if not any(w in words for words in held)),
+        weak=not result.units or best < WEAK_COVERAGE * len(query.words),
         asks_uses=asks_uses,
-        overview=overview,
+        overview=overview_of(tables) if query.overview else None,
         coverage=result.coverage,
         channels=result.channels,
         changed=frozenset(result.changed),
     )
 
 
-def find_uses(tables: Tables, unit: Unit, limit: int) -> tuple[tuple[Use, ...], int]:
-    """Up to `limit` places that use `unit`, best first, and how many there are in all."""
-    found = usages(tables, unit, limit=max(2 * limit, 1))
+def _finding(tables: Tables, hit: Hit, limit: int) -> Finding:
+    """`hit` with up to `limit` places that use it, best first, and how many there are in all."""
+    if hit.unit.kind in TEXT_KINDS:
+        return Finding(hit)
+    found = usages(tables, hit.unit, limit=max(2 * limit, 1))
     # Two uses on one line are one place to read.
     lines: dict[tuple[str, int], UsageSite] = {}
-    for use in found.references:
-        lines.setdefault((use.reference.path, use.reference.line), use)
+    for site in found.references:
+        lines.setdefault((site.reference.path, site.reference.line), site)
     kept = list(lines.values())[:limit]
-    around = {u.id: u for u in tables.by_ids([use.reference.unit_id for use in kept])}
-    uses = []
-    for use in kept:
-        reference = use.reference
-        inside = around.get(reference.unit_id)
-        name = inside.qualified_name if inside and inside.kind not in TEXT_KINDS else ""
-        uses.append(Use(reference.path, reference.line, name, use.confidence, use.reason))
-    return tuple(uses), found.total
-
-
-def _asked_for(result: SearchResult) -> Sequence[Hit]:
-    """All hits; of a question that is a name, when it is defined, those of that name."""
-    hits = result.units
-    if result.query.symbol_like and hits and "symbol" in hits[0].channels:
-        return [hit for hit in hits if "symbol" in hit.channels]
-    return hits
+    around = {
+        unit.id: unit.qualified_name
+        for unit in tables.by_ids([site.reference.unit_id for site in kept])
+        if unit.kind not in TEXT_KINDS
+    }
+    uses = tuple((site, around.get(site.reference.unit_id, "")) for site in kept)
+    return Finding(hit, uses, found.total)
 
 
 def _main(hits: Sequence[Hit]) -> list[Hit]:
@@ -173,7 +153,3 @@ def _overlap(one: Unit, other: Unit) -> bool:
 def _held(unit: Unit, query: Query) -> frozenset[str]:
     text = "\n".join((unit.path, unit.qualified_name, unit.source_code)).lower()
     return frozenset(w for w in query.words if any(form in text for form in written_forms(w)))
-
-
-def _span(unit: Unit) -> ShownLines:
-    return ShownLines(unit.path, unit.start_line, unit.end_line, unit.qualified_name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -50,22 +51,22 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     lines = unit.source_code.split("\n")
     kinds = _body(unit, lines)
     weights = _line_words(lines, kinds, words)
-    best: tuple[tuple[float, ...], int, int] | None = None
-    for start, end in _windows(lines, kinds, limit):
+
+    def rank(window: tuple[int, int]) -> tuple[float, ...]:
+        start, end = window
         held: dict[str, float] = {}
         for line in weights[start:end]:
             for word, value in line.items():
                 held[word] = max(value, held.get(word, 0.0))
         hits = [number for number in range(start, end) if weights[number]]
         off = abs(sum(hits) / len(hits) - (start + end - 1) / 2) if hits else 0.0
-        rank = (round(sum(held.values()), 6), -indent(lines[start]), end - start, -off)
-        if best is None or rank > best[0]:
-            best = (rank, start, end)
-    if best is None or (unit.kind in CLASS_KINDS and not best[0][0]):
+        return round(sum(held.values()), 6), -indent(lines[start]), end - start, -off
+
+    best = max(_windows(lines, kinds, limit), key=rank, default=None)
+    matches = best is not None and rank(best)[0] > 0
+    if best is None or (unit.kind in CLASS_KINDS and not matches):
         return None
-    _, start, end = best
-    code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines[start:end]))
-    return Excerpt(unit.start_line + start, unit.start_line + end - 1, code, best[0][0] > 0)
+    return _excerpt(unit, lines[slice(*best)], best[0], matches)
 
 
 def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
@@ -73,8 +74,13 @@ def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
     lines = unit.source_code.split("\n")
     if len(lines) > limit or any(len(line) > LONGEST_LINE for line in lines):
         return None
-    code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines))
-    return Excerpt(unit.start_line, unit.start_line + len(lines) - 1, code.strip("\n"))
+    return _excerpt(unit, lines, 0, True)
+
+
+def _excerpt(unit: Unit, lines: Sequence[str], start: int, matches: bool) -> Excerpt:
+    code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines)).strip("\n")
+    first = unit.start_line + start
+    return Excerpt(first, first + len(lines) - 1, code, matches)
 
 
 def first_sentence(text: str) -> str:
@@ -155,19 +161,22 @@ def _signature_end(unit: Unit, lines: Sequence[str]) -> int:
     for index, line in enumerate(lines):
         left -= len("".join(line.split()))
         if left <= 0:
-            kept = _BRACKETS.findall(wanted)
-            depth = sum(1 if mark in "([" else -1 for mark in kept)
-            return index + 1 + (_lines_to_close(lines[index + 1 :], depth) if depth > 0 else 0)
+            return index + 1 + _lines_to_close(lines[index + 1 :], _depth(wanted))
     return len(lines)
 
 
 def _lines_to_close(lines: Sequence[str], depth: int) -> int:
     """Number of `lines` until `depth` open brackets are closed; 0 when they never are."""
-    for number, line in enumerate(lines, 1):
-        depth += sum(1 if mark in "([" else -1 for mark in _BRACKETS.findall(line))
+    for number, line in enumerate(lines if depth > 0 else (), 1):
+        depth += _depth(line)
         if depth <= 0:
             return number
     return 0
+
+
+def _depth(text: str) -> int:
+    """How many more brackets it opens than it closes."""
+    return sum(1 if mark in "([" else -1 for mark in _BRACKETS.findall(text))
 
 
 def _is_doc(line: str, doc: set[str]) -> bool:
@@ -245,7 +254,7 @@ def _line_words(
         lower = line.lower() if kind == BODY else ""
         share = 0.5 if _COMMENT.match(line) else 1.0
         found.append({word: share for word, p in patterns.items() if lower and p.search(lower)})
-    counts = {word: sum(word in line for line in found) for word in patterns}
+    counts = Counter(word for line in found for word in line)
     return [
         {word: share * shares[word] / counts[word] ** 0.5 for word, share in line.items()}
         for line in found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from codeqa.context.blocks import chunk_id
 from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.extractive.excerpt import excerpt, first_sentence, whole_unit
@@ -60,34 +59,29 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
 
 
 def _also(evidence: QuotedEvidence) -> str:
-    items = [unit_line(hit) for hit in evidence.others]
-    items += [unit_line(hit) for hit in evidence.more_files]
+    items = [unit_line(hit) for hit in (*evidence.others, *evidence.more_files)]
     return joined(["### Also relevant", "\n".join(items)]) if items else ""
 
 
 def _weak(evidence: QuotedEvidence) -> str:
-    missing = ", ".join(f"“{escape(word)}”" for word in evidence.missing)
+    missing = _listed(evidence.missing)
     lacks = f" Nothing that was found holds {missing}." if missing else ""
     hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
-    words = "" if _has_vectors(evidence) else WORDS_ONLY
+    by_meaning = any(channel.startswith("vector") for channel in evidence.channels)
     return joined(
         [
             f"**The evidence is weak.** No definition or section matches enough of the question "
             f"to answer it.{lacks}",
             "The nearest that there is:",
             "\n".join(unit_line(hit) for hit in hits),
-            words,
+            "" if by_meaning else WORDS_ONLY,
             _searched(evidence),
         ]
     )
 
 
-def _has_vectors(evidence: QuotedEvidence) -> bool:
-    return any(channel.startswith("vector") for channel in evidence.channels)
-
-
 def _nothing(evidence: QuotedEvidence) -> str:
-    words = ", ".join(f"“{escape(word)}”" for word in evidence.query.words)
+    words = _listed(evidence.query.words)
     wanted = f" for {words}" if words else ""
     return joined(
         [
@@ -100,16 +94,18 @@ def _nothing(evidence: QuotedEvidence) -> str:
     )
 
 
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"“{escape(word)}”" for word in words)
+
+
 def _searched(evidence: QuotedEvidence) -> str:
     return f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
 
 
 def _overview(overview: Overview) -> Iterator[str]:
     for unit in overview.readme:
-        told = prose(unit.source_code)
-        if told:
-            place = cite(unit.path, unit.start_line, unit.end_line)
-            yield joined([f"From {place}:", block_quote(told)])
+        if told := prose(unit.source_code):
+            yield joined([f"From {_cited(unit)}:", block_quote(told)])
     if overview.languages:
         counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in overview.languages)
         yield joined([f"### How it is organised\n\nSource files by language: {counted}."])
@@ -117,16 +113,18 @@ def _overview(overview: Overview) -> Iterator[str]:
     for folder in overview.folders:
         files = f"{folder.files:,} file{'s' if folder.files != 1 else ''}"
         item = f"- {code_span(folder.path)}: {files}, mostly {escape(folder.language or 'other')}"
-        if folder.about:
-            unit = folder.about
-            told = inline(first_sentence(unit.doc_comment))
-            item += f". {told} {cite(unit.path, unit.start_line, unit.end_line)}"
+        if about := folder.about:
+            item += f". {inline(first_sentence(about.doc_comment))} {_cited(about)}"
         items.append(item)
     if items:
         yield joined(["\n".join(items)])
     if overview.entries:
         starts = [unit_line(Hit(unit, 0.0)) for unit in overview.entries]
         yield joined(["### Where it starts", "\n".join(starts)])
+
+
+def _cited(unit: Unit) -> str:
+    return cite(unit.path, unit.start_line, unit.end_line)
 
 
 def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
@@ -160,24 +158,21 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
 
 def _quoted(units: Sequence[Unit], words: Sequence[str]) -> Iterator[str]:
     for unit in units[:CACHED_SHOWN]:
-        shown = whole_unit(unit) or excerpt(unit, words)
-        if shown:
+        if shown := whole_unit(unit) or excerpt(unit, words):
             place = cite(unit.path, shown.start, shown.end)
             yield joined([place, code_block(shown.code, unit.language)])
 
 
 def _chunk_unit(chunk: Chunk) -> Unit:
-    name = chunk.path.rpartition("/")[2]
     return Unit(
         path=chunk.path,
         language=chunk.language,
         kind="chunk",
-        name=name,
-        qualified_name=name,
+        name="",
+        qualified_name="",
         source_code=chunk.content,
         start_line=chunk.start_line,
         end_line=chunk.end_line,
-        id=chunk_id(chunk.path, name, chunk.content),
     )
 
 

@@ -6,7 +6,7 @@ import re
 import textwrap
 
 from codeqa.extractive.doc_comment import inline, prose
-from codeqa.extractive.evidence import Finding, QuotedEvidence, Use
+from codeqa.extractive.evidence import Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
@@ -15,6 +15,7 @@ from codeqa.extractive.excerpt import (
     signature_lines,
     whole_unit,
 )
+from codeqa.symbols import UsageSite
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, joined
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit
 
@@ -59,8 +60,7 @@ def finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
 def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
     place = cite(unit.path, unit.start_line, unit.end_line)
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
-    name = _title(unit)
-    return f"### {name}\n\n{unit.kind} · {place}{note}"
+    return f"### {_title(unit)}\n\n{unit.kind} · {place}{note}"
 
 
 def _title(unit: Unit) -> str:
@@ -108,8 +108,7 @@ def _lines(unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES) -> 
 def _members(unit: Unit) -> str:
     if unit.kind not in CLASS_KINDS or not unit.method_declarations:
         return ""
-    names = [_member(text) for text in unit.method_declarations]
-    names = [name for name in dict.fromkeys(names) if name]
+    names = list(filter(None, dict.fromkeys(map(_member, unit.method_declarations))))
     more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
     return f"Members: {', '.join(code_span(n) for n in names[:MEMBERS])}{more}" if names else ""
 
@@ -125,17 +124,11 @@ def _member(declaration: str) -> str:
 def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
     """A section of a document as quoted prose, other text as the lines that matter."""
     if unit.language in PROSE_LANGUAGES or unit.kind == "document":
-        source = unit.source_code
-        told = prose(source)
-        blocks = told.split("\n\n")
         title = f"**{inline(unit.name)}**"
-        if blocks and blocks[0] == title:
-            told = "\n\n".join(blocks[1:])
+        told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
         return [block_quote(told)] if told else []
     small = whole_unit(unit)
-    if small:
-        return [code_block(small.code, unit.language)]
-    return _lines(unit, evidence)
+    return [code_block(small.code, unit.language)] if small else _lines(unit, evidence)
 
 
 def _uses(finding: Finding, evidence: QuotedEvidence) -> str:
@@ -146,14 +139,14 @@ def _uses(finding: Finding, evidence: QuotedEvidence) -> str:
     if not finding.uses:
         return f"Used in {times}."
     first = f", the surest {len(finding.uses)}" if len(finding.uses) < finding.total else ""
-    items = [_use(use) for use in finding.uses]
+    items = [_use(site, inside) for site, inside in finding.uses]
     return f"**Used in {times}**{first}:\n\n" + "\n".join(items)
 
 
-def _use(use: Use) -> str:
-    inside = f" in {code_span(use.inside)}" if use.inside else ""
-    reason = f": {inline(use.reason)}" if use.reason else ""
-    return f"- {cite(use.path, use.line, use.line)}{inside}, {_sure(use.confidence)}{reason}"
+def _use(site: UsageSite, inside: str) -> str:
+    place = cite(site.reference.path, site.reference.line, site.reference.line)
+    around = f" in {code_span(inside)}" if inside else ""
+    return f"- {place}{around}, {_sure(site.confidence)}: {inline(site.reason)}"
 
 
 def _sure(confidence: float) -> str:

@@ -53,27 +53,12 @@ class Overview:
 
 
 def overview_of(tables: Tables) -> Overview:
-    """Read README, manifest and module heads; no model of the code is needed for it."""
+    """What README, list of files and module heads say."""
     files = [record for record in tables.files() if record.status == INDEXED]
     source = [record for record in files if record.role == "source"] or files
-    prefix = _opened(source)
-    folders = _folders(files, prefix)
-    heads = (
-        tables.units(
-            Filter(
-                kinds=("module",),
-                paths=tuple(
-                    pattern for folder in folders for pattern in _head_patterns(folder.path)
-                ),
-            )
-        )
-        if folders
-        else []
-    )
-    told = [Folder(f.path, f.files, f.language, _about(f.path, heads)) for f in folders]
     return Overview(
         readme=tuple(_readme(tables)),
-        folders=tuple(told),
+        folders=tuple(_folders(tables, files, _opened(source))),
         entries=tuple(_entries(tables, source)),
         languages=tuple(Counter(r.language for r in source if r.language).most_common(6)),
     )
@@ -107,45 +92,31 @@ def _opened(source: Sequence[FileRecord]) -> str:
     return prefix
 
 
-def _folders(files: Iterable[FileRecord], prefix: str) -> list[Folder]:
-    """Folders inside `prefix`, then those beside it, each with more than a file."""
+def _folders(tables: Tables, files: Iterable[FileRecord], prefix: str) -> list[Folder]:
+    """Folders inside `prefix`, then those beside it, those with the most files first."""
     groups: dict[str, list[FileRecord]] = {}
     for record in files:
         base = prefix if record.path.startswith(prefix) else ""
-        rest = record.path[len(base) :]
-        folder = base + rest.split("/", 1)[0] + "/" if "/" in rest else base
+        inside, slash, _ = record.path[len(base) :].partition("/")
+        folder = base + inside + slash if slash else base
         groups.setdefault(folder or "./", []).append(record)
-    found = []
-    for path, own in groups.items():
-        code = [r for r in own if r.role == "source" and r.language] or own
-        language = Counter(r.language for r in code).most_common(1)[0][0]
-        found.append(Folder(path, len(own), language))
-    if prefix:
-        found.sort(key=lambda folder: (not folder.path.startswith(prefix), -folder.files))
-    else:
-        found.sort(key=lambda folder: -folder.files)
-    return found[:FOLDERS]
+    chosen = sorted(groups, key=lambda path: (not path.startswith(prefix), -len(groups[path])))
+    chosen = chosen[:FOLDERS]
+    patterns = [f"{path}{src}{name}" for path in chosen for src in ("", "src/") for name in _HEADS]
+    heads = tables.units(Filter(kinds=("module",), paths=tuple(patterns))) if chosen else []
+    told = [unit for unit in heads if leading_doc(unit)]
+    folders = []
+    for path in chosen:
+        own = [r for r in groups[path] if r.role == "source" and r.language] or groups[path]
+        language = Counter(r.language for r in own).most_common(1)[0][0]
+        about = next((unit for unit in told if _is_head(unit.path, path)), None)
+        folders.append(Folder(path, len(groups[path]), language, about))
+    return folders
 
 
-def _head_patterns(folder: str) -> list[str]:
-    base = folder.removeprefix("./")
-    return [base + inner + name for inner in ("", "src/") for name in _HEADS]
-
-
-def _about(folder: str, heads: Iterable[Unit]) -> Unit | None:
-    """The module head that speaks about `folder`: of its `__init__.py`, `src/lib.rs`, …"""
-    base = folder.removeprefix("./")
-    for unit in heads:
-        rest = unit.path.removeprefix(base).removeprefix("src/")
-        if (
-            base
-            and unit.path.startswith(base)
-            and "/" not in rest
-            and unit.kind == "module"
-            and leading_doc(unit)
-        ):
-            return unit
-    return None
+def _is_head(path: str, folder: str) -> bool:
+    """Whether a file speaks about `folder`: its `__init__.py`, `src/lib.rs`, …"""
+    return path.startswith(folder) and "/" not in path.removeprefix(folder).removeprefix("src/")
 
 
 def _entries(tables: Tables, source: Iterable[FileRecord]) -> list[Unit]:
