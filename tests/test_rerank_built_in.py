@@ -12,7 +12,7 @@ from codeqa.embeddings import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
 from codeqa.search import Reranked, parse_query
 from codeqa.search.rerank import BuiltInReranker, built_in
-from codeqa.search.rerank.built_in import reader, used_by_better, words_together
+from codeqa.search.rerank.built_in import used_by_better
 from codeqa.text.unit_text import UnitText
 from codeqa.types import Hit, Unit
 
@@ -55,13 +55,6 @@ def test_what_is_near_stays_within_one_and_an_empty_unit_is_near_to_nothing() ->
         assert nothing.late == nothing.passage == 0.0
 
 
-def test_a_question_without_a_known_piece_is_read_by_its_words() -> None:
-    assert question_matcher(str(shipped_table()), "\u3042\u3044").empty
-    query = parse_query("\u3042\u3044 \u3046\u3048")
-    read = reader([named("a", "x"), named("b", "\u3042\u3044 \u3046\u3048")], query)
-    assert read(1).value > read(0).value
-
-
 def test_what_better_hits_call_is_lifted_and_what_only_holds_it_does_not_count() -> None:
     caller = named("handle", "def handle():\n    verify_token()", path="a.py")
     called = named("verify_token", "def verify_token():\n    pass", path="b.py")
@@ -72,16 +65,10 @@ def test_what_better_hits_call_is_lifted_and_what_only_holds_it_does_not_count()
     twin = named("verify_token", "def verify_token():\n    pass", path="d.py")
     assert used_by_better([other, caller, called, twin]) == [0.0, 0.0, 0.25, 0.25]
     asked = parse_query("who checks the token of a visitor")
-    assert reader([caller, other, called], asked)(2).why.endswith("and better hits use it")
-
-
-def test_how_close_together_words_stand() -> None:
-    near = "def f():\n    load(cookie)\n    sign(session)"
-    far = "load(cookie)" + "\n" * 40 + "sign(session)"
-    assert words_together(near, ["cookie", "session", "absent"]) == 2 / 3
-    assert words_together(far, ["cookie", "session"]) == 0.5
-    assert words_together("routes", ["route"]) == 1.0
-    assert words_together("", ["x"]) == words_together("x", []) == 0.0
+    done = BuiltInReranker().rerank([caller, other, called], asked)
+    why = {one.unit.name: one.why[-1] for one in done.hits}
+    assert why["verify_token"].endswith("and better hits use it")
+    assert "better hits" not in why["unrelated"]
 
 
 # What it makes of that
@@ -97,26 +84,16 @@ def test_the_built_in_reranker_lifts_what_means_the_question_and_says_which_line
     assert (done.reranker, done.warnings) == ("built-in", ())
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_without_the_table_words_that_stand_together_come_first(
-    damaged: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_table_leaves_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> object:
         raise EmbeddingError("The embedding table cannot be read.", "Install CodeQA again.")
 
-    if damaged:
-        monkeypatch.setattr(built_in, "question_matcher", fail)
-    else:
-        monkeypatch.setattr(built_in, "shipped_table", lambda: None)
-    far = "session" + "\n" * 60 + "cookie" + "\n" * 60 + "expire"
-    near = "session\ncookie\nexpire"
-    done = BuiltInReranker().rerank([named("far", far), named("near", near, score=0.9)], QUESTION)
-    assert [one.unit.name for one in done.hits] == ["near", "far"]
-    assert done.hits[0].why[-1] == "reranked: 100% of the words stand close together"
+    monkeypatch.setattr(built_in, "question_matcher", fail)
+    assert BuiltInReranker().rerank(HITS, QUESTION) == Reranked(HITS, "built-in")
 
 
-@pytest.mark.parametrize("question", ["", "cookie", "lang:python"])
-def test_a_question_of_one_word_keeps_its_order(question: str) -> None:
+@pytest.mark.parametrize("question", ["", "cookie", "lang:python", "\u3042\u3044 \u3046\u3048"])
+def test_a_question_of_one_word_or_of_nothing_known_keeps_its_order(question: str) -> None:
     done = BuiltInReranker().rerank(HITS, parse_query(question))
     assert (done.hits, done.reranker) == (HITS, "built-in")
     assert BuiltInReranker().rerank([], QUESTION) == Reranked([], "")

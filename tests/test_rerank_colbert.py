@@ -175,14 +175,6 @@ def replaced(folder: Path) -> str:
     return warning
 
 
-def test_a_folder_whose_path_does_not_tell_the_dimensions_is_to_be_renamed(
-    tmp_path: Path,
-) -> None:
-    warning = replaced(make_checkpoint(tmp_path / "tiny"))
-    assert "96 dimensions are expected where it contains `small`" in warning
-    assert f"Rename the folder {tmp_path / 'tiny'}" in warning
-
-
 @pytest.mark.parametrize("verbosity", ["warning", "error"])
 def test_a_bert_without_projection_does_not_rerank_by_chance(
     tmp_path: Path, verbosity: str

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -14,8 +12,7 @@ from codeqa.embeddings import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, Models, never
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of
-from codeqa.search.coverage import changed_files, coverage
-from codeqa.search.hyde import HydeSearch, HydeWriter, merge, parse_hyde
+from codeqa.search.hyde import HydeSearch, merge, parse_hyde
 from codeqa.search.hypothesis import search_hypothesis
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
@@ -30,6 +27,9 @@ PER_TABLE = 5
 """Hits kept per table."""
 FILES = 10
 """Files listed at least, where there are as many: a list of files is read to its end."""
+
+FRESH_FILES = 10
+"""Files of the best hits whose state on disk is looked at; one stat each."""
 
 NO_MODEL = "No draft of the answer was made, for no language model is chosen."
 
@@ -89,8 +89,6 @@ class Search:
         self._encoder = encoder
         self._reranker: Reranker = reranker or BuiltInReranker()
         self._connect = connect
-        self._room = threading.BoundedSemaphore(2 * (os.cpu_count() or 1))
-        """More searches at once than that would only take memory from each other."""
 
     def search(
         self,
@@ -141,24 +139,32 @@ class Search:
         mode = parse_hyde(hyde, self._settings.hyde)
         tables = self._open_tables()
         encoders, trouble = self._encoders(tables)
-        with self._room:
-            try:
-                query, found, warnings = find_candidates(tables, query, encoders)
-            except EmbeddingError as error:
-                encoders, trouble = {}, error.message
-                query, found, warnings = find_candidates(tables, query, encoders)
-            hits = rank(found, query)
-            files = rank_files(hits)
+        try:
+            query, found, warnings = find_candidates(tables, query, encoders)
+        except EmbeddingError as error:
+            encoders, trouble = {}, error.message
+            query, found, warnings = find_candidates(tables, query, encoders)
+        hits = rank(found, query)
+        files = rank_files(hits)
         stages: list[StageTime] = []
-        writer, missing = self._writer(mode, asked_for=bool(hyde), cancelled=cancelled)
+        model, missing = self._drafting_model(asked_for=bool(hyde)) if mode != "off" else (None, [])
         warnings += missing
-        if writer is not None:
+        if model is not None:
 
             def by_hypothesis(stage: StageTime) -> Candidates:
-                with self._room:
-                    return search_hypothesis(tables, stage, filter_of(query), encoders)
+                return search_hypothesis(tables, stage, filter_of(query), encoders)
 
-            hyde_search = HydeSearch(writer, query, found, hits, by_hypothesis, self._context)
+            hyde_search = HydeSearch(
+                model=model,
+                mode=mode,
+                settings=self._settings,
+                cancelled=cancelled,
+                query=query,
+                found=found,
+                hits=hits,
+                search=by_hypothesis,
+                context=self._context,
+            )
             yield from hyde_search.run()
             found, stages = hyde_search.found, hyde_search.stages
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
@@ -207,24 +213,17 @@ class Search:
             reranker=reranker,
             warnings=tuple(warnings),
             mentioned=finished(mentioned),
-            hyde=writer.mode if writer else "off",
+            hyde=mode if model else "off",
             stages=tuple(stages),
         )
 
-    def _writer(
-        self, mode: HydeMode, *, asked_for: bool, cancelled: Cancelled
-    ) -> tuple[HydeWriter | None, list[str]]:
-        """What hypotheses are written with, None when there are to be none; and why not."""
-        if mode == "off":
-            return None, []
+    def _drafting_model(self, *, asked_for: bool) -> tuple[Model | None, list[str]]:
+        """The model that writes hypotheses, None when there is none; and why not."""
         try:
             model = self._connect() if self._connect else None
         except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
             return None, [f"No draft of the answer was made. {error}"]
-        if model is None:
-            return None, [NO_MODEL] if asked_for else []
-        settings = self._settings
-        return HydeWriter(model, mode, settings.hyde_seconds, settings.config_dir, cancelled), []
+        return model, [NO_MODEL] if model is None and asked_for else []
 
     def _context(self, hits: Sequence[Hit]) -> str:
         """The best of each table as a block for a second hypothesis: methods, then classes."""
@@ -257,6 +256,31 @@ def best_of_each(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]
     methods = [hit for hit in hits if hit.unit.is_method][:PER_TABLE]
     classes = [hit for hit in hits if not hit.unit.is_method][:PER_TABLE]
     return tuple(methods), tuple(classes)
+
+
+def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
+    """Files among the first FRESH_FILES of `paths` that differ from the manifest, and how."""
+    records = tables.files_at(list(dict.fromkeys(paths))[:FRESH_FILES])
+    states = {path: record.state_below(tables.location.root) for path, record in records.items()}
+    return {path: state for path, state in states.items() if state}
+
+
+def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
+    """What was searched: files, and by text, symbols and the vectors of `columns`."""
+    counts = tables.counts()
+    if tables.meta().complete:
+        files = f"{counts.files:,} of {counts.files:,} files"
+    else:
+        files = f"{counts.files:,} files so far, indexing goes on"
+    filled = {"vector": counts.embedded, "vector_refined": counts.refined}
+    parts = [
+        f"vectors of {record.name} for {filled[column]:,} of {counts.units:,} units"
+        for column, record in tables.vector_columns()
+        if column in columns
+    ]
+    if trouble:
+        parts.append(f"vectors left out: {trouble.rstrip('.')}")
+    return f"{files}, text and symbols; {'; '.join(parts) or 'no vectors'}"
 
 
 def open_search(

@@ -13,11 +13,10 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from codeqa.errors import UsageError
-from codeqa.llm import Cancelled, Message, Model, never
+from codeqa.llm import Cancelled, Message, Model
 from codeqa.search.channels import Candidates
 from codeqa.search.fusion import fuse
 from codeqa.search.hypothesis import (
@@ -31,6 +30,7 @@ from codeqa.search.hypothesis import (
 )
 from codeqa.search.query import Query
 from codeqa.search.ranking import FileHit, rank, rank_files
+from codeqa.settings import Settings
 from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime
 
 PREFIX = "hyde"
@@ -58,17 +58,6 @@ _T = TypeVar("_T", Hit, FileHit)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HydeWriter:
-    """What hypotheses are written with; `seconds` is the time of each."""
-
-    model: Model
-    mode: HydeMode
-    seconds: float
-    config_dir: Path | None = None
-    cancelled: Cancelled = never
-
-
 def parse_hyde(value: str, default: str = "off") -> HydeMode:
     """The mode that `value` names, '' for `default`. Raises UsageError for any other text."""
     mode = value.strip().lower() or default
@@ -82,7 +71,10 @@ def parse_hyde(value: str, default: str = "off") -> HydeMode:
 class HydeSearch:
     """The part of a search that goes by hypotheses."""
 
-    writer: HydeWriter
+    model: Model
+    mode: HydeMode
+    settings: Settings
+    cancelled: Cancelled
     query: Query
     found: Candidates
     """What the question found; after `run` also what the hypotheses found."""
@@ -100,8 +92,8 @@ class HydeSearch:
 
         Raises what `search` and `context` raise; whatever the model does is told by the stages.
         """
-        query, config_dir = self.query, self.writer.config_dir
-        two = self.writer.mode == "two"
+        query, config_dir = self.query, self.settings.config_dir
+        two = self.mode == "two"
         if reason := needless(query, self.found):
             for name in (FIRST, SECOND) if two else (FIRST,):
                 yield self._skip(name, reason)
@@ -129,9 +121,9 @@ class HydeSearch:
     def _write(
         self, name: str, messages: Callable[[], list[Message]], most_tokens: int
     ) -> Generator[StageTime, None, StageTime]:
-        writer = self.writer
+        seconds = self.settings.hyde_seconds
         stage = yield from generate_bounded(
-            name, writer.model, messages, most_tokens, writer.seconds, writer.cancelled
+            name, self.model, messages, most_tokens, seconds, self.cancelled
         )
         self.stages.append(stage)
         return stage

@@ -1,15 +1,17 @@
 """The built-in reranker: it reads the code of the best hits, with no model and no network.
 
-With the shipped table it looks at three things: the nearest passage, late interaction with the
-body, and whether better hits use the unit. Without it, at how close the question's words stand.
+By the shipped table it looks at three things: the nearest passage, late interaction with the body,
+and whether better hits use the unit. Where the table knows nothing of the question, or is damaged,
+the order stays.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from codeqa.embeddings import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
@@ -21,9 +23,11 @@ from codeqa.search.rerank.reranker import (
     in_front,
     unread_warnings,
 )
-from codeqa.search.word_forms import form_pattern
 from codeqa.text.unit_text import fields_of
 from codeqa.types import TEXT_KINDS, Hit, Unit
+
+if TYPE_CHECKING:
+    from codeqa.embeddings.table.matcher import QuestionMatcher
 
 PASSAGE_WEIGHT = 0.3
 """The nearest twelve lines: what answers may be a part of a long unit, whose one vector is a
@@ -32,28 +36,14 @@ LATE_WEIGHT = 0.3
 """Late interaction: every word of the question has something in the body that means it."""
 USED_WEIGHT = 0.15
 """Called or named in the code of better hits: what they stand on is often what is asked for."""
-PROXIMITY_WEIGHT = 0.5
-"""Without the table: the question's words within a few lines of each other against the same
-words far apart."""
 
 SECONDS = 0.3
 """That it may take; what is not read by then keeps its order. It is asked for with every
 question, so that it must not be felt."""
-NEAR_LINES = 10
-"""Lines within which words are about the same thing: a screen's quarter, a short block."""
 READ_CHARACTERS = 20_000
 """Longest part of a unit that is read: bounds the time of one unit to about a millisecond."""
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
-
-
-@dataclass(frozen=True, slots=True)
-class Closeness:
-    """How close a hit comes to the question."""
-
-    value: float
-    """The sum of the parts with their weights: the hit's score counts 1 + this times."""
-    why: str
 
 
 class BuiltInReranker:
@@ -70,45 +60,36 @@ class BuiltInReranker:
 
     def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
         """The best CANDIDATES ordered anew; one word alone is met by what is named so."""
-        if len(query.words) < 2 or not hits:
+        near = _matcher(query.text) if hits and len(query.words) > 1 else None
+        if near is None:
             return Reranked(list(hits), self.name if hits else "")
         head = hits[:CANDIDATES]
-        read = reader(head, query)  # the first in a process loads the table
-        deadline = time.monotonic() + self._seconds
+        used = used_by_better(head)
+        deadline = time.monotonic() + self._seconds  # the first in a process loaded the table
         done: list[Hit] = []
-        for place, hit in enumerate(head):
+        for hit, use in zip(head, used, strict=True):
             if time.monotonic() > deadline:
                 break
-            close = read(place)
+            unit, found = hit.unit, near.nearness(fields_of(hit.unit))
+            close = PASSAGE_WEIGHT * found.passage + LATE_WEIGHT * found.late + USED_WEIGHT * use
+            first = unit.start_line + found.first_line
+            last = min(unit.start_line + found.last_line, unit.end_line)
+            why = f"reranked: lines {first}-{last} come closest"
+            why += ", and better hits use it" if use else ""
             # A factor, not a sum: penalties and the order of the channels keep their meaning.
-            score = hit.score * (1 + close.value)
-            done.append(replace(hit, score=score, why=(*hit.why, close.why)))
+            done.append(replace(hit, score=hit.score * (1 + close), why=(*hit.why, why)))
         warnings = unread_warnings(self.name, len(done), len(head), self._seconds)
         return Reranked(in_front(done, hits[len(done) :]), self.name, warnings)
 
 
-def reader(hits: Sequence[Hit], query: Query) -> Callable[[int], Closeness]:
-    """A function that reads the hit at a place of `hits`, which are best first."""
+def _matcher(question: str) -> QuestionMatcher | None:
+    """What the shipped table knows of `question`; None for nothing."""
     folder = shipped_table()
     try:
-        near = question_matcher(str(folder), query.text) if folder else None
+        near = question_matcher(str(folder), question) if folder else None
     except EmbeddingError:  # damaged: the index and `codeqa doctor` say so
-        near = None
-    if near is None or near.empty:
-        return lambda place: _by_words(hits[place].unit, query)
-    used = used_by_better(hits)
-
-    def read(place: int) -> Closeness:
-        unit = hits[place].unit
-        found = near.nearness(fields_of(unit))
-        value = (
-            PASSAGE_WEIGHT * found.passage + LATE_WEIGHT * found.late + USED_WEIGHT * used[place]
-        )
-        first, last = unit.start_line + found.first_line, unit.start_line + found.last_line
-        why = f"reranked: lines {first}-{min(last, unit.end_line)} come closest"
-        return Closeness(value, why + (", and better hits use it" if used[place] else ""))
-
-    return read
+        return None
+    return None if near is None or near.empty else near
 
 
 def used_by_better(hits: Sequence[Hit]) -> list[float]:
@@ -131,32 +112,6 @@ def used_by_better(hits: Sequence[Hit]) -> list[float]:
                 if name != unit.name and not _encloses(unit, hits[other].unit):
                     values[other] += 1 / (place + 1) / len(named[name])
     return [min(1.0, value) for value in values]
-
-
-def words_together(text: str, question: Sequence[str]) -> float:
-    """Largest part of the words that stands within NEAR_LINES lines of `text`, 0..1."""
-    patterns = [form_pattern(word) for word in question]
-    places = [
-        (number, index)
-        for number, line in enumerate(text[:READ_CHARACTERS].lower().split("\n"))
-        for index, pattern in enumerate(patterns)
-        if pattern.search(line)
-    ]
-    best = start = 0
-    counts = [0] * len(patterns)
-    for number, index in places:  # a window slides over the places, in order of lines
-        counts[index] += 1
-        while number - places[start][0] >= NEAR_LINES:
-            counts[places[start][1]] -= 1
-            start += 1
-        best = max(best, sum(1 for count in counts if count))
-    return best / len(patterns) if patterns else 0.0
-
-
-def _by_words(unit: Unit, query: Query) -> Closeness:
-    near = words_together(f"{unit.path} {unit.qualified_name}\n{unit.source_code}", query.words)
-    why = f"reranked: {round(near * 100)}% of the words stand close together"
-    return Closeness(PROXIMITY_WEIGHT * near, why)
 
 
 def _encloses(outer: Unit, inner: Unit) -> bool:

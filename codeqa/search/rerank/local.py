@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from codeqa.errors import RerankerError
@@ -153,7 +152,11 @@ def load_ranker(checkpoint: str, family: Family, *, may_download: bool) -> Any:
                 f"{name} cannot be used: torch or transformers does not start here.", INSTALL
             ) from None
         except Exception as error:
-            raise _unfit(name, family, folder, error) from None
+            first = str(error).strip().split("\n", 1)[0][:200]
+            raise RerankerError(
+                f"{name} cannot be loaded ({type(error).__name__}: {first}).",
+                "Fetch the checkpoint again, or set CODEQA_RERANKER=built-in.",
+            ) from None
     lacking = [one for one in unset.names if family != Family.COLBERT or ".pooler." not in one]
     labels = model.model.config.num_labels if family == Family.CROSS_ENCODER else 1
     if lacking or labels != 1:
@@ -226,19 +229,3 @@ class _Unset(logging.Filter):
         self._logger.removeFilter(self)
         self._logger.setLevel(self._levels[0])
         self._whole.setLevel(self._levels[1])
-
-
-def _unfit(name: str, family: Family, folder: Path, error: Exception) -> RerankerError:
-    """Why a checkpoint that is there cannot be loaded, as a sentence."""
-    other_size = any(words in str(error) for words in ("size mismatch", "mismatched sizes"))
-    if family == Family.COLBERT and other_size:
-        return RerankerError(
-            f"{name} has vectors of another size than its path says: 96 dimensions are "
-            f"expected where it contains `small`, 128 elsewhere.",
-            f"Rename the folder {folder} accordingly.",
-        )
-    first = str(error).strip().split("\n", 1)[0][:200]
-    return RerankerError(
-        f"{name} cannot be loaded ({type(error).__name__}: {first}).",
-        "Fetch the checkpoint again, or set CODEQA_RERANKER=built-in.",
-    )
