@@ -23,8 +23,9 @@ from reranking import hit, numbers
 
 from codeqa.errors import RerankerError
 from codeqa.search import Reranked, choose_reranker, parse_query, parse_rerank, reranker_status
-from codeqa.search.rerank import BuiltInReranker, choice, local
 from codeqa.search.rerank import checkpoint as checkpoints
+from codeqa.search.rerank import choice, local
+from codeqa.search.rerank.built_in import BuiltInReranker
 from codeqa.search.rerank.local import BATCH, CANDIDATES, LocalModel, local_reranker
 from codeqa.search.rerank.model import ModelReranker
 from codeqa.settings import load_settings

@@ -11,8 +11,8 @@ from reranking import HITS, hit, numbers
 from codeqa.embeddings import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
 from codeqa.search import Reranked, parse_query
-from codeqa.search.rerank import BuiltInReranker, built_in
-from codeqa.search.rerank.built_in import used_by_better
+from codeqa.search.rerank import built_in
+from codeqa.search.rerank.built_in import BuiltInReranker, used_by_better
 from codeqa.text.unit_text import UnitText
 from codeqa.types import Hit, Unit
 

@@ -17,7 +17,9 @@ from codeqa.search.hypothesis import search_hypothesis
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, explain_hit, rank, rank_files
-from codeqa.search.rerank import BuiltInReranker, Reranker, choose_reranker
+from codeqa.search.rerank.built_in import BuiltInReranker
+from codeqa.search.rerank.choice import choose_reranker
+from codeqa.search.rerank.reranker import Reranker
 from codeqa.search.resolve import find_candidates
 from codeqa.settings import Settings
 from codeqa.store import Tables
