@@ -13,7 +13,7 @@ from codeqa.parsing.chunks import CHUNK_SIZE, MAX_CHARACTERS, line_spans, split_
 from codeqa.parsing.config_sections import CONFIG_SECTIONS
 from codeqa.parsing.notebooks import notebook_sections
 from codeqa.parsing.sections import Section, markdown_sections, rst_sections, text_sections
-from codeqa.parsing.units import with_ids
+from codeqa.parsing.units import unit_ids
 from codeqa.types import Unit
 
 SEPARATOR = " > "
@@ -42,6 +42,7 @@ def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit
         return ()
     name = path[path.rfind("/") + 1 :]
     kind = _kind(language)
+    new_id = unit_ids(path)
     units = []
     for section in _sections(lines, language):
         titles = section.titles or (name,)
@@ -57,9 +58,10 @@ def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit
                 end_line=last,
                 class_name=SEPARATOR.join(titles[:-1]),
                 role=role,
+                id=new_id(SEPARATOR.join(titles)),
             )
             units.append(unit)
-    return with_ids(path, units)
+    return tuple(units)
 
 
 def _kind(language: str) -> str:

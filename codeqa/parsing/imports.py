@@ -117,9 +117,6 @@ class Bindings:
                 root = imported.module.split(self._join, 1)[0] if self._join else imported.module
                 self._roots.add(root)
 
-    def __bool__(self) -> bool:
-        return bool(self._names)
-
     def names(self) -> set[str]:
         """Every name that is bound."""
         return set(self._names)

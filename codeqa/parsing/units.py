@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import PurePosixPath
 
@@ -31,31 +30,20 @@ _ATTRIBUTE_MARKS = ("@", "#", "[")
 _PAST_SIGNATURE = " \t\n{:=(;\\"
 
 
-def unit_id(path: str, qualified_name: str, ordinal: int) -> str:
-    """16 hexadecimal digits; `ordinal` counts the file's units of that qualified name from 0.
+def unit_ids(path: str) -> Callable[[str], str]:
+    """A function that makes the ids of one file's units of their qualified names, in order.
 
-    The same as long as the file's path, the name and the order among namesakes are.
+    16 hexadecimal digits, the same as long as the file's path, the name and the order among
+    namesakes are.
     """
-    key = f"{path}\0{qualified_name}\0{ordinal}"
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    seen: Counter[str] = Counter()
 
+    def new_id(qualified_name: str) -> str:
+        key = f"{path}\0{qualified_name}\0{seen[qualified_name]}"
+        seen[qualified_name] += 1
+        return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
-class _Ids:
-    """The ids of one file's units, asked for in order."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._seen: Counter[str] = Counter()
-
-    def __call__(self, qualified_name: str) -> str:
-        self._seen[qualified_name] += 1
-        return unit_id(self._path, qualified_name, self._seen[qualified_name] - 1)
-
-
-def with_ids(path: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """The units of one file, in order, each with its id."""
-    new_id = _Ids(path)
-    return tuple(replace(unit, id=new_id(unit.qualified_name)) for unit in units)
+    return new_id
 
 
 def build_units(
@@ -71,7 +59,7 @@ def build_units(
 
     Sets the `id` of each definition.
     """
-    new_id = _Ids(path)
+    new_id = unit_ids(path)
     solid = [definition for definition in definitions if not definition.is_scope]
     members: dict[str, list[Definition]] = {}
     for definition in solid:
@@ -163,7 +151,7 @@ def _top_level(
     definitions: list[Definition],
     leading: Leading,
     module_doc: str,
-    new_id: _Ids,
+    new_id: Callable[[str], str],
 ) -> Iterator[Unit]:
     """The file's head as a `module` and further gaps between definitions as `chunk`s."""
     name = PurePosixPath(path).name

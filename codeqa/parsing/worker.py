@@ -39,11 +39,6 @@ FileOutcome = tuple[str, int, int, str, str, str, int, bool, Any]
 """path, size, mtime_ns, hash, role, reason, masked, unchanged, packed ParsedFile or None."""
 
 
-def content_hash(data: bytes) -> str:
-    """32 hexadecimal digits that stand for the content of a file."""
-    return blake2b(data, digest_size=16).hexdigest()
-
-
 def parse_entry(
     root: Path,
     path: str,
@@ -61,18 +56,19 @@ def parse_entry(
         data, status = read_with_status(root, path, max_bytes=max_file_bytes)
     except OSError as error:
         return (path, 0, 0, "", "", _reason(error, max_file_bytes), 0, False, None)
-    size, mtime_ns, digest = len(data), status.st_mtime_ns, content_hash(data)
+    digest = blake2b(data, digest_size=16).hexdigest()
+    read = (path, len(data), status.st_mtime_ns, digest)
     if digest == known_hash:
-        return (path, size, mtime_ns, digest, "", "", 0, True, None)
+        return (*read, "", "", 0, True, None)
     try:
         verdict = classify(path, data)
         if isinstance(verdict, Skipped):
-            return (path, size, mtime_ns, digest, "", verdict.reason, 0, False, None)
+            return (*read, "", verdict.reason, 0, False, None)
         parsed = parse_file(path, data, verdict)
         packed = (packer or pack_parsed)(parsed)
     except Exception:  # one file must never end the run
-        return (path, size, mtime_ns, digest, "", PARSER_FAILED, 0, False, None)
-    return (path, size, mtime_ns, digest, verdict, "", parsed.masked, False, packed)
+        return (*read, "", PARSER_FAILED, 0, False, None)
+    return (*read, verdict, "", parsed.masked, False, packed)
 
 
 def _reason(error: OSError, max_file_bytes: int) -> str:

@@ -100,15 +100,12 @@ def program_folders(root: Path | None = None) -> list[str]:
 @contextmanager
 def trusted_programs(root: Path | None) -> Iterator[None]:
     """For a moment PATH is `program_folders(root)`, for what looks programs up by itself."""
-    before = os.environ.get("PATH")
+    before = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = os.pathsep.join(program_folders(root))
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["PATH"]
-        else:
-            os.environ["PATH"] = before
+        os.environ["PATH"] = before
 
 
 def _untrusted_folders(root: Path | None) -> set[Path]:

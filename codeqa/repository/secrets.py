@@ -9,8 +9,8 @@ issuers' own prefixes with the length they use, private key blocks, signed token
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import translate
+from typing import NamedTuple
 
 from codeqa.text.tokens import word_set
 
@@ -45,8 +45,7 @@ def is_secret_name(name: str) -> bool:
     return not (_TEMPLATE_NAME.search(lowered) or lowered.endswith(_TEMPLATE_ENDINGS))
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     """Secrets that contain `mark`, which is searched for first because that is fast."""
 
     mark: str
@@ -68,25 +67,20 @@ _FORMS = (
         rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{1,24}}(?={_BETWEEN}-----END))?)",
         apart=False,
     ),
-    _Form("AKIA", r"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    _Form("ASIA", r"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    _Form(
-        "ws_secret_access_key",
-        r"ws_secret_access_key[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
-        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
-        apart=False,
+    *(
+        _Form(
+            name,
+            name + r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
+            r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
+            apart=False,
+        )
+        for name in ("ws_secret_access_key", "WS_SECRET_ACCESS_KEY")
     ),
-    _Form(
-        "WS_SECRET_ACCESS_KEY",
-        r"WS_SECRET_ACCESS_KEY[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
-        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
-        apart=False,
+    *(_Form(mark, mark + r"[A-Z0-9]{16}(?![A-Za-z0-9])") for mark in ("AKIA", "ASIA")),
+    *(
+        _Form(mark, mark + r"[A-Za-z0-9]{36,255}")
+        for mark in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")
     ),
-    _Form("ghp_", r"ghp_[A-Za-z0-9]{36,255}"),
-    _Form("gho_", r"gho_[A-Za-z0-9]{36,255}"),
-    _Form("ghu_", r"ghu_[A-Za-z0-9]{36,255}"),
-    _Form("ghs_", r"ghs_[A-Za-z0-9]{36,255}"),
-    _Form("ghr_", r"ghr_[A-Za-z0-9]{36,255}"),
     _Form("github_pat_", r"github_pat_[A-Za-z0-9_]{40,255}"),
     _Form("glpat-", r"glpat-[A-Za-z0-9_-]{20,64}"),
     _Form("xox", r"xox[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}"),
@@ -96,8 +90,7 @@ _FORMS = (
         r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,})",
     ),
     _Form("AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    _Form("sk_live_", r"sk_live_[A-Za-z0-9]{16,250}"),
-    _Form("rk_live_", r"rk_live_[A-Za-z0-9]{16,250}"),
+    *(_Form(mark, mark + r"[A-Za-z0-9]{16,250}") for mark in ("sk_live_", "rk_live_")),
     _Form(
         "sk-",
         r"sk-(?:proj-|ant-|or-|svcacct-|admin-)?(?=[A-Za-z_-]*[0-9])"
@@ -112,27 +105,10 @@ _FORMS = (
     _Form("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
     _Form("_authToken=", r"_authToken=(?P<secret>[A-Za-z0-9_.=/+-]{20,})"),
 )
-
 _COMPILED = tuple(
     (form.mark.encode(), re.compile(form.pattern.encode()), form.apart) for form in _FORMS
 )
 
-_RUN = 20
-"""Bytes of an uninterrupted word; all tokens have one at least as long, little else has."""
-_RUN_TABLE = bytes(
-    ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else ord(" ")
-    for code in range(256)
-)
-_LONG_MARKS = (
-    b"-----BEGIN ",
-    b"ws_secret_access_key",
-    b"WS_SECRET_ACCESS_KEY",
-    b"hooks.slack.com/services/",
-    b"_authToken=",
-)
-"""Marks that are searched for by themselves; long ones are found fast."""
-_RUN_MARKS = tuple(mark for mark, _, _ in _COMPILED if mark not in (*_LONG_MARKS, b"SG."))
-"""Marks that a long word begins with."""
 _WORD = re.compile(rb"[A-Za-z0-9_-]")
 _NOT_BREAK = re.compile(rb"[^\r\n]")
 
@@ -145,8 +121,6 @@ def mask_secrets(text: str) -> str:
 
 def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
     """`mask_secrets` for the bytes of a file, and how many secrets were masked."""
-    if not _may_hold_secrets(data):
-        return data, 0
     spans: list[tuple[int, int]] = []
     for mark, pattern, apart in _COMPILED:
         at = data.find(mark)
@@ -166,27 +140,6 @@ def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
         pieces += (data[end:first], _NOT_BREAK.sub(b"*", data[first:last]))
         end = last
     return b"".join((*pieces, data[end:])), len(merged)
-
-
-def _may_hold_secrets(data: bytes) -> bool:
-    """A quick look: searching for two dozen short marks takes ten times as long.
-
-    Every token is a long word, so only the long words are searched for marks.
-    """
-    if any(mark in data for mark in _LONG_MARKS):
-        return True
-    shape = data.translate(_RUN_TABLE)
-    run = b"x" * _RUN
-    at = shape.find(run)
-    while at >= 0:
-        end = shape.find(b" ", at)
-        if end < 0:
-            end = len(data)
-        # `SG.` stands before its word, because a dot ends one.
-        if data.startswith(_RUN_MARKS, at) or data.startswith(b"SG.", max(0, at - 3)):
-            return True
-        at = shape.find(run, end)
-    return False
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

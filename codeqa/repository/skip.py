@@ -99,16 +99,12 @@ def _skip_by_content(path: str, data: bytes) -> str | None:
     name = path[path.rfind("/") + 1 :].lower()
     if name == ".npmrc" and b"_authToken" in data:
         return SECRET
-    if is_secret_content(data, is_source=_is_source(path)):
+    language = detect(path)
+    if is_secret_content(data, is_source=bool(language and language.grammar)):
         return SECRET
     if is_minified(name, data):
         return MINIFIED
     return None
-
-
-def _is_source(path: str) -> bool:
-    language = detect(path)
-    return language is not None and bool(language.grammar)
 
 
 def is_binary(data: bytes) -> bool:
