@@ -14,8 +14,9 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa.account import DataInventory, DeletionResult, Privacy, facts_to_forget
+from codeqa.account import DataInventory, DeletionResult, Privacy
 from codeqa.account.bytesearch import BLOCK_BYTES, Needles, Searched, search_files
+from codeqa.account.requests import facts_to_forget
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError

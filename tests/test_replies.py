@@ -6,16 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from codeqa.account import (
-    CONFIRMATIONS,
-    DeletionResult,
-    Receiver,
-    StoredData,
-    confirmed_scope,
-    deletion_report,
-    read_personal,
-    wished_scope,
-)
+from codeqa.account import DeletionResult, StoredData, deletion_report, read_personal
+from codeqa.account.inventory import Receiver
+from codeqa.account.requests import CONFIRMATIONS, confirmed_scope, wished_scope
 from codeqa.chat.replies import forgotten_reply, general_reply, privacy_reply, profile_reply
 
 STORED = StoredData(

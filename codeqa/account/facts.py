@@ -97,36 +97,21 @@ def _facts_of(sentence: str, *, lasting: bool) -> Iterator[tuple[str, str]]:
 
 def _name_in(sentence: str) -> str:
     """The name that somebody gives themselves, '' for none."""
-    if (found := phrases.CORRECTED.match(sentence)) and (name := _name(found["name"], sure=False)):
-        return name
-    for pattern in (phrases.CALLED, phrases.CALLED_EAST):
-        if (found := pattern.search(sentence)) and (name := _name(found["name"], sure=True)):
-            return name
-    if found := phrases.CALL_ME.match(sentence):
-        return _name(found["name"], sure=False)
-    if found := phrases.I_AM.match(sentence):
-        return _name(found["name"], sure=False, person=True)
+    for pattern, most_small in phrases.NAMED:
+        if (found := pattern.search(sentence)) and (name := _name(found["name"], most_small)):
+            return "" if pattern is phrases.I_AM and phrases.NO_PERSON.match(name) else name
     return ""
 
 
-def _name(text: str, *, sure: bool, person: bool = False) -> str:
-    """The name at the beginning of `text`; where it is not `sure` that one stands there it must
-    be written like one, or be all that there is."""
+def _name(text: str, most_small: int) -> str:
+    """The name at the beginning of `text`, '' for none; one with words in small letters has at
+    most `most_small` words."""
     quotes = " \"'“”‘’«»*?"
     given = phrases.NAME_ENDS.split(text.strip(quotes), maxsplit=1)[0].strip(quotes)
     parts = given.split()
     if not 1 <= len(parts) <= NAME_WORDS or len(given) > NAME_CHARACTERS:
         return ""
-    if (
-        not all(phrases.NAME_WORD.fullmatch(part) for part in parts)
-        or parts[0].lower() in phrases.NO_NAME
-    ):
+    small = {part for part in parts if part[0].islower()} - phrases.PARTICLES
+    if (small and len(parts) > most_small) or phrases.NO_NAME & {parts[0].lower(), *small}:
         return ""
-    lowered = [
-        part for part in parts if part[0].islower() and part.lower() not in phrases.PARTICLES
-    ]
-    if any(part in phrases.NO_NAME for part in lowered) or (lowered and len(parts) > 3):
-        return ""
-    if (person or not sure) and lowered and (person or len(parts) > 1):
-        return ""
-    return "" if person and phrases.NO_PERSON.match(given) else given
+    return given if all(phrases.NAME_WORD.fullmatch(part) for part in parts) else ""

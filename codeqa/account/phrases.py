@@ -8,15 +8,7 @@ from __future__ import annotations
 
 import re
 
-
-def _any(*groups: str) -> str:
-    """The alternatives that stand between blanks in `groups`; `_` stands for a blank in one."""
-    found = [word.replace("_", r"\s+") for group in groups for word in group.split()]
-    return "|".join(sorted(found, key=len, reverse=True))
-
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+from codeqa.text.tokens import word_set
 
 
 def _words(pattern: str) -> re.Pattern[str]:
@@ -24,7 +16,6 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 
 # Languages, by how they are named
-
 
 _NATURAL = {
     "Arabic": "arabic", "Chinese": "chinese chinesisch 中文", "Czech": "czech", "Danish": "danish",
@@ -46,6 +37,7 @@ NATURAL_LANGUAGE = re.compile(
     ),
     re.IGNORECASE,
 )
+
 # Names
 
 CALLED = re.compile(
@@ -59,24 +51,26 @@ CALLED_EAST = re.compile(
     r"(?:です|だ)?(?=$|[\s,，.。!！、])"
 )
 CALL_ME = re.compile(
-    r"(?:(?:you\s+(?:can|may|should)|just|rather|please)\s*)*(?:call\s+me|nenn(?:e)?\s+mich|"
+    r"^(?:(?:you\s+(?:can|may|should)|just|rather|please)\s*)*(?:call\s+me|nenn(?:e)?\s+mich|"
     r"appelle[sz]?[- ]moi|llámame|chiamami)\s+(?P<name>.+)",
     re.IGNORECASE,
 )
-I_AM = re.compile(r"(?i:i'm|i\s+am|ich\s+bin|je\s+suis|soy|sou|sono)\s+(?P<name>[A-ZÀ-ÖØ-ÞА-Я].*)")
+I_AM = re.compile(r"^(?i:i'm|i\s+am|ich\s+bin|je\s+suis|soy|sou|sono)\s+(?P<name>[A-ZÀ-ÖØ-ÞА-Я].*)")
 CORRECTED = re.compile(
-    r"(?:my\s+name\s*(?:is\s+not|isn't)|i'm\s+not|i\s+am\s+not|not|ich\s+hei(?:ß|ss)e\s+nicht)\s+"
+    r"^(?:my\s+name\s*(?:is\s+not|isn't)|i'm\s+not|i\s+am\s+not|not|ich\s+hei(?:ß|ss)e\s+nicht)\s+"
     r"[\w'’.-]+(?:\s+[\w'’.-]+)?\s*[,;.–-]+\s*(?:but\s+|rather\s+|sondern\s+)?"
     r"(?:it's|it\s+is|i'm|i\s+am|my\s+name\s+is|call\s+me)?\s*(?P<name>.+)",
     re.IGNORECASE,
 )
+NAMED = ((CORRECTED, 1), (CALLED, 3), (CALLED_EAST, 3), (CALL_ME, 1), (I_AM, 0))
+"""How a name is told, and how many words it may have where one begins with a small letter."""
 NAME_ENDS = re.compile(
     r"\s*(?:[,;!()–—:/\n]|\.(?!\s?[A-Z])|\s-\s|\s(?:and|but|or|from|here|by\s+the\s+way|btw|please|"
     r"now|instead|in\s+future|not|which|who|so|because|und|aber|bitte|ab|et|mais|y|pero|e|ma)\s|"
     r"\s(?:here|now|please|instead|bitte|btw)$)"
 )
 NAME_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[.'’‐-](?=[^\W\d_])|\u0301)*\.?")
-NO_NAME = _set(
+NO_NAME = word_set(
     """a an the in on at of to for with by as is are was not no too so very also just only still
     being been it its this that these those there here what when if why how where who which mangled
     missing wrong hardcoded stored shown printed displayed logged truncated cut empty null none
@@ -90,7 +84,7 @@ NO_NAME = _set(
     bei von le la les un une dans de el los en con por crazy anything everything names stupid buddy
     opening"""
 )
-PARTICLES = _set("""van von de der den del della di da la le al el bin ibn ben ter dos""")
+PARTICLES = word_set("""van von de der den del della di da la le al el bin ibn ben ter dos""")
 NO_PERSON = _words(
     "english|american|british|german|french|spanish|italian|dutch|polish|russian|chinese|japanese|"
     "korean|indian|swedish|turkish|portuguese|brazilian|canadian|australian|mexican|windows|linux|"
@@ -103,11 +97,9 @@ NO_PERSON = _words(
 # Wishes as to the answers
 
 LASTING = _words(
-    _any(
-        "always never ever from_now_on in_future in_the_future every_time whenever by_default",
-        "permanently forever going_forward immer künftig in_zukunft ab_jetzt ab_sofort toujours",
-        "désormais siempre de_ahora_en_adelante sempre d'ora_in_poi altijd",
-    )
+    r"always|never|ever|from\s+now\s+on|in\s+(?:the\s+)?future|every\s+time|whenever|by\s+default|"
+    r"permanently|forever|going\s+forward|immer|künftig|in\s+zukunft|ab\s+(?:jetzt|sofort)|"
+    r"toujours|désormais|siempre|de\s+ahora\s+en\s+adelante|sempre|d'ora\s+in\s+poi|altijd"
 )
 """From now on, not for one answer."""
 REMEMBER = re.compile(
