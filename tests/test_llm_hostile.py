@@ -208,7 +208,7 @@ def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Setti
         choice = ModelChoice("custom", "", server.base_url)
         assert models.list_models(choice) == ["good"]
         model = models.connect(choice)
-        assert model is not None and model.model == "good"
+        assert model is not None and model.name == "custom/good"
     models.close()
 
 

@@ -35,6 +35,7 @@ class EmbeddingProvider:
     shortens: tuple[str, ...] = ()
     """Beginnings of the names of models that give shorter vectors on request."""
     task_query: str = ""
+    """What models that tell questions from passages are told, '' for none."""
     task_passage: str = ""
 
 
@@ -72,15 +73,13 @@ def hosted_function() -> type[EmbeddingFunction]:
         pass
 
     class OpenAICompatibleEmbeddings(TextEmbeddingFunction):
-        """`task_query` and `task_passage` are sent where the model tells the two apart."""
+        """One model of one of PROVIDERS."""
 
+        provider: str
         name: str
         dim: int
-        send_dimension: bool = False
         base_url: str
         api_key: str | None = None
-        task_query: str = ""
-        task_passage: str = ""
         max_retries: int = 0
 
         @staticmethod
@@ -91,13 +90,11 @@ def hosted_function() -> type[EmbeddingFunction]:
             return self.dim
 
         def compute_query_embeddings(self, query: str, *args: Any, **kwargs: Any) -> list[Any]:
-            return self._request([query], self.task_query)
+            return self._request([query], PROVIDERS[self.provider].task_query)
 
         def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> list[Any]:
-            found = []
-            for part in requests_of(texts):
-                found.extend(self._request(part, self.task_passage))
-            return found
+            task = PROVIDERS[self.provider].task_passage
+            return [vector for part in requests_of(texts) for vector in self._request(part, task)]
 
         def _request(self, texts: Sequence[str], task: str) -> list[Any]:
             import openai
@@ -106,7 +103,9 @@ def hosted_function() -> type[EmbeddingFunction]:
             if self.base_url != PROVIDERS["openai"].url:
                 # Not every compatible server knows the packed form that is the default.
                 options["encoding_format"] = "float"
-            if self.send_dimension:
+            provider = PROVIDERS[self.provider]
+            usual = self.dim == provider.dimensions.get(self.name)
+            if not usual and self.name.startswith(provider.shortens):
                 options["dimensions"] = self.dim
             if task:
                 options["extra_body"] = {"task": task}

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.failures import explain_failure
 from codeqa.embeddings.function import register_table, shipped_table
-from codeqa.embeddings.hosted import PROVIDERS, EmbeddingProvider, hosted_function
+from codeqa.embeddings.hosted import PROVIDERS, hosted_function
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
 
@@ -66,7 +66,7 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
             "For example openai/text-embedding-3-large or jina/jina-embeddings-v3.",
         )
     if provider in PROVIDERS:
-        return _of_provider(settings, PROVIDERS[provider], provider, name)
+        return _of_provider(settings, provider, name)
     return _of_registry(settings, provider, name)
 
 
@@ -81,11 +81,10 @@ def query_embedding(settings: Settings, name: str) -> Embedding | None:
     return fast if fast is not None and fast.name == name else None
 
 
-def _of_provider(
-    settings: Settings, provider: EmbeddingProvider, alias: str, name: str
-) -> Embedding:
+def _of_provider(settings: Settings, alias: str, name: str) -> Embedding:
     from lancedb.embeddings import get_registry
 
+    provider = PROVIDERS[alias]
     key = settings.provider_key(provider.key_variable)
     url = settings.openai_base_url if alias == "openai" else settings.jina_base_url
     if not key and not url:
@@ -93,8 +92,7 @@ def _of_provider(
             f"{provider.title} was chosen as embedding, but {provider.key_variable} is not set.",
             f"Set {provider.key_variable}, or unset CODEQA_EMBEDDING.",
         )
-    known = provider.dimensions.get(name, 0)
-    dimension = settings.embedding_dimension or known
+    dimension = settings.embedding_dimension or provider.dimensions.get(name, 0)
     if not dimension:
         raise _unknown_dimension(settings.embedding)
     # LanceDB refuses literal keys, so that none ends up in a table's metadata.
@@ -102,13 +100,11 @@ def _of_provider(
     get_registry().set_var(variable, key or "none")
     kind: Any = hosted_function()
     function = kind.create(
+        provider=alias,
         name=name,
         dim=dimension,
-        send_dimension=dimension != known and name.startswith(provider.shortens),
         base_url=url or provider.url,
         api_key=f"$var:{variable}",
-        task_query=provider.task_query,
-        task_passage=provider.task_passage,
     )
     return Embedding(
         name=settings.embedding,
@@ -138,9 +134,9 @@ def _of_registry(settings: Settings, provider: str, name: str) -> Embedding:
     try:
         function = kind.create(name=name) if "name" in kind.model_fields else kind.create()
         dimension = settings.embedding_dimension or int(function.ndims())
+    except (NotImplementedError, TypeError) as error:
+        raise _unknown_dimension(settings.embedding) from error
     except Exception as error:
-        if isinstance(error, NotImplementedError | TypeError):
-            raise _unknown_dimension(settings.embedding) from error
         raise explain_failure(error, settings.embedding, "", key_variable) from error
     return Embedding(
         name=settings.embedding,

@@ -67,11 +67,6 @@ class Model:
         return self.endpoint.name
 
     @property
-    def model(self) -> str:
-        """The model's name at its host."""
-        return self.endpoint.model
-
-    @property
     def host(self) -> str:
         """Host name that texts are sent to."""
         return self.endpoint.host
