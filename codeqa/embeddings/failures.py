@@ -23,48 +23,37 @@ def explain_failure(
     if isinstance(error, EmbeddingError):
         return error
     place = f"{provider} ({host})" if host else provider
-    status = _status(error)
-    detail = _detail(error)
+    status, detail = _status(error), _detail(error)
     if isinstance(error, ImportError):
-        package = getattr(error, "name", None) or detail
-        return EmbeddingError(
-            f"The embedding {provider} needs a package that is not installed: {package}.",
-            "Install it into the same environment, or choose another CODEQA_EMBEDDING.",
-        )
-    if status in (401, 403):
-        return EmbeddingError(
-            f"{place} refused the key (status {status}).", f"Check {key_variable}."
-        )
-    if status == 404:
-        return EmbeddingError(
-            f"{place} does not know the model or address (status 404): {detail}.",
-            "Check CODEQA_EMBEDDING and the provider's base URL.",
-        )
-    if status == 429 and "insufficient_quota" in str(error):
-        return EmbeddingError(f"The quota at {place} is used up.", f"Add to it. {KEPT}")
-    if status == 429:
+        missing = error.name or detail
+        said = f"The embedding {provider} needs a package that is not installed: {missing}."
+        hint = "Install it into the same environment, or choose another CODEQA_EMBEDDING."
+    elif status in (401, 403):
+        said, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
+    elif status == 404:
+        said = f"{place} does not know the model or address (status 404): {detail}."
+        hint = "Check CODEQA_EMBEDDING and the provider's base URL."
+    elif status == 429 and "insufficient_quota" in str(error):
+        said, hint = f"The quota at {place} is used up.", f"Add to it. {KEPT}"
+    elif status == 429:
         wait = _retry_after(error)
         asked = f" and asks to wait {wait:.0f} s" if wait else ""
-        return EmbeddingError(
-            f"{place} limits the rate (status 429){asked}: {detail}.",
-            f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}",
-        )
-    if status is not None and 400 <= status < 500 and status != 408:
-        return EmbeddingError(
-            f"{place} rejected the request (status {status}): {detail}.",
-            "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and CODEQA_EMBEDDING_TOKENS.",
-        )
-    if status is not None:
-        return EmbeddingError(f"{place} failed (status {status}): {detail}.", KEPT)
-    if _is_reaching(error):
-        return EmbeddingError(
-            f"{place} cannot be reached: {detail}.",
-            f"Check the network and the provider's base URL. {KEPT}",
-        )
-    if "api_key" in str(error).lower() or "api key" in str(error).lower():
-        return EmbeddingError(f"{provider} has no key: {detail}.", f"Set {key_variable}.")
-    kind = type(error).__name__
-    return EmbeddingError(f"The embedding {provider} failed: {kind}: {detail}.", KEPT)
+        said = f"{place} limits the rate (status 429){asked}: {detail}."
+        hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"
+    elif status is not None and 400 <= status < 500 and status != 408:
+        said = f"{place} rejected the request (status {status}): {detail}."
+        hint = "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and CODEQA_EMBEDDING_TOKENS."
+    elif status is not None:
+        said, hint = f"{place} failed (status {status}): {detail}.", KEPT
+    elif _is_reaching(error):
+        said = f"{place} cannot be reached: {detail}."
+        hint = f"Check the network and the provider's base URL. {KEPT}"
+    elif "api_key" in str(error).lower() or "api key" in str(error).lower():
+        said, hint = f"{provider} has no key: {detail}.", f"Set {key_variable}."
+    else:
+        said = f"The embedding {provider} failed: {type(error).__name__}: {detail}."
+        hint = KEPT
+    return EmbeddingError(said, hint)
 
 
 def _status(error: Exception) -> int | None:

@@ -88,28 +88,20 @@ def load_weights(folder: Path | str) -> Weights:
 def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
     import numpy as np
 
-    digests: dict[str, str] = manifest["files"]
-
-    def verified(file: str, data: Any) -> None:
-        if hashlib.sha256(data).hexdigest() != digests[file]:
-            raise ValueError(f"{file} is not the one that was shipped")
-
     # One mapping serves to verify and to encode, so that every page is fetched but once.
     whole: NDArray[np.uint8] = np.asarray(np.memmap(folder / TABLE, mode="r"))
-    verified(TABLE, whole)
+    for file in FILES:
+        data: Any = whole if file == TABLE else (folder / file).read_bytes()
+        if hashlib.sha256(data).hexdigest() != manifest["files"][file]:
+            raise ValueError(f"{file} is not the one that was shipped")
     header = np.load(folder / TABLE, mmap_mode="r")
     if header.dtype != np.int8 or not header.flags.c_contiguous:
         raise ValueError(f"the table is {header.dtype}")
     table = whole[header.offset :].view(np.int8).reshape(header.shape)
-    vectors = {}
-    for key in VECTORS:
-        verified(f"{key}.npy", (folder / f"{key}.npy").read_bytes())
-        vectors[key] = np.load(folder / f"{key}.npy")
-        vectors[key].setflags(write=False)
-    vocabulary = (folder / VOCABULARY).read_bytes()
-    verified(VOCABULARY, vocabulary)
-    verified(CARD, (folder / CARD).read_bytes())
-    pieces = WordPiece(vocabulary.decode().split("\n"))
+    vectors = {key: np.load(folder / f"{key}.npy") for key in VECTORS}
+    for values in vectors.values():
+        values.setflags(write=False)
+    pieces = WordPiece((folder / VOCABULARY).read_bytes().decode().split("\n"))
     check_parts(pieces.size, table, vectors)
     if table.shape[1] != manifest["dimension"]:
         raise ValueError(f"it has {table.shape[1]} dimensions, {manifest['dimension']} are said")
