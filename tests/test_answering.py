@@ -128,38 +128,36 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
     assert any(word in text for word in (", certain", ", likely", ", possible"))
 
 
-def test_a_question_about_the_project_is_answered_by_its_readme_and_folders(
-    engine: Engine,
+@pytest.mark.parametrize(
+    ("question", "says", "says_not"),
+    [
+        (
+            "what is this project?",
+            ["A small shop that sells teapots", "From [README.md:1-", "`src/shop/`",
+             "A shop for teapots.", "### Where it starts"],
+            "evil.example",
+        ),
+        (
+            "how are parcels delivered by pigeon",
+            ["> Parcels are sent by pigeon, see x and", "> ```\n> coo --fast\n> ```"],
+            "evil.example",
+        ),
+        (
+            "how are kubernetes volumes mounted for a session replica?",
+            ["**The evidence is weak.**", "“kubernetes”", "Searched: 8 of 8 files"],
+            "Without a language model",
+        ),
+        ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
+    ],
+    ids=["the project", "a section", "weak evidence", "nothing"],
+)  # fmt: skip
+def test_a_quoted_answer_says_what_there_is(
+    engine: Engine, question: str, says: list[str], says_not: str
 ) -> None:
-    events, text = ask(engine, "@codebase what is this project?")
-    assert "A small shop that sells teapots" in text
-    assert "From [README.md:1-" in text
-    assert "`src/shop/`" in text
-    assert "A shop for teapots." in text
-    assert "### Where it starts" in text
+    events, text = ask(engine, f"@codebase {question}")
+    assert [words for words in says if words not in text] == []
+    assert says_not not in text
     assert all(citation["verified"] for citation in events[-1].data["citations"])
-
-
-def test_a_question_about_a_section_quotes_the_section(engine: Engine) -> None:
-    _, text = ask(engine, "@codebase how are parcels delivered by pigeon")
-    assert "> Parcels are sent by pigeon, see x and" in text
-    assert "> ```\n> coo --fast\n> ```" in text
-    assert "evil.example" not in text
-
-
-def test_weak_evidence_is_called_weak_and_names_what_was_searched(engine: Engine) -> None:
-    _, text = ask(engine, "@codebase how are kubernetes volumes mounted for a session replica?")
-    assert "**The evidence is weak.**" in text
-    assert "“kubernetes”" in text
-    assert "Searched: 8 of 8 files" in text
-    assert "Without a language model" not in text
-
-
-def test_when_nothing_is_found_that_is_said(engine: Engine) -> None:
-    events, text = ask(engine, "@codebase zyzzyva qwxyz lang:python")
-    assert "retrieved" not in kinds(events)
-    assert "**Nothing was found" in text
-    assert "fewer filters" in text
 
 
 @pytest.mark.parametrize("name", ["fence_breaker", "long_breaker", "Evil Section"])
@@ -174,13 +172,6 @@ def test_indexed_text_cannot_break_out_of_an_answer(engine: Engine, name: str) -
     assert not any("Not a heading" in heading for heading in headings)
     quoted = [c for c in events[-1].data["citations"] if c["path"] == "README.md" and c["end"] == 2]
     assert quoted == [], "a citation inside quoted text is text"
-
-
-def test_an_answer_comes_in_small_pieces(engine: Engine) -> None:
-    events, _ = ask(engine, "@codebase when does the session cookie expire?")
-    tokens = [e.data["text"] for e in events if e.kind == "token"]
-    assert len(tokens) > 10
-    assert max(map(len, tokens)) <= 260
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 5])
@@ -281,7 +272,7 @@ def test_a_follow_up_about_something_else_gets_no_earlier_code_and_says_so(
     assert not engine.conversations.turn(events[-1].data["turn"]).chunks
 
 
-@pytest.mark.parametrize("question", ["", "   ", "@codebase", " @codebase \n"])
+@pytest.mark.parametrize("question", ["", "   ", "@codebase", " @codebase \n", "@codebase /plan"])
 def test_an_empty_question_is_an_error_that_says_so(engine: Engine, question: str) -> None:
     events, _ = ask(engine, question)
     assert [event.kind for event in events] == ["error"]

@@ -110,13 +110,6 @@ def test_links_that_the_text_defines_itself_read_as_their_text() -> None:
     assert prose(doc) == "A wrapper around Jinja and \\[x\\]."
 
 
-def test_prose_that_is_long_ends_with_an_ellipsis() -> None:
-    text = "\n\n".join(f"Paragraph {n} {'word ' * 30}" for n in range(30))
-    told = prose(text)
-    assert told.endswith("\n\n…")
-    assert len(told) < 1_200
-
-
 def make_unit(source: str, *, signature: str = "", doc: str = "", kind: str = "function") -> Unit:
     return Unit(
         "src/a.py",
@@ -152,13 +145,6 @@ def test_the_excerpt_is_the_densest_window_of_whole_lines() -> None:
     expected = lines[shown.start - 101 : shown.end - 100]
     assert shown.code.split("\n") == [line[4:] for line in expected]
     assert "session.refresh(cookie)" in shown.code
-
-
-def test_the_words_stand_in_the_middle_of_the_excerpt() -> None:
-    shown = excerpt(long_function(), ["refresh"])
-    assert shown is not None
-    place = next(i for i, line in enumerate(shown.code.split("\n")) if "refresh" in line)
-    assert 4 <= place <= 7
 
 
 def test_the_excerpt_leaves_signature_and_doc_comment_out() -> None:
@@ -208,13 +194,6 @@ def test_a_signature_is_shown_as_it_is_written() -> None:
 )
 def test_a_file_is_told_by_a_comment_before_its_code(source: str, doc: str, expected: str) -> None:
     assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
-
-
-def test_an_excerpt_never_holds_an_overlong_line() -> None:
-    lines = ["def f():", "    x = 1", "    y = '" + "z" * 500 + "'", "    cookie = 2"]
-    shown = excerpt(make_unit("\n".join(lines), signature="def f()"), ["x", "cookie"])
-    assert shown is not None
-    assert "zzz" not in shown.code
 
 
 def test_a_unit_without_a_body_has_no_excerpt() -> None:
@@ -291,18 +270,6 @@ def test_a_citation_is_checked_against_what_was_shown_and_the_file(
     assert problem in checked.problem
     if not problem:
         assert checked.name == "inner"
-
-
-def test_each_file_is_counted_once() -> None:
-    asked: list[str] = []
-
-    def count(path: str) -> int:
-        asked.append(path)
-        return 9
-
-    found = verify_all("[a.py:1-2] [a.py:2-3] [b.py:1]", [ShownLines("a.py", 1, 9)], count)
-    assert [c.verified for c in found] == [True, True, False]
-    assert asked == ["a.py", "b.py"]
 
 
 @pytest.mark.parametrize(

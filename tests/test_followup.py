@@ -13,10 +13,8 @@ from pydantic import SecretStr
 
 from codeqa.chat.followup import (
     ANSWER_CHARACTERS,
-    CARRIED,
     LONGEST,
     REWRITE_TOKENS,
-    carried,
     needs_rewriting,
     rewrite,
     standalone_messages,
@@ -85,63 +83,39 @@ def connected(data_dir: Path) -> Iterator[Connect]:
 def test_only_a_follow_up_that_says_too_little_is_rewritten(text: str, needed: bool) -> None:
     seen = explain_message(f"@codebase {text}", history=True).features
     assert needs_rewriting(parse_query(text), seen) is needed
-
-
-def test_a_first_message_is_never_rewritten() -> None:
-    assert not needs_rewriting(parse_query(FOLLOW_UP), explain_message(FOLLOW_UP).features)
+    assert not needs_rewriting(parse_query(text), explain_message(text).features), "a first message"
 
 
 # without a model
 
 
-def test_what_the_last_question_names_as_code_is_carried() -> None:
-    made = carried(FOLLOW_UP, HISTORY, ("Basket.add_article", "Basket"))
-    assert made == "and who calls it? total_price"
-
-
-def test_of_a_question_without_names_its_own_words_are_carried() -> None:
-    made = carried("and when it is empty?", HISTORY[:1], NAMES)
-    assert made == "and when it is empty? baskets priced"
-
-
-def test_of_a_follow_up_to_a_follow_up_the_question_before_is_carried_too() -> None:
-    history = (*HISTORY, Exchange("and who calls it in checkout?", "Nobody."))
-    assert carried("is that tested?", history, ()) == "is that tested? calls checkout total_price"
-    chain = (*HISTORY[:1], *(Exchange("and why is it so?", "Because."),) * 5)
-    assert carried("really?", chain, ()) == "really?"
-
-
-def test_where_no_question_says_anything_names_of_what_was_found_are_carried() -> None:
-    history = (Exchange("and why is it so?", "Because."),)
-    assert carried(FOLLOW_UP, history, NAMES[:2]) == f"{FOLLOW_UP} total_price Basket.add_article"
+WHY = Exchange("and why is it so?", "Because.")
+AGAIN = Exchange("and who calls it in checkout?", "Nobody.")
+DEFINED = "where is `Basket.add_article` defined?"
+SIX = "a_one b_two c_three d_four e_five f_six"
+MANY = "what do `a_one`, `b_two`, `c_three`, `d_four`, `e_five`, `f_six`, `g_seven` do?"
 
 
 @pytest.mark.parametrize(
-    "text", ["where is `Basket.add_article` defined?", "what is in store/checkout.go", "@Basket"]
+    ("text", "history", "names", "made"),
+    [
+        (FOLLOW_UP, HISTORY, NAMES[1:3], "and who calls it? total_price"),
+        ("and when it is empty?", HISTORY[:1], NAMES, "and when it is empty? baskets priced"),
+        ("is that tested?", (*HISTORY, AGAIN), (), "is that tested? calls checkout total_price"),
+        (FOLLOW_UP, (WHY,), NAMES[:2], f"{FOLLOW_UP} total_price Basket.add_article"),
+        ("really?", (*HISTORY[:1], *(WHY,) * 5), (), "really?"),
+        (FOLLOW_UP, (Exchange(MANY, "Much."),), (), f"{FOLLOW_UP} {SIX}"),
+        ("does total_price call that?", HISTORY, NAMES, "does total_price call that?"),
+        (DEFINED, HISTORY, NAMES, DEFINED),
+        ("what is in store/checkout.go", HISTORY, NAMES, "what is in store/checkout.go"),
+        ("@Basket", HISTORY, NAMES, "@Basket"),
+        (FOLLOW_UP, (), (), FOLLOW_UP),
+    ],
 )
-def test_what_names_its_own_code_carries_nothing(text: str) -> None:
-    assert carried(text, HISTORY, NAMES) == text
-
-
-def test_a_name_that_is_there_already_is_not_carried_again() -> None:
-    made = carried("does total_price call that?", HISTORY, NAMES)
-    assert made.count("total_price") == 1
-
-
-def test_few_names_are_carried() -> None:
-    asked = "what do `a_one`, `b_two`, `c_three`, `d_four`, `e_five`, `f_six`, `g_seven` do?"
-    made = carried(FOLLOW_UP, (Exchange(asked, "Much."),), ())
-    assert made.split()[4:] == ["a_one", "b_two", "c_three", "d_four", "e_five", "f_six"]
-    assert len(made.split()[4:]) == CARRIED
-
-
-def test_with_nothing_to_carry_the_question_stays_as_it_is() -> None:
-    assert carried(FOLLOW_UP, (), ()) == FOLLOW_UP
-    assert rewrite(FOLLOW_UP, (), (), None) == (FOLLOW_UP, "")
-
-
-def test_without_a_model_names_are_carried() -> None:
-    assert rewrite(FOLLOW_UP, HISTORY, (), None) == ("and who calls it? total_price", "carried")
+def test_without_a_model_a_follow_up_carries_what_it_is_about(
+    text: str, history: tuple[Exchange, ...], names: tuple[str, ...], made: str
+) -> None:
+    assert rewrite(text, history, names, None) == (made, "" if made == text else "carried")
 
 
 # with a model

@@ -23,7 +23,7 @@ from codeqa.errors import UsageError
 from codeqa.intents import MODES, read_mode
 from codeqa.parsing import parse_file
 from codeqa.prompts import override_path, render_prompt
-from codeqa.types import Chunk, ContextBlock
+from codeqa.types import Chunk
 
 CODE = "class Api\n{\n    void Run() { }\n}"
 BLOCK = pack([Chunk("ctx_0000000a", "src/Api.cs", 3, 6, "csharp", CODE)], 12_000)
@@ -311,7 +311,3 @@ def _fences(text: str) -> list[str]:
             fence, inside = "`" * (len(line) - len(line.lstrip("`"))), []
     assert not fence, "a fence is cut"
     return contents
-
-
-def test_an_empty_block_is_no_part(tmp_path: Path) -> None:
-    assert len(build_messages(asked(block=ContextBlock("", ())))[-1]["content"]) == 1

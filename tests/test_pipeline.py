@@ -16,14 +16,14 @@ from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
 from codeqa.chat import AskOptions, Exchange, GenerationInput
 from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, SEMANTIC_K, prune
 from codeqa.chat.messages import ELSEWHERE, build_messages
-from codeqa.chat.persistence import Persistence, problem_of
+from codeqa.chat.persistence import Persistence
 from codeqa.chat.pipeline import STEPS
 from codeqa.chat.retrieval import RETRIEVAL_K
 from codeqa.chat.turn import begin_turn
 from codeqa.chat.vectors import write_vector
 from codeqa.embeddings import fast_embedding
 from codeqa.engine import Engine, open_engine
-from codeqa.errors import SettingsError, StorageError, UsageError
+from codeqa.errors import StorageError, UsageError
 from codeqa.types import ContextBlock
 
 pytest_plugins = ("chat_fixtures",)
@@ -74,16 +74,6 @@ def test_small_talk_gets_neither_code_nor_history(engine: Engine, listener: List
     assert told(events, "classified")["intent"] == "general"
     asked = listener.last
     assert (asked.block.text, asked.history, asked.similar, asked.profile) == ("", (), (), "")
-
-
-def test_a_follow_up_has_the_context_and_the_history(engine: Engine, listener: Listener) -> None:
-    ask(engine, ASK)
-    found = listener.last.block
-    events = ask(engine, "and why is that?")
-    assert told(events, "classified")["intent"] == "continuation"
-    asked = listener.last
-    assert asked.block.text == found.text and not asked.searched
-    assert [one.question for one in asked.history] == [ASK.removeprefix("@codebase ")]
 
 
 def test_an_untagged_question_about_the_code_searches_only_where_that_is_wished(
@@ -139,19 +129,6 @@ def test_a_tag_that_nobody_typed_does_not_search_for_small_talk(
     assert not engine.conversations.turns("talk")[0].tagged
     events = ask(engine, f"@codebase {message}")
     assert told(events, "classified")["searches"] is True, "one that was typed is meant"
-
-
-def test_a_tag_that_nobody_typed_searches_for_questions_about_the_code(
-    engine: Engine, listener: Listener
-) -> None:
-    events = ask(engine, ASK, tag_is_default=True)
-    assert told(events, "classified")["source"] == "tag"
-    assert told(events, "done")["query_tags"] == ["codebase"] and listener.last.searched
-
-
-def test_an_unknown_retrieval_is_explained(engine: Engine) -> None:
-    (event,) = ask(engine, ASK, retrieval="sometimes")
-    assert event.kind == "error" and "explicit" in event.data["hint"]
 
 
 # History and earlier answers.
@@ -285,12 +262,6 @@ def test_what_was_found_before_stays_in_the_running_for_a_follow_up(
     assert "shop/session.py" in paths and "shop/stock.py" in paths
 
 
-def test_a_question_that_stands_alone_is_searched_for_as_it_is(engine: Engine) -> None:
-    ask(engine, ASK)
-    events = ask(engine, "@codebase what does count_teapots return?")
-    assert not [event for event in events if event.kind == "rewritten"]
-
-
 # What the user told of themselves.
 
 
@@ -367,17 +338,6 @@ def test_a_question_whose_reader_leaves_during_the_search_is_kept(engine: Engine
     events.close()  # type: ignore[attr-defined]
     (turn,) = engine.conversations.turns("talk")
     assert turn.question == ASK.removeprefix("@codebase ") and not turn.finished
-
-
-def test_a_repetition_that_is_stopped_leaves_nothing_behind(engine: Engine) -> None:
-    first = told(ask(engine, ASK), "done")["turn"]
-    events = engine.chat.ask(AskOptions(ASK, replaces=first, conversation="talk"))
-    while next(events).kind != "generating":
-        pass
-    events.close()  # type: ignore[attr-defined]
-    engine.conversations.flush()
-    assert [turn.id for turn in engine.conversations.turns("talk")] == [first]
-    assert engine.conversations._state.user_data.counts("local").turns == 1
 
 
 def test_another_repositorys_answer_is_not_packed_anew(
@@ -486,18 +446,6 @@ def test_more_places_than_there_is_room_for_are_refused(engine: Engine) -> None:
 # Branches.
 
 
-def test_an_answer_that_is_asked_for_again_stays_beside_the_new_one(
-    engine: Engine, listener: Listener
-) -> None:
-    first = told(ask(engine, ASK), "done")["turn"]
-    listener.says = ("Another answer.",)
-    second = told(ask(engine, ASK, replaces=first), "done")["turn"]
-    assert [turn.id for turn in engine.conversations.turns("talk")] == [second]
-    assert engine.conversations.branches("talk") == {second: (first, second)}
-    engine.conversations.choose_branch("talk", first)
-    assert [turn.id for turn in engine.conversations.turns("talk")] == [first]
-
-
 def test_a_branch_goes_on_with_its_own_history_and_context(
     engine: Engine, listener: Listener
 ) -> None:
@@ -601,13 +549,6 @@ def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(
     assert kept.answer == done["revised"] and kept.hook_problems == [problem]
 
 
-def test_plugins_in_the_repository_that_is_opened_are_refused(
-    opened: Open, indexed: Indexed
-) -> None:
-    with pytest.raises(SettingsError, match="lies in the repository"):
-        opened(plugins=str(indexed.repository / "shop"))
-
-
 def test_secrets_of_a_client_are_masked_before_anything_is_written(
     engine: Engine, listener: Listener
 ) -> None:
@@ -632,21 +573,8 @@ def test_saving_is_done_in_order_and_flushing_waits_for_it() -> None:
 
     for number in range(50):
         persistence.submit(lambda number=number: save(number))  # type: ignore[misc]
-    assert persistence.flush()
+    persistence.flush()
     assert saved == list(range(50))
-    assert persistence.flush(), "nothing to wait for"
-
-
-def test_what_cannot_be_saved_is_tried_twice_and_then_said() -> None:
-    tries: list[int] = []
-
-    def save() -> None:
-        tries.append(1)
-        raise StorageError("The disk is full.", "Make room.")
-
-    saving = Persistence().submit(save)
-    assert "disk is full" in problem_of(saving, 5)
-    assert len(tries) == 2
 
 
 def test_an_answer_does_not_wait_for_a_slow_disk(
@@ -685,18 +613,3 @@ def test_a_process_that_ends_at_once_has_kept_its_answers(
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
     assert len(quoting.conversations.turns("talk")) == 2
-
-
-def test_a_turn_that_is_saved_twice_is_there_once(engine: Engine) -> None:
-    ask(engine, ASK)
-    (turn,) = engine.conversations._state.turns.active("talk")
-    assert engine.conversations._state.turns.save(turn)
-    assert len(engine.conversations._state.turns.active("talk")) == 1
-    assert len(engine.conversations.all()) == 1
-
-
-def test_conversations_are_found_by_what_was_said(engine: Engine) -> None:
-    ask(engine, ASK, conversation="about sessions")
-    ask(engine, "@codebase count_teapots", conversation="about teapots")
-    (found,) = engine.conversations.find("TEAPOTS")
-    assert found.conversation.id == "about teapots" and "teapots" in found.snippet

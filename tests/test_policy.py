@@ -27,7 +27,7 @@ def resolve(
     intent: str, features: Features = LATER, retrieval: str = "explicit", **changed: Any
 ) -> PolicyDecision:
     seen = replace(features, **changed)
-    return decide(seen, Intent(intent, 0.9, "heuristics"), retrieval=retrieval)
+    return decide(seen, Intent(intent, 0.9, "heuristics"), auto=retrieval == "auto")
 
 
 CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
@@ -280,7 +280,7 @@ def test_a_code_question_that_states_a_fact_is_answered_from_code_and_the_fact_i
     text = "I prefer short answers. How does the worker pool work?"
     for intent in ("knowledge_base", "profile"):
         seen = features_of(text, intent=intent)
-        decision = decide(seen, Intent(intent, 0.6, "model"), retrieval="auto")
+        decision = decide(seen, Intent(intent, 0.6, "model"), auto=True)
         assert decision.intent == "knowledge_base" and decision.inject_rag, intent
         assert decision.save_profile, intent
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -192,17 +191,6 @@ def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
         cosines = rows @ question / np.linalg.norm(rows, axis=1) / np.linalg.norm(question)
         best = [f"t{number}" for number in np.argsort(-cosines)[:4] if cosines[number] > 0.5]
         assert similar(prior, same=False, vector=question, threshold=0.5) == best and best
-
-
-def test_many_threads_look_and_keep_at_once(state: State) -> None:
-    prior = PastQuestions(state)
-
-    def work(number: int) -> list[str]:
-        keep(state, f"t{number}", 0.9, f"c{number}")
-        return similar(prior, conversation=f"c{number}")
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, range(24))) == [[f"t{number}"] for number in range(24)]
 
 
 def test_a_state_that_cannot_be_read_costs_no_answer(

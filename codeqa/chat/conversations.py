@@ -137,8 +137,8 @@ class Conversations:
 
     def rename(self, conversation: str, title: str, user: str = LOCAL_USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""
-        found = self.get(conversation, user)
-        self._state.conversations.rename(found.id, title, user, self.repository)
+        self.flush()
+        self._state.conversations.rename(well_formed(conversation), title, user, self.repository)
 
     def delete(self, conversation: str, user: str = LOCAL_USER) -> None:
         """Delete a conversation with its turns, those in the making too, and its cached context.

@@ -118,6 +118,7 @@ def extract_features(
     facts known before, `messages` is the length of the conversation so far.
     """
     says = (intent.name, by_rules.name)
+    named = query.names or query.qualified or query.files or query.pointed or query.filtered
     return Features(
         is_greeting=is_greeting(text),
         references_profile=_REFERS.search(text) is not None,
@@ -130,7 +131,7 @@ def extract_features(
         conversation_length=messages,
         tagged=tagged or bool(query.pointed),
         has_context=has_context,
-        code_signal=has_code_signal(text, query),
+        code_signal=bool(named) or _WHERE_OR_HOW.search(text) is not None,
         off_topic=off_topic,
         has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=_ASKS.search(text) is not None,
@@ -140,9 +141,3 @@ def extract_features(
 def is_greeting(text: str) -> bool:
     """Whether `text` greets, thanks or takes its leave, and nothing else."""
     return _GREETING.fullmatch(text) is not None
-
-
-def has_code_signal(text: str, query: Query) -> bool:
-    """Whether `text` names code (an identifier, a file, an `@name`), or asks where or how."""
-    named = query.names or query.qualified or query.files or query.pointed or query.filtered
-    return bool(named) or _WHERE_OR_HOW.search(text) is not None

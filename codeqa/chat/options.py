@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from codeqa.chat.context_selection import check_places
 from codeqa.chat.generation import Exchange
-from codeqa.chat.policy import parse_retrieval
 from codeqa.llm import Cancelled, never
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import parse_hyde
@@ -30,7 +29,7 @@ class AskOptions:
     hyde: str = ""
     """How many hypothetical answers are searched by (`types.HYDE_MODES`); none without a model."""
     retrieval: str = ""
-    """`explicit` or `auto`: whether a question without tag may be searched for."""
+    """`explicit` or `auto`: whether a question about the code is searched for without a tag."""
     tag_is_default: bool = False
     """The surface put `@codebase` there, not the user: small talk and the like go without it."""
     use_model: bool = True
@@ -78,7 +77,6 @@ class AskOptions:
             conversation=well_formed(self.conversation),
             replaces=well_formed(self.replaces),
             after=well_formed(self.after),
-            retrieval=parse_retrieval(self.retrieval) if self.retrieval else "",
             pin=check_places(self.pin),
             exclude=check_places(self.exclude),
             instructions=well_formed(self.instructions),

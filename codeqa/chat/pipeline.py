@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codeqa.account import Privacy, preferences, profile_text
 from codeqa.chat.app_generator import AppGenerator
@@ -16,7 +16,6 @@ from codeqa.chat.features import extract_features, is_greeting
 from codeqa.chat.generation import (
     AnswerGenerator,
     Exchange,
-    GenerationInput,
     ModelRequest,
     answer_for_history,
 )
@@ -118,8 +117,8 @@ class Chat:
             yield from _step(
                 turn, "retrieve", lambda turn: self.retrieval.retrieve(turn, needs_evidence)
             )
-            if turn.found or turn.retrieval.similar:
-                yield Event("retrieved", turn.counts())
+            if any(turn.retrieved.values()):
+                yield Event("retrieved", turn.retrieved)
             yield from _step(turn, "before_generation", self._prepare_generation)
             generator = self._only_what_is_shown(turn, generator)
             yield from self._generate_and_keep(turn, generator)
@@ -189,7 +188,7 @@ class Chat:
 
     def _decide(self, turn: TurnState) -> None:
         retrieval = turn.options.retrieval or self.settings.retrieval
-        decision = decide(turn.features, turn.intent, retrieval=retrieval)
+        decision = decide(turn.features, turn.intent, auto=retrieval == "auto")
         turn.decision, problems = self.hooks.run(
             "policy_override",
             decision,
@@ -225,27 +224,19 @@ class Chat:
     def _prune(self, turn: TurnState) -> None:
         if turn.decision.use_curated_history:
             threshold = self.vectors.thresholds.similar
-            turn.history = prune(turn.so_far.history, turn.vector, self.vectors, threshold)
+            history = prune(turn.so_far.history, turn.vector, self.vectors, threshold)
+            turn.asked = replace(turn.asked, history=history)
 
     def _prepare_generation(self, turn: TurnState) -> None:
         decision = turn.decision
         known = {**turn.so_far.profile, **turn.facts} if decision.inject_profile else {}
         if decision.intent in NEED_CODE and not turn.features.references_profile:
             known = preferences(known)
-        asked = GenerationInput(
-            question=turn.text,
-            mode=turn.mode,
-            block=turn.retrieval.block,
-            searched=turn.retrieval.searched,
+        asked = replace(
+            turn.asked,
             intent=decision.intent,
-            history=turn.history,
-            similar=turn.retrieval.similar,
             profile=profile_text(known),
-            instructions=turn.options.instructions,
             suggest=decision.suggest_codebase,
-            strict=turn.options.strict,
-            evidence=turn.retrieval.evidence,
-            cancelled=turn.options.cancelled,
         )
         turn.asked, problems = self.hooks.run("before_generation", asked)
         turn.hook_problems += problems

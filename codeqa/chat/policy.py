@@ -7,9 +7,8 @@ intent that the first one settled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from codeqa.account import read_personal
 from codeqa.chat.features import Features, extract_features
@@ -20,16 +19,12 @@ from codeqa.search import parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
-RETRIEVAL_MODES = ("explicit", "auto")
-"""Whether only the tag searches, or every question about the code."""
 
-
-def decide(features: Features, intent: Intent, *, retrieval: str = "explicit") -> PolicyDecision:
+def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyDecision:
     """What is done, with the names of the rules that made it so; deterministic, without state.
 
-    Raises UsageError for an unknown `retrieval`.
+    `auto` is whether every question about the code is searched for, or only one with a tag.
     """
-    auto = parse_retrieval(retrieval) == "auto"
     decision = PolicyDecision(intent.name)
     for group in GROUPS:
         for rule in RULES:
@@ -40,16 +35,6 @@ def decide(features: Features, intent: Intent, *, retrieval: str = "explicit") -
     return decision
 
 
-def parse_retrieval(given: str, default: str = "explicit") -> str:
-    """One of `RETRIEVAL_MODES`; `default` for ''. Raises UsageError."""
-    wished = given.strip().lower() or default
-    if wished not in RETRIEVAL_MODES:
-        raise UsageError(
-            f"There is no retrieval mode {given[:40]!r}.", f"Known: {', '.join(RETRIEVAL_MODES)}."
-        )
-    return wished
-
-
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A message, what is seen in it, and what follows from that."""
@@ -58,22 +43,9 @@ class Explained:
     """Without tag and mode."""
     intent: Intent
     features: Features
+    rules: Sequence[Mapping[str, str]]
+    """Those that decided, in words and in order."""
     decision: PolicyDecision
-
-    @property
-    def rules(self) -> list[dict[str, str]]:
-        """Those that decided, in words and in order."""
-        return [rule for rule in policy_rules() if rule["name"] in self.decision.rules]
-
-    def as_data(self) -> dict[str, Any]:
-        """All of it as JSON."""
-        return {
-            "text": self.text,
-            "intent": asdict(self.intent),
-            "features": asdict(self.features),
-            "rules": self.rules,
-            "decision": asdict(self.decision),
-        }
 
 
 def explain_message(
@@ -82,14 +54,12 @@ def explain_message(
     history: bool = False,
     context: bool = False,
     off_topic: bool = False,
-    retrieval: str = "explicit",
-    profile: Mapping[str, str] | None = None,
+    auto: bool = False,
 ) -> Explained:
     """What would be decided for `message`, without a model, a cache or an index.
 
     `history` is whether there are earlier turns, `context` whether they have code, `off_topic`
-    what the topic gate would say. Raises UsageError for an empty message or a retrieval mode
-    that there is not.
+    what the topic gate would say, `auto` as for `decide`. Raises UsageError for an empty message.
     """
     _, text = read_mode(strip_tag(well_formed(message)))
     if not text:
@@ -105,12 +75,13 @@ def explain_message(
         intent=intent,
         by_rules=by_rules,
         off_topic=off_topic and intent.name == "continuation",
-        profile=profile or {},
+        profile={},
         messages=2 if history else 0,
         has_context=context,
     )
-    decision = decide(features, intent, retrieval=retrieval)
-    return Explained(text, intent, features, decision)
+    decision = decide(features, intent, auto=auto)
+    deciding = [rule for rule in policy_rules() if rule["name"] in decision.rules]
+    return Explained(text, intent, features, deciding, decision)
 
 
 def policy_rules() -> list[dict[str, str]]:

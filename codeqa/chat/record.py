@@ -13,6 +13,7 @@ from codeqa.state import Turn
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.types import Chunk, ContextBlock, Hit
 
+NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class TurnRecord:
     goes_on: bool = False
     """From the code of an earlier question."""
     suggest_codebase: bool = False
-    retrieval_info: Values = field(default_factory=lambda: {"num_docs": 0, "similar_queries": 0})
+    retrieval_info: Values = field(default_factory=lambda: NOTHING_RETRIEVED)
     coverage: str = ""
     generator: str = ""
     """The model's name, `extractive` or `app`."""

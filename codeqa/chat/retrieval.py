@@ -11,7 +11,7 @@ from codeqa.chat.followup import needs_rewriting, rewrite
 from codeqa.chat.generation import Exchange
 from codeqa.chat.history import PastQuestions, names_other_code
 from codeqa.chat.hooks import Hooks, Retrieved
-from codeqa.chat.turn import RetrievalResult, TurnState
+from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.context import pack
 from codeqa.errors import CodeQAError
@@ -50,43 +50,44 @@ class Retrieval:
     def retrieve(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         """Search, or recall, or do neither; yields what happens meanwhile."""
         yield from self._look_up(turn, needs_evidence)
+        found = len(turn.asked.block.chunks) if turn.asked.searched else 0
         similar = self._similar(turn)
-        before = Retrieved(turn.text, turn.retrieval.block.chunks, similar)
+        before = Retrieved(turn.text, turn.asked.block.chunks, similar)
         after, problems = self.hooks.run("after_retrieval", before)
         turn.hook_problems += problems
-        result = replace(turn.retrieval, similar=after.similar)
+        asked = replace(turn.asked, similar=after.similar)
         if after.chunks != before.chunks:
-            result = replace(result, block=pack(after.chunks, self.settings.context_characters))
-            if result.evidence:
-                result = replace(result, evidence=_evidence(turn, result.block.chunks))
-        turn.retrieval, turn.block = result, result.block
+            asked = replace(asked, block=pack(after.chunks, self.settings.context_characters))
+            if asked.evidence:
+                asked = replace(asked, evidence=_evidence(turn, asked.block.chunks))
+        turn.asked, turn.block = asked, asked.block
+        turn.retrieved = {"num_docs": found, "similar_queries": len(asked.similar)}
 
     def _look_up(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         options, decision = turn.options, turn.decision
         replaced = turn.so_far.replaced if options.chooses_chunks else None
         if replaced and (replaced.chunks or replaced.dropped):
-            turn.retrieval = RetrievalResult(replaced.block, searched=True)
+            turn.asked = replace(turn.asked, block=replaced.block, searched=True)
         elif decision.inject_rag:
             yield from self._search(turn, needs_evidence)
         elif decision.use_cached_context:
-            turn.retrieval = RetrievalResult(turn.so_far.context)
+            turn.asked = replace(turn.asked, block=turn.so_far.context)
             if options.branches_off:
                 self.conversations.remember(turn, turn.so_far.context)
         else:
             return
-        result = turn.retrieval
+        asked = turn.asked
         if options.chooses_chunks:
-            found = (*result.block.chunks, *result.block.dropped)
+            found = (*asked.block.chunks, *asked.block.dropped)
             pinned = [read_place(self.files, place, found) for place in options.pin]
             block = repack(found, pinned, options.exclude, self.settings.context_characters)
             # What the search itself found is no longer what the answer is to be made from.
-            result = replace(result, block=block, evidence=None)
-        if result.searched:
-            turn.found = len(result.block.chunks)
-            self.conversations.remember(turn, result.block)
-        if needs_evidence and result.evidence is None:
-            result = replace(result, evidence=_evidence(turn, result.block.chunks))
-        turn.retrieval = result
+            asked = replace(asked, block=block, evidence=None)
+        if asked.searched:
+            self.conversations.remember(turn, asked.block)
+        if needs_evidence and asked.evidence is None:
+            asked = replace(asked, evidence=_evidence(turn, asked.block.chunks))
+        turn.asked = asked
 
     def _search(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         options, so_far = turn.options, turn.so_far
@@ -120,7 +121,7 @@ class Retrieval:
         most = RETRIEVAL_K if turn.decision.searched_automatically else None
         block = build_context(tables, result, self.settings, most=most, earlier=earlier)
         evidence = gather_evidence(tables, result) if needs_evidence else None
-        turn.retrieval = RetrievalResult(block, searched=True, evidence=evidence)
+        turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
 
     def _similar(self, turn: TurnState) -> tuple[Exchange, ...]:
         """Past questions like this one: of this conversation and of others."""
@@ -139,7 +140,7 @@ class Retrieval:
                 embedding=self.vectors.name,
                 threshold=self.vectors.thresholds.similar,
                 same=same,
-                skip={options.replaces, *(exchange.turn for exchange in turn.history)},
+                skip={options.replaces, *(exchange.turn for exchange in turn.asked.history)},
             )
             # Of this conversation nothing that comes after the point where it is taken up.
             later = same and options.branches_off

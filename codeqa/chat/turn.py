@@ -15,11 +15,10 @@ from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, ModelR
 from codeqa.chat.messages import count_tokens
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy_rules import PolicyDecision
-from codeqa.chat.record import NO_TOKENS, TurnRecord, search_as_data
+from codeqa.chat.record import NO_TOKENS, NOTHING_RETRIEVED, TurnRecord, search_as_data
 from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
 from codeqa.errors import UsageError
-from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.intents import Intent, read_mode
 from codeqa.llm import TokenUsage, estimate_tokens
 from codeqa.search import Query, SearchResult, parse_query
@@ -32,7 +31,6 @@ CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 NO_INTENT = Intent("", 0.0, "")
 NO_FEATURES = Features()
 UNDECIDED = PolicyDecision("")
-NOTHING_ASKED = GenerationInput("", "", NO_CONTEXT, searched=False)
 NO_REQUEST = ModelRequest()
 
 
@@ -60,19 +58,6 @@ class ConversationSoFar:
     """The turn that this one takes the place of."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalResult:
-    """The code, and the earlier answers, that there are for an answer."""
-
-    block: ContextBlock = NO_CONTEXT
-    searched: bool = False
-    """For this question, now; else the block is an earlier one's."""
-    evidence: QuotedEvidence | None = None
-    """Only where it was asked for."""
-    similar: tuple[Exchange, ...] = ()
-    """Earlier questions that resemble this one, with their answers."""
-
-
 @dataclass(slots=True)
 class TurnState:
     """A question on its way to an answer; fields stand in the order in which they are filled."""
@@ -91,6 +76,8 @@ class TurnState:
     """`text`, taken apart: what it looks for, and what it says of its writer."""
     keep: bool
     """Whether it is to be stored."""
+    asked: GenerationInput
+    """All that the answer may draw on, as far as it is known."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     begun: float = field(default_factory=time.time)
     """In seconds since the epoch."""
@@ -127,17 +114,13 @@ class TurnState:
     """Which of the app's own replies the answer is, '' when it is none."""
     generator: str = ""
     """Name of what writes the answer."""
-    history: tuple[Exchange, ...] = ()
-    """The earlier turns that go with it."""
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
     search: SearchResult | None = None
-    found: int = 0
-    """Chunks that were retrieved for this question."""
-    retrieval: RetrievalResult = RetrievalResult()
+    retrieved: Mapping[str, int] = field(default_factory=lambda: NOTHING_RETRIEVED)
+    """How many chunks and earlier questions were found for it."""
     block: ContextBlock = NO_CONTEXT
     """The code that the answer is made from, as it is sent."""
-    asked: GenerationInput = NOTHING_ASKED
 
     # Steps 10 to 12: the answer.
     request: ModelRequest = NO_REQUEST
@@ -175,10 +158,6 @@ class TurnState:
         self.steps.append((name, took))
         return Event("step", {"name": name, "milliseconds": round(took, 2)})
 
-    def counts(self) -> dict[str, int]:
-        """Data of the `retrieved` event."""
-        return {"num_docs": self.found, "similar_queries": len(self.retrieval.similar)}
-
     def classification(self) -> dict[str, Any]:
         """Data of the `classified` event: what the message is taken for, and why."""
         decision = self.decision
@@ -209,7 +188,7 @@ class TurnState:
             mode=self.mode,
             **self.classification(),
             **(search_as_data(self.search) if self.search else {}),
-            retrieval_info=self.counts(),
+            retrieval_info=self.retrieved,
             generator=self.generator,
             reply=self.reply,
             model=request.model,
@@ -260,6 +239,15 @@ def begin_turn(options: AskOptions) -> TurnState:
         query=parse_query(text),
         personal=read_personal(text),
         keep=options.keep,
+        asked=GenerationInput(
+            text,
+            mode,
+            NO_CONTEXT,
+            searched=False,
+            instructions=options.instructions,
+            strict=options.strict,
+            cancelled=options.cancelled,
+        ),
     )
 
 

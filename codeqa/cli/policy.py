@@ -59,10 +59,10 @@ def policy_command(
             history=history,
             context=context,
             off_topic=off_topic,
-            retrieval=retrieval or settings.retrieval,
+            auto=(retrieval or settings.retrieval) == "auto",
         )
         if as_json:
-            print_json(explained.as_data())
+            print_json(asdict(explained))
         else:
             click.echo(_explained(explained))
         return
