@@ -112,12 +112,7 @@ def _still_there(unit: Unit, before: ParsedFile, after: ParsedFile) -> bool:
         and same.end_line == unit.end_line
         and not same.doc_comment
         and after.has_errors <= before.has_errors
-        and _signed(before) == _signed(after)
     )
-
-
-def _signed(parsed: ParsedFile) -> set[str]:
-    return {unit.id for unit in parsed.units if unit.signature}
 
 
 # --- names, callers, commits: from the index of the copy --------------------------------------

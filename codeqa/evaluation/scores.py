@@ -46,6 +46,9 @@ LINE_FIGURES = (
 FIGURES = FILE_FIGURES + LINE_FIGURES
 GROUPS = ("repo", "category", "language", "source")
 
+MISSING = Ranked("", "", "", ())
+"""In the place of a list that a run leaves out."""
+
 Result = Mapping[str, Any]
 
 
@@ -87,10 +90,10 @@ def score(
     Where a system gives two lists, `ranked` is that of files and `units` the one that the
     figures of lines are taken from.
     """
-    found, missing = _matched(questions, ranked)
-    lines = found if units is None else _matched(questions, units)[0]
+    found = _matched(questions, ranked)
+    lines = found if units is None else _matched(questions, units)
     values = [
-        {**_file_figures(question, _results(one)), **_line_figures(question, _results(other))}
+        _file_figures(question, one.results) | _line_figures(question, other.results)
         for question, one, other in zip(questions, found, lines, strict=True)
     ]
     groups: dict[str, dict[str, dict[str, Figure]]] = {}
@@ -98,9 +101,9 @@ def score(
         for value in sorted({getattr(question, group) for question in questions} - {""}):
             rows = [v for q, v in zip(questions, values, strict=True) if getattr(q, group) == value]
             groups.setdefault(group, {})[value] = _figures(rows)
-    times = [one.latency_ms for one in found if one is not None and one.latency_ms is not None]
+    times = [one.latency_ms for one in found if one.latency_ms is not None]
     latency = (float(np.median(times)), float(np.quantile(times, 0.95))) if times else None
-    return Report(_figures(values), groups, latency, missing, tuple(values))
+    return Report(_figures(values), groups, latency, found.count(MISSING), tuple(values))
 
 
 def compare(ours: Report, theirs: Report) -> dict[str, Figure]:
@@ -116,21 +119,17 @@ def compare(ours: Report, theirs: Report) -> dict[str, Figure]:
 
 def score_question(question: Question, results: Sequence[Result]) -> dict[str, float]:
     """All figures of one question; those of lines only where main targets name lines."""
-    return {**_file_figures(question, results), **_line_figures(question, results)}
+    return _file_figures(question, results) | _line_figures(question, results)
 
 
-def _results(one: Ranked | None) -> Sequence[Result]:
-    return one.results if one else ()
-
-
-def _matched(
-    questions: Sequence[Question], ranked: Iterable[Ranked]
-) -> tuple[list[Ranked | None], int]:
+def _matched(questions: Sequence[Question], ranked: Iterable[Ranked]) -> list[Ranked]:
+    """The list of each question, MISSING where there is none."""
     lists = list(ranked)
     by_id = {one.id: one for one in lists if one.id}
     by_text = {(one.repo, one.question): one for one in lists}
-    found = [by_id.get(q.id) or by_text.get((q.repo, q.question)) for q in questions]
-    return found, sum(one is None for one in found)
+    return [
+        by_id.get(one.id) or by_text.get((one.repo, one.question)) or MISSING for one in questions
+    ]
 
 
 def _figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Figure]:

@@ -14,9 +14,6 @@ from codeqa.search.spelling import repaired, spelling_warning
 from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.store import Filter, Tables, nearest_words
 
-SHOWN = 60
-"""Characters of a filter's value that a warning repeats."""
-
 
 def find_candidates(
     tables: Tables, query: Query, encoders: Mapping[str, QueryEncoder] | None = None
@@ -60,13 +57,13 @@ def filter_warnings(tables: Tables, query: Query) -> list[str]:
     for value in query.languages:
         if value not in catalogue.languages:
             rest = _meant(nearest_words(value, catalogue.languages), _listed(catalogue.languages))
-            warnings.append(f"No indexed file is written in lang:{_short(value)}; {rest}")
+            warnings.append(f"No indexed file is written in lang:{value}; {rest}")
     for path in query.paths:
         if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
             near = nearest_words(path.rstrip("/"), [one.rstrip("/") for one in catalogue.folders])
             near = near or nearest_words(path, catalogue.paths)
             rest = _meant(near, "use another or leave it out.")
-            warnings.append(f"No indexed file's path matches path:{_short(path)}; {rest}")
+            warnings.append(f"No indexed file's path matches path:{path}; {rest}")
     if len(warnings) == before:
         warnings.append("No indexed code meets all filters of the question; use fewer of them.")
     return warnings
@@ -98,12 +95,12 @@ def _not_there(tables: Tables, text: str) -> str:
     known: Iterable[str] = catalogue.folders if text.endswith("/") else catalogue.paths
     near = [f"@{one}" for one in nearest_words(text, known)]
     rest = _meant(near, "it was searched for as words.")
-    return f"No indexed file or folder is called @{_short(text)}; {rest}"
+    return f"No indexed file or folder is called @{text}; {rest}"
 
 
 def _no_kind(value: str) -> str:
     rest = _meant(nearest_words(value.lower(), KINDS), _listed(KINDS))
-    return f"kind:{_short(value)} is no kind of unit and was searched for as a word; {rest}"
+    return f"kind:{value} is no kind of unit and was searched for as a word; {rest}"
 
 
 def _meant(near: list[str], otherwise: str) -> str:
@@ -112,7 +109,3 @@ def _meant(near: list[str], otherwise: str) -> str:
 
 def _listed(values: Iterable[str]) -> str:
     return f"there is {', '.join(sorted(values)) or 'nothing'}."
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= SHOWN else value[: SHOWN - 1] + "…"

@@ -108,12 +108,6 @@ class _WithFallback:
         self._settings = settings
         self._built_in = BuiltInReranker()
 
-    @property
-    def name(self) -> str:
-        if self._choice == RerankerChoice():
-            return DEFAULT_CHECKPOINT if _default_is_here() else BUILT_IN
-        return self._choice.name
-
     def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
         if self._choice == RerankerChoice() and not _default_is_here():
             return self._built_in.rerank(hits, query)
@@ -128,8 +122,7 @@ class _WithFallback:
     def _chosen(self) -> Reranker:
         choice = self._choice
         if choice.provider:
-            model = hosted_model(self._settings, choice.provider, choice.model)
-            return hosted_reranker(model)
+            return hosted_reranker(hosted_model(self._settings, choice.provider, choice.model))
         checkpoint = choice.model or DEFAULT_CHECKPOINT
         return shared(checkpoint, choice.family, download=bool(choice.model))
 

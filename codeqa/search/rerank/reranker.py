@@ -32,10 +32,6 @@ class Reranked:
 class Reranker(Protocol):
     """Orders the best of the hits anew; what it does not read stays behind, in its order."""
 
-    @property
-    def name(self) -> str:
-        """As the user reads it."""
-
     def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
         """Every one of `hits` once. Raises RerankerError when it cannot work."""
 
