@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -36,9 +35,6 @@ always fit a pipe's buffer, so that sending never waits."""
 
 FILES_PER_WORKER = 16
 """Fewer files do not pay for starting another worker (some 0.2 s)."""
-
-SECONDS_TO_START = 60.0
-"""Imports and grammars take 0.2 s; a loaded machine takes longer."""
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[1].split({separator!r}); "
@@ -104,12 +100,9 @@ def _serve(
         for worker in pool.workers:
             while waiting and len(worker.assigned) < 2:
                 worker.assign(_next_batch(waiting), known)
-        answer = pool.answer()
-        if answer is None:
-            continue
-        worker, outcome = answer
+        worker, outcome = pool.answers.get()
         if outcome == READY:
-            worker.is_ready()
+            worker.ready = True
             continue
         if outcome is None:
             lost = worker.unanswered
@@ -149,10 +142,8 @@ class Worker:
     """One process and the batches of files that it has not answered yet."""
 
     process: subprocess.Popen[bytes]
-    since: float
-    """When its current file began."""
     ready: bool = False
-    """Has said so; before, it has all its imports to do."""
+    """Its imports are done."""
     assigned: deque[list[FileEntry]] = field(default_factory=deque)
     """Its batches; the first is being worked on."""
 
@@ -163,8 +154,6 @@ class Worker:
 
     def assign(self, batch: list[FileEntry], known: Mapping[str, str]) -> None:
         """Send one more batch."""
-        if not self.assigned:
-            self.since = time.monotonic()
         self.assigned.append(batch)
         # A worker that died meanwhile is noticed by its reader.
         with suppress(OSError, ValueError):
@@ -174,14 +163,8 @@ class Worker:
                 tuple((entry.path, known.get(entry.path, "")) for entry in batch),
             )
 
-    def is_ready(self) -> None:
-        """Its imports are done: the clock of its first file starts."""
-        self.since = time.monotonic()
-        self.ready = True
-
     def answered(self) -> None:
-        """The file in work came back; the next one's clock starts."""
-        self.since = time.monotonic()
+        """The file in work came back."""
         del self.assigned[0][0]
         if not self.assigned[0]:
             self.assigned.popleft()
@@ -195,10 +178,10 @@ class WorkerPool:
 
     def __init__(self, start: tuple[str, int, float, str], count: int) -> None:
         self._start_message = start
-        self._seconds = start[2]
         self.packs = bool(start[3])
         # Bounded: a slow consumer stops the workers instead of filling the memory.
-        self._answers: Queue[tuple[Worker, Any]] = Queue(maxsize=4 * count)
+        self.answers: Queue[tuple[Worker, Any]] = Queue(maxsize=4 * count)
+        """The outcomes; None for a worker that ended."""
         self._closing = False
         self.workers: list[Worker] = []
         try:
@@ -215,19 +198,6 @@ class WorkerPool:
     def busy(self) -> bool:
         """Whether an answer is still to come."""
         return any(worker.assigned for worker in self.workers)
-
-    def answer(self) -> tuple[Worker, Any] | None:
-        """The next outcome; (worker, None) for a worker that ended; None to look again."""
-        try:
-            return self._answers.get(timeout=0.5)
-        except Empty:
-            now = time.monotonic()
-            for worker in self.workers:
-                limit = self._seconds if worker.ready else SECONDS_TO_START
-                if worker.assigned and now - worker.since > limit:
-                    worker.process.kill()  # its reader then reports the end
-                    worker.since = now
-            return None
 
     def replace(self, worker: Worker) -> None:
         """Start another process for one that ended.
@@ -249,7 +219,7 @@ class WorkerPool:
             _end(worker.process)
         with suppress(Empty):
             while True:  # a reader may wait for room
-                self._answers.get_nowait()
+                self.answers.get_nowait()
 
     def _start_worker(self) -> Worker:
         # The same import path as here, without the entry that means "working directory".
@@ -272,7 +242,7 @@ class WorkerPool:
             # Ctrl-C reaches the parent alone, which then ends its workers.
             start_new_session=True,
         )
-        worker = Worker(process, time.monotonic())
+        worker = Worker(process)
         assert process.stdin is not None and process.stdout is not None
         with suppress(OSError):
             send(process.stdin, self._start_message)
@@ -291,7 +261,7 @@ class WorkerPool:
                     outcome = None
                 if self._closing:
                     return
-                self._answers.put((worker, outcome))
+                self.answers.put((worker, outcome))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

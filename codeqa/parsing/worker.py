@@ -16,6 +16,7 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
@@ -32,6 +33,9 @@ READY = ("ready",)
 """The first thing a worker says, when its imports are done."""
 
 PARSER_FAILED = "the parser failed on it"
+
+SECONDS_TO_START = 60.0
+"""Imports and grammars take 0.2 s; a loaded machine takes longer."""
 
 _LENGTH = struct.Struct("<Q")
 
@@ -136,22 +140,27 @@ def named_function(name: str) -> Callable[[ParsedFile], Any]:
 
 
 def run_worker() -> None:
-    """Serve until the standard input ends, which it also does when the parent dies."""
+    """Serve until the standard input ends, which it also does when the parent dies.
+
+    A start or a file that takes too long ends the process, even where a parser hangs.
+    """
     with suppress(AttributeError, OSError):
         os.nice(NICENESS)
     messages, results = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the protocol
     with open(os.devnull, "w") as silent, suppress(OSError):  # noqa: PTH123
+        limit = partial(faulthandler.dump_traceback_later, exit=True, file=silent)
+        limit(SECONDS_TO_START)
         start = receive(messages)
         import codeqa.parsing  # noqa: F401 (slow, and to be done before the first file's clock)
 
         packer = named_function(start[3]) if start is not None and start[3] else None
+        faulthandler.cancel_dump_traceback_later()
         send(results, READY)
         while start is not None and (batch := receive(messages)) is not None:
             root, max_file_bytes, seconds, _ = start
             for path, known_hash in batch:
-                # Ends this process even if a parser hangs and the parent is gone.
-                faulthandler.dump_traceback_later(2 * seconds, exit=True, file=silent)
+                limit(seconds)
                 outcome = parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
                 faulthandler.cancel_dump_traceback_later()
                 send(results, outcome)

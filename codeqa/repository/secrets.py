@@ -109,6 +109,22 @@ _COMPILED = tuple(
     (form.mark.encode(), re.compile(form.pattern.encode()), form.apart) for form in _FORMS
 )
 
+_RUN = 20
+"""Bytes of an uninterrupted word; all tokens have one at least as long, little else has."""
+_RUN_TABLE = bytes(
+    ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else ord(" ")
+    for code in range(256)
+)
+_LONG_MARKS = (
+    b"-----BEGIN ",
+    b"ws_secret_access_key",
+    b"WS_SECRET_ACCESS_KEY",
+    b"hooks.slack.com/services/",
+    b"_authToken=",
+)
+"""Marks that are searched for by themselves; long ones are found fast."""
+_RUN_MARKS = tuple(mark for mark, _, _ in _COMPILED if mark not in (*_LONG_MARKS, b"SG."))
+"""Marks that a long word begins with."""
 _WORD = re.compile(rb"[A-Za-z0-9_-]")
 _NOT_BREAK = re.compile(rb"[^\r\n]")
 
@@ -121,6 +137,8 @@ def mask_secrets(text: str) -> str:
 
 def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
     """`mask_secrets` for the bytes of a file, and how many secrets were masked."""
+    if not _may_hold_secrets(data):
+        return data, 0
     spans: list[tuple[int, int]] = []
     for mark, pattern, apart in _COMPILED:
         at = data.find(mark)
@@ -140,6 +158,27 @@ def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
         pieces += (data[end:first], _NOT_BREAK.sub(b"*", data[first:last]))
         end = last
     return b"".join((*pieces, data[end:])), len(merged)
+
+
+def _may_hold_secrets(data: bytes) -> bool:
+    """A quick look: searching for two dozen short marks in every file takes 3 % of the parsing.
+
+    Every token is a long word, so only the long words are searched for marks.
+    """
+    if any(mark in data for mark in _LONG_MARKS):
+        return True
+    shape = data.translate(_RUN_TABLE)
+    run = b"x" * _RUN
+    at = shape.find(run)
+    while at >= 0:
+        end = shape.find(b" ", at)
+        if end < 0:
+            end = len(data)
+        # `SG.` stands before its word, because a dot ends one.
+        if data.startswith(_RUN_MARKS, at) or data.startswith(b"SG.", max(0, at - 3)):
+            return True
+        at = shape.find(run, end)
+    return False
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
