@@ -82,6 +82,18 @@ def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
     assert "It takes a language model" in profile("always answer in German please")
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("My name is Ada.", "name"),
+        ("I prefer short answers", "verbosity"),
+        ("always answer in German", "language"),
+    ],
+)
+def test_the_sentence_that_is_said_to_remove_a_fact_does(text: str, kind: str) -> None:
+    assert read_personal(profile(text).split("`")[1]).forget == (kind,)
+
+
 def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up() -> None:
     assert profile("What's my name?", name="Ada") == "Your name is Ada."
     assert profile("What's my name?") == "You have not told me your name."

@@ -19,7 +19,7 @@ from codeqa.account import (
 )
 from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.text.markdown import code_span, escape
-from codeqa.text.tokens import words
+from codeqa.text.tokens import word_set, words
 
 TRY = (
     "@codebase what is this repository, and how is it organised?",
@@ -153,8 +153,8 @@ def _remembered(known: Mapping[str, str], learnt: Mapping[str, str], model: str)
 
 
 def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
-    """What an own kind was not learnt for: what was remembered and shares a word with the
-    question, or stands under a kind beside it."""
+    """Where nothing is known under `kind`: what was remembered and shares a word with the
+    question."""
     if kind == "language":
         return matching(profile, "code language")
     asked = {word.lower() for word in words(text)} - _COMMON
@@ -165,7 +165,10 @@ def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
     }
 
 
-_COMMON = frozenset(words("what is my favourite favorite preferred do you know i me the a which"))
+_COMMON = word_set(
+    "what which where who how is am are was do did does have has you know remember i me my the a an "
+    "in on at of to for with and that favourite favorite preferred"
+)
 _SAID = ("fact", "format", "experience", "address")
 """Kinds that no noun of ours stands for."""
 _CLAUSES = {
