@@ -166,7 +166,7 @@ def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
 
 
 _COMMON = word_set(
-    "what which where who how is am are was do did does have has you know remember i me my the a an "
+    "what which where who how is am are was do did have has you know remember i me my the a an "
     "in on at of to for with and that favourite favorite preferred"
 )
 _SAID = ("fact", "format", "experience", "address")
