@@ -1,8 +1,7 @@
 """A scripted HTTP server that speaks OpenAI's API, for tests over a real connection.
 
 A script answers each POST by a reply: `completion`, `failure`, `stream`, `silent`, `dropped`,
-`malformed`, `context_length` or `rate_limited`. `GET …/models` lists `server.models`. A streamed
-reply to a request that did not ask for a stream is sent as one completion.
+`malformed`, `context_length` or `rate_limited`. `GET …/models` lists `server.models`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -42,8 +41,6 @@ class Streamed:
     end: str = "done"
     silence: float = 0.0
     headers: dict[str, str] = field(default_factory=dict)
-    text: str = ""
-    reason: str = "stop"
 
 
 Reply = Plain | Streamed
@@ -163,27 +160,25 @@ def stream(
     events = [delta(piece) for piece in pieces]
     if reason is not None:
         events.append(delta(reason=reason))
-    return Streamed(
-        tuple(events), delay, first, usage, end, 0.0, headers or {}, "".join(pieces), reason or ""
-    )
+    return Streamed(tuple(events), delay, first, usage, end, headers=headers or {})
 
 
 def silent(seconds: float, then: Sequence[str] = ("late",), *, headers: bool = True) -> Streamed:
     """A model that says nothing for `seconds`, by default after the response's headers."""
     reply = stream(then, first=seconds if headers else 0.0)
-    return reply if headers else Streamed(**{**vars(reply), "silence": seconds})
+    return reply if headers else replace(reply, silence=seconds)
 
 
 def dropped(after: Sequence[str] = (), *, reset: bool = False, delay: float = 0.0) -> Streamed:
     """The connection ends in the middle, after these pieces; without any, before the headers."""
     events = tuple(delta(piece) for piece in after)
-    return Streamed(events, delay, end="reset" if reset else "closed", text="".join(after))
+    return Streamed(events, delay, end="reset" if reset else "closed")
 
 
 def malformed(pieces: Sequence[str] = ("a", "b"), junk: bytes = b"data: {not json\n\n") -> Streamed:
     """An answer in `pieces` with an event that nobody can read before each and after the last."""
     events = [part for piece in pieces for part in (junk, delta(piece))]
-    return Streamed((*events, junk, delta(reason="stop")), text="".join(pieces))
+    return Streamed((*events, junk, delta(reason="stop")))
 
 
 class _ClientGoneError(Exception):
@@ -232,17 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, exchange: Exchange, reply: Reply) -> None:
         if isinstance(reply, tuple):
             self._send_plain(reply)
-        elif exchange.body.get("stream"):
-            self._send_stream(exchange, reply)
-        elif reply.end in ("closed", "reset"):
-            self._hang_up(reply.end == "reset")
         else:
-            self._rest(reply.silence + (reply.first or reply.delay))
-            status, headers, payload = completion(reply.text)
-            payload["choices"][0]["finish_reason"] = reply.reason
-            if reply.usage:
-                payload["usage"] = _usage(reply.usage)
-            self._send_plain((status, {**headers, **reply.headers}, payload))
+            self._send_stream(exchange, reply)
 
     def _send_plain(self, reply: Plain) -> None:
         status, headers, payload = reply
@@ -276,7 +262,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         asked = (exchange.body.get("stream_options") or {}).get("include_usage")
         if reply.usage and asked:
-            self._chunk(event({"id": "c", "choices": [], "usage": _usage(reply.usage)}))
+            prompt, answer = reply.usage
+            usage = {"prompt_tokens": prompt, "completion_tokens": answer}
+            self._chunk(event({"id": "c", "choices": [], "usage": usage}))
         if reply.end == "done":
             self._chunk(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
@@ -366,12 +354,3 @@ def openai_server(
     finally:
         http.close()
         thread.join()
-
-
-def _usage(counts: tuple[int, int]) -> dict[str, int]:
-    prompt, answer = counts
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": answer,
-        "total_tokens": prompt + answer,
-    }
