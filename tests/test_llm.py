@@ -223,6 +223,8 @@ def test_cancelling_while_connecting_is_at_once() -> None:
                 pieces = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.3)
                 assert list(pieces) == []
                 assert time.monotonic() - began < 2
+            with Model(target, 0.3) as model, pytest.raises(ModelError, match=r"within 0\.3 sec"):
+                list(model.stream(MESSAGES))
         finally:
             for one in waiting:
                 one.close()

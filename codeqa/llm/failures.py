@@ -108,10 +108,10 @@ def explain_lost(
         return broke_off(
             target, f": {silent if 'ReadTimeout' in names else 'the connection was lost'}"
         )
-    if names & {"ConnectTimeout", "PoolTimeout"}:
+    if "ConnectTimeout" in names:
+        seconds = min(timeout, CONNECT_SECONDS)
         return ModelError(
-            f"{host} cannot be reached: no connection within {CONNECT_SECONDS:g} seconds.",
-            CHECK_NETWORK,
+            f"{host} cannot be reached: no connection within {seconds:g} seconds.", CHECK_NETWORK
         )
     if any("Timeout" in name for name in names):
         return ModelError(
