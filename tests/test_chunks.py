@@ -93,11 +93,3 @@ def test_spans_cover_every_line_with_text_and_advance(
     for first, last in found:
         assert 1 <= first <= last <= len(lines) and last - first < size
         assert trim(lines, first, last) == (first, last)
-
-
-@given(texts, st.integers(1, 20), st.data())
-def test_the_compatible_chunks_join_to_the_text(text: str, size: int, data: st.DataObject) -> None:
-    overlap = data.draw(st.integers(0, size - 1))
-    lines = text.split("\n")
-    for chunk in chunk_by_lines(text, size, overlap):
-        assert chunk.content == "\n".join(lines[chunk.start_line - 1 : chunk.end_line])

@@ -15,7 +15,6 @@ from test_preprocessing import alive, children_of
 from codeqa.errors import RepositoryError
 from codeqa.parsing import parse_file, pool
 from codeqa.parsing.pool import FileResult, parse_many
-from codeqa.parsing.worker import pack_parsed, unpack_parsed
 from codeqa.repository.walk import FileEntry, walk
 from tests.repositories import Write
 
@@ -57,7 +56,8 @@ def parse(root: Path, workers: int = 2, **options: Any) -> dict[str, FileResult]
 def test_each_file_comes_back_once_with_all_that_is_known(
     tmp_path: Path, write_files: Write
 ) -> None:
-    files = {f"pkg/m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(50)}
+    code = "import os\n\n\nclass C{}:\n    def f(self):\n        return os.getcwd()\n"
+    files = {f"pkg/m{n}.py": code.format(n) for n in range(50)}
     key = "gh" + "p_" + "a1B2" * 9
     root = write_files(
         tmp_path / "repo",
@@ -93,8 +93,11 @@ def test_files_that_vanish_or_change_under_our_hands_are_skipped(
     (root / "b.py").write_bytes(b"x" * 101)
     (root / "c.py").unlink()
     os.mkfifo(root / "c.py")
+    entries = (*entries, FileEntry("../x.py", 1, 1), FileEntry("/etc/passwd", 1, 1))
     results = {r.path: r.reason for r in parse_many(root, entries, workers=1, max_file_bytes=100)}
     assert results == {
+        "../x.py": "unreadable: Not a path inside the repository",
+        "/etc/passwd": "unreadable: Not a path inside the repository",
         "a.py": "unreadable: No such file or directory",
         "b.py": "larger than 100 bytes",
         "c.py": "unreadable: Not a regular file",
@@ -158,7 +161,9 @@ def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
         parse(root)
 
 
-def test_leaving_early_ends_workers_and_threads(tmp_path: Path, write_files: Write) -> None:
+def test_workers_give_way_to_others_and_end_when_the_reader_leaves_early(
+    tmp_path: Path, write_files: Write
+) -> None:
     root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" * 500 for n in range(200)})
     entries = walk(root, max_file_bytes=1_000_000).files
     before = set(children_of(os.getpid()))
@@ -166,6 +171,8 @@ def test_leaving_early_ends_workers_and_threads(tmp_path: Path, write_files: Wri
     next(results)
     workers = set(children_of(os.getpid())) - before
     assert len(workers) == 3
+    lower = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
+    assert {os.getpriority(os.PRIO_PROCESS, worker) for worker in workers} == {lower}
     results.close()  # type: ignore[attr-defined]
     assert not any(map(alive, workers))
     deadline = time.monotonic() + 5
@@ -174,19 +181,6 @@ def test_leaving_early_ends_workers_and_threads(tmp_path: Path, write_files: Wri
     ):
         time.sleep(0.01)
     assert not any(thread.name == "codeqa-parse" for thread in threading.enumerate())
-
-
-def test_workers_run_at_a_lower_priority(tmp_path: Path, write_files: Write) -> None:
-    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" * 500 for n in range(100)})
-    before = set(children_of(os.getpid()))
-    results = parse_many(
-        root, walk(root, max_file_bytes=1_000_000).files, workers=1, max_file_bytes=1_000_000
-    )
-    next(results)
-    (worker,) = set(children_of(os.getpid())) - before
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    assert os.getpriority(os.PRIO_PROCESS, worker) == min(19, own + 5)
-    results.close()  # type: ignore[attr-defined]
 
 
 def test_few_files_start_one_worker_and_none_start_none(
@@ -210,16 +204,3 @@ def test_long_paths_never_block_the_sending(tmp_path: Path, write_files: Write) 
         tmp_path / "r", {f"{folder}/{'f' * 200}{n}.py": "x = 1\n" for n in range(40)}
     )
     assert all(result.parsed for result in parse(root, workers=1).values())
-
-
-def test_packing_loses_nothing() -> None:
-    parsed = parse_file(
-        "a.py", b"import os\n\nclass A:\n    def f(self):\n        os.getcwd()\n\xff"
-    )
-    assert unpack_parsed(pack_parsed(parsed)) == parsed
-
-
-def test_an_unreadable_entry_is_reported_by_its_error(tmp_path: Path) -> None:
-    entries = [FileEntry("../x.py", 1, 1), FileEntry("/etc/passwd", 1, 1)]
-    reasons = {r.reason for r in parse_many(tmp_path, entries, workers=1, max_file_bytes=100)}
-    assert reasons == {"unreadable: Not a path inside the repository"}

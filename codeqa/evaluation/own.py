@@ -26,8 +26,10 @@ from codeqa.evaluation.generate import (
 )
 from codeqa.evaluation.questions import Question, Target
 from codeqa.indexing import Indexer
-from codeqa.parsing import classify, read_file, walk
+from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
+from codeqa.repository.skip import classify
+from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from codeqa.state import Feedback
 from codeqa.store import Location, Tables, locate

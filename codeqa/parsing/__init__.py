@@ -1,8 +1,5 @@
-"""Files of a repository: which there are, and what each one holds."""
+"""What each file of a repository holds: units and references."""
 
 from codeqa.parsing.parse import parse_file
-from codeqa.repository.reading import read_file
-from codeqa.repository.skip import classify
-from codeqa.repository.walk import walk
 
-__all__ = ["classify", "parse_file", "read_file", "walk"]
+__all__ = ["parse_file"]
