@@ -44,23 +44,13 @@ def test_a_named_chunk_becomes_a_citation_of_its_lines(said: str, shown: str) ->
 @pytest.mark.parametrize(
     "said",
     [
-        "[Chunk 4]",
-        "[Chunk 0]",
-        "[Chunk 1, Chunk 4]",
-        "[ctx_ffffffff]",
-        "[Chunk 3]",
-        "Chunk 1 and ctx_0000000a",
-        "(chunks of 50 lines)",
-        "[Chunk 1](https://example.org)",
-        "[x](Chunk 2)",
-        "`[Chunk 1]`",
-        "```python\nx[Chunk 1]\n```\n",
-        "> ````\n> [Chunk 1]\n> ```\n> [Chunk 1]\n> ````\n",
-        "[src/app.py:4-5] and [1]",
-        "[Chunk 1" + ", Chunk 1" * 20 + "]",
-        "an open [Chunk 1",
+        "[Chunk 4]", "[Chunk 0]", "[Chunk 1, Chunk 4]", "[ctx_ffffffff]", "[Chunk 3]",
+        "Chunk 1 and ctx_0000000a", "(chunks of 50 lines)", "[Chunk 1](https://example.org)",
+        "[x](Chunk 2)", "`[Chunk 1]`", "```python\nx[Chunk 1]\n```\n",
+        "> ````\n> [Chunk 1]\n> ```\n> [Chunk 1]\n> ````\n", "[src/app.py:4-5] and [1]",
+        "[Chunk 1" + ", Chunk 1" * 20 + "]", "an open [Chunk 1",
     ],
-)
+)  # fmt: skip
 def test_everything_else_stays_as_the_model_said_it(said: str) -> None:
     assert written(said) == said
 
@@ -68,10 +58,6 @@ def test_everything_else_stays_as_the_model_said_it(said: str) -> None:
 def test_prose_after_code_is_prose_again() -> None:
     assert written("```\n[Chunk 1]\n```\n[Chunk 1]") == "```\n[Chunk 1]\n```\n[src/app.py:3-9]"
     assert written("`x` [Chunk 1]") == "`x` [src/app.py:3-9]"
-
-
-def test_without_a_block_no_chunk_has_a_name() -> None:
-    assert ChunkNames(()).feed("See [Chunk 1]. ") == "See [Chunk 1]. "
 
 
 def test_only_what_may_become_a_name_waits() -> None:

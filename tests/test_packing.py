@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,21 +17,10 @@ def file_chunk(lines: list[str], start: int, end: int, path: str = "a.py") -> Ch
 
 @st.composite
 def files_and_chunks(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Chunk]]:
+    signs = st.characters(exclude_characters="\n", exclude_categories=["Cs"])
     line = st.sampled_from(["", "x = 1", "```", "=== CHUNK 1 ===", "\r", "y" * 300, "`" * 9])
-    files = {
-        path: draw(
-            st.lists(
-                line
-                | st.text(
-                    alphabet=st.characters(exclude_characters="\n", exclude_categories=["Cs"]),
-                    max_size=20,
-                ),
-                min_size=1,
-                max_size=60,
-            )
-        )
-        for path in ("a.py", "dir/b.md")
-    }
+    lines = st.lists(line | st.text(alphabet=signs, max_size=20), min_size=1, max_size=60)
+    files = {path: draw(lines) for path in ("a.py", "dir/b.md")}
     chunks = []
     for _ in range(draw(st.integers(0, 8))):
         path = draw(st.sampled_from(sorted(files)))
@@ -53,15 +44,9 @@ def test_a_packed_block_keeps_its_budget_its_lines_and_its_fences(
     for chunk in parsed:
         lines = files[chunk.path][chunk.start_line - 1 : chunk.end_line]
         assert chunk.content == "\n".join(lines)
-    for one in parsed:
-        for other in parsed:
-            contained = (
-                one is not other
-                and one.path == other.path
-                and other.start_line <= one.start_line
-                and one.end_line <= other.end_line
-            )
-            assert not contained
+    for one, other in permutations(parsed, 2):
+        inside = other.start_line <= one.start_line and one.end_line <= other.end_line
+        assert one.path != other.path or not inside
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -115,14 +100,8 @@ def test_contained_duplicates_are_dropped_and_neighbours_stay_apart() -> None:
     block = pack(chunks, 12_000)
     assert [(c.start_line, c.end_line) for c in block.chunks] == [(1, 20), (21, 30)]
     assert block.dropped == ()
-
-
-def test_a_chunk_that_holds_an_earlier_one_takes_its_place() -> None:
-    lines = numbered(60)
-    block = pack(
-        [file_chunk(lines, 3, 9), file_chunk(lines, 40, 50), file_chunk(lines, 1, 20)], 9_000
-    )
-    assert [(c.start_line, c.end_line) for c in block.chunks] == [(1, 20), (40, 50)]
+    holding = pack([file_chunk(lines, *span) for span in ((3, 9), (40, 50), (1, 20))], 9_000)
+    assert [(c.start_line, c.end_line) for c in holding.chunks] == [(1, 20), (40, 50)]
 
 
 @pytest.mark.parametrize("budget", [0, 10, 100])
@@ -137,15 +116,16 @@ def unit(lines: int, kind: str, head_end: int) -> Unit:
     return Unit("a.py", "python", kind, "C", "C", source, 11, 10 + lines, head_end_line=head_end)
 
 
-def test_a_long_class_enters_by_its_head() -> None:
-    chunk = unit_chunk(unit(81, "class", 30))
-    assert (chunk.start_line, chunk.end_line) == (11, 30)
-    assert chunk.content == "\n".join(numbered(20))
-
-
-@pytest.mark.parametrize(("lines", "kind"), [(80, "class"), (200, "function"), (200, "document")])
-def test_short_classes_and_everything_else_enter_whole(lines: int, kind: str) -> None:
-    assert unit_chunk(unit(lines, kind, 30)).end_line == 10 + lines
+@pytest.mark.parametrize(
+    ("lines", "kind", "end"),
+    [(81, "class", 30), (80, "class", 90), (200, "function", 210), (200, "document", 210)],
+)
+def test_a_long_class_enters_by_its_head_and_everything_else_whole(
+    lines: int, kind: str, end: int
+) -> None:
+    chunk = unit_chunk(unit(lines, kind, 30))
+    assert (chunk.start_line, chunk.end_line) == (11, end)
+    assert chunk.content == "\n".join(numbered(end - 10))
 
 
 def test_a_call_site_is_the_line_with_two_before_and_after_inside_its_unit() -> None:
@@ -156,9 +136,5 @@ def test_a_call_site_is_the_line_with_two_before_and_after_inside_its_unit() -> 
     assert (middle.start_line, middle.end_line) == (18, 22)
     assert (first.start_line, first.end_line) == (11, 13)
     assert middle.content == "\n".join(numbered(20)[7:12])
-
-
-def test_a_call_site_outside_the_unit_gives_nothing() -> None:
-    inside = unit(20, "function", 0)
-    assert call_site_chunk(Reference("a.py", 99, 1, "f", "call"), inside) is None
-    assert call_site_chunk(Reference("b.py", 12, 1, "f", "call"), inside) is None
+    for path, line in (("a.py", 99), ("b.py", 12)):  # not inside the unit
+        assert call_site_chunk(Reference(path, line, 1, "f", "call"), inside) is None

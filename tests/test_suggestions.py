@@ -38,11 +38,8 @@ def test_questions_are_about_what_the_answer_cites_first() -> None:
         "When is `OutOfStockError` raised?",
     )
     assert suggest("How are copies taken?", [ORDER, RESERVE], "")[0] == "Where is `Order` used?"
-
-
-def test_a_name_that_the_answer_shows_as_code_comes_before_one_that_it_does_not() -> None:
     found = suggest("How are copies taken?", [ORDER, RESERVE], "By `reserve_copies(isbn)`.")
-    assert found[0] == "Where is `reserve_copies` used?"
+    assert found[0] == "Where is `reserve_copies` used?", "what it shows as code"
 
 
 @pytest.mark.parametrize(

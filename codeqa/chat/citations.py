@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 from codeqa.text.citation_format import CITATION, CODE_LOCATION, ShownLines
@@ -32,8 +33,7 @@ class Citation:
 
     def as_dict(self) -> dict[str, Any]:
         """The form in which the last event carries it."""
-        fields = ("path", "start", "end", "name", "verified", "exists", "problem")
-        return {field: getattr(self, field) for field in fields}
+        return asdict(self)
 
 
 def find_places(text: str) -> list[Citation]:
@@ -64,38 +64,28 @@ def verify(
     `line_count` gives the lines of an indexed file as it is now, None when there is none.
     """
     start, end = citation.start, citation.end
-    problem = name = ""
-    exists = False
-    if not 1 <= start <= end:
+    lines = line_count(citation.path)
+    exists = lines is not None and 1 <= start <= end <= lines
+    inside = [s for s in spans if s.path == citation.path and s.start <= start and end <= s.end]
+    if exists and inside:
+        name = min(inside, key=lambda span: span.end - span.start).name
+        return replace(citation, name=name, verified=True, exists=True)
+    if exists:
+        problem = "these lines were not part of what was retrieved"
+    elif not 1 <= start <= end:
         problem = "these are no lines"
+    elif lines is None:
+        problem = "no indexed file has this path"
     else:
-        inside = [s for s in spans if s.path == citation.path and s.start <= start and end <= s.end]
-        lines = line_count(citation.path)
-        if lines is None:
-            problem = "no indexed file has this path"
-        elif end > lines:
-            problem = f"the file now has {lines} lines"
-        elif not inside:
-            exists = True
-            problem = "these lines were not part of what was retrieved"
-        else:
-            exists = True
-            name = min(inside, key=lambda span: span.end - span.start).name
-    return Citation(citation.path, start, end, name, not problem, exists, problem)
+        problem = f"the file now has {lines} lines"
+    return replace(citation, exists=exists, problem=problem)
 
 
 def verify_all(
     text: str, spans: Iterable[ShownLines], line_count: Callable[[str], int | None]
 ) -> list[Citation]:
     """Every citation of `text`, checked; each file is counted once."""
-    known = list(spans)
-    counts: dict[str, int | None] = {}
-
-    def count(path: str) -> int | None:
-        if path not in counts:
-            counts[path] = line_count(path)
-        return counts[path]
-
+    known, count = list(spans), cache(line_count)
     places = (place for place in find_places(text) if count(place.path) is not None)
     found = dict.fromkeys([*find_citations(text), *places])
     return [verify(citation, known, count) for citation in found]

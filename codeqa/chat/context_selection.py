@@ -25,7 +25,7 @@ PINNED = "pinned"
 PLACES = 20
 """Places that may be pinned, or excluded, at once: more than a context has room for."""
 
-_PLACE = re.compile(r"(?P<path>.+):(?P<start>\d{1,9})-(?P<end>\d{1,9})", re.DOTALL)
+_PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
 def build_context(
@@ -76,8 +76,7 @@ def check_places(places: Iterable[str]) -> tuple[str, ...]:
     if len(checked) > PLACES:
         raise UsageError(f"More than {PLACES} places were given.", "Give fewer.")
     for place in checked:
-        if not _PLACE.fullmatch(place):
-            raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
+        _parse_place(place)
     return checked
 
 
@@ -89,10 +88,7 @@ def read_place(files: Files, place: str, known: Iterable[Chunk] = ()) -> Chunk:
     for chunk in known:
         if place_of(chunk) == place:
             return chunk
-    match = _PLACE.fullmatch(place)
-    if match is None:
-        raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
-    path, start, end = match["path"], int(match["start"]), int(match["end"])
+    path, start, end = _parse_place(place)
     file = files.read(path)
     lines = file.text.split("\n")
     if not 1 <= start <= end <= len(lines):
@@ -101,6 +97,13 @@ def read_place(files: Files, place: str, known: Iterable[Chunk] = ()) -> Chunk:
         )
     content = "\n".join(lines[start - 1 : end])
     return Chunk(chunk_id(path, place, content), path, start, end, file.language, content)
+
+
+def _parse_place(place: str) -> tuple[str, int, int]:
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
+    return match[1], int(match[2]), int(match[3])
 
 
 def _call_sites(tables: Tables, unit: Unit) -> list[Chunk]:

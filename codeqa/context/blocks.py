@@ -30,12 +30,11 @@ import json
 import re
 from collections.abc import Iterable
 
+from codeqa.text.markdown import fence_for
 from codeqa.types import Chunk
 
 HEADER = "[CONTEXT]\n\n"
-MINIMUM_FENCE = 3
 
-_BACKTICKS = re.compile(r"`+")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]*")
 _UNSAFE_PATH = re.compile('[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]|^[\\s"]|\\s$')
 _CHUNK = re.compile(
@@ -52,12 +51,6 @@ def chunk_id(path: str, symbol: str, content: str) -> str:
     """`ctx_` and eight hex digits, the same for the same path, symbol and content."""
     text = "\0".join((path, symbol, content)).encode("utf-8", "surrogatepass")
     return "ctx_" + hashlib.blake2b(text, digest_size=4).hexdigest()
-
-
-def fence_for(content: str) -> str:
-    """The shortest run of backticks that `content` cannot close."""
-    longest = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
-    return "`" * max(MINIMUM_FENCE, longest + 1)
 
 
 def format_chunk(number: int, chunk: Chunk) -> str:
@@ -138,7 +131,4 @@ def _write_path(path: str) -> str:
 def _read_path(text: str) -> str:
     if not text.startswith('"'):
         return text
-    path = json.loads(text)
-    if not isinstance(path, str):
-        raise ValueError(f"{text!r} is no path")
-    return path
+    return str(json.loads(text))

@@ -45,7 +45,7 @@ def pack(chunks: Sequence[Chunk], budget: int, *, share: float = LARGEST_SHARE) 
     dropped: list[Chunk] = []
     room = budget - len(HEADER)
     most = room if len(chunks) == 1 else int(room * share)
-    for chunk in chunks[:_WIDEST_NUMBER]:
+    for chunk in chunks:
         if any(_holds(other.shown, chunk) for other in packed):
             continue
         inside = [other for other in packed if _holds(chunk, other.shown)]
@@ -63,7 +63,6 @@ def pack(chunks: Sequence[Chunk], budget: int, *, share: float = LARGEST_SHARE) 
             packed = [other for other in packed if other not in inside]
         else:
             packed.append(entry)
-    dropped.extend(chunks[_WIDEST_NUMBER:])
     for entry in packed:
         if entry.shown is not entry.whole:
             room = _extend(entry, packed, room)

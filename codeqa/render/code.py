@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
 
@@ -63,12 +62,8 @@ def highlight_lines(text: str, language: str) -> list[str]:
     text = normal(text)
     count = text.count("\n") + (not text.endswith("\n")) if text else 0
     lexer = _lexer(language) if _worth_colouring(text) else None
-    if lexer is None:
-        return [escape(line, quote=False) for line in text.split("\n")][:count]
-    try:
-        return _coloured(lexer, text).split("\n")[:count]
-    except _TooSlowError:
-        return [escape(line, quote=False) for line in text.split("\n")][:count]
+    html = _coloured(lexer, text) if lexer else None
+    return (escape(text, quote=False) if html is None else html).split("\n")[:count]
 
 
 def stylesheet() -> str:
@@ -120,49 +115,25 @@ def _lexer(language: str) -> Lexer | None:
         return None
 
 
-class _TooSlowError(Exception):
-    """Colouring a text takes longer than it is worth."""
-
-
-def _coloured(lexer: Lexer, text: str) -> str:
-    """`text` with spans that never cross a line end. Raises _TooSlowError."""
-    parts: list[str] = []
-    for css, piece in _merged(_in_time(lexer.get_tokens(text))):
-        safe = escape(piece, quote=False)
-        if not css:
-            parts.append(safe)
-            continue
-        parts.append(
-            "\n".join(
-                f'<span class="{css}">{line}</span>' if line else "" for line in safe.split("\n")
-            )
-        )
-    return "".join(parts)
-
-
-def _in_time(tokens: Iterable[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
-    """The tokens, as long as they come within COLOUR_SECONDS."""
+def _coloured(lexer: Lexer, text: str) -> str | None:
+    """`text` with spans that never cross a line end; None when it takes COLOUR_SECONDS."""
     end = time.monotonic() + COLOUR_SECONDS
-    for token in tokens:
+    runs: list[tuple[str, list[str]]] = [("", [])]  # of tokens that look the same
+    for kind, piece in lexer.get_tokens(text):
         if time.monotonic() > end:
-            raise _TooSlowError
-        yield token
-
-
-def _merged(tokens: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[str, str]]:
-    """CSS class and text of each run of tokens that look the same."""
-    current = ""
-    pieces: list[str] = []
-    for kind, piece in tokens:
+            return None
         css = _css_class(kind)
-        if css != current and pieces and piece.strip():
-            yield current, "".join(pieces)
-            pieces = []
-        if css != current and not (pieces and not piece.strip()):
-            current = css
-        pieces.append(piece)
-    if pieces:
-        yield current, "".join(pieces)
+        if css != runs[-1][0] and (piece.strip() or not runs[-1][1]):
+            runs.append((css, []))
+        runs[-1][1].append(piece)
+    return "".join(_span(css, escape("".join(pieces), quote=False)) for css, pieces in runs)
+
+
+def _span(css: str, html: str) -> str:
+    if not css:
+        return html
+    lines = html.split("\n")
+    return "\n".join(f'<span class="{css}">{line}</span>' if line else "" for line in lines)
 
 
 @cache

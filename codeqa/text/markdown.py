@@ -38,19 +38,21 @@ def escape(text: str) -> str:
 def code_span(text: str) -> str:
     """Inline code that `text` cannot close, on one line."""
     text = " ".join(clean(text).split()) or " "
-    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
-    if not longest:
-        return f"`{text}`"
-    ticks = "`" * (longest + 1)
-    return f"{ticks} {text} {ticks}"
+    ticks = fence_for(text, 1)
+    return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
 
 
 def code_block(code: str, language: str = "") -> str:
     """A fenced block that `code` cannot close."""
     code = _CONTROL.sub("\ufffd", code.replace("\r\n", "\n"))
-    longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = fence_for(code)
     return f"{fence}{language}\n{code}\n{fence}"
+
+
+def fence_for(content: str, least: int = 3) -> str:
+    """The shortest run of backticks, of `least` at least, that `content` cannot close."""
+    longest = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
+    return "`" * max(least, longest + 1)
 
 
 def cite(path: str, start: int, end: int) -> str:
