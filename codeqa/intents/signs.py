@@ -37,11 +37,6 @@ def software(m: Reading) -> bool:
     return False
 
 
-def asks_of_software(m: Reading) -> bool:
-    """ "Where is a payment booked?": where, which or how, of a word of software."""
-    return m.opens("WHERE", "how", within=2) and software(m)
-
-
 def tells(m: Reading) -> bool:
     """A statement with the speaker as its subject."""
     if m.asks or m.failure or m.opens(*QUESTION, "AUX") or m.has(CODE, "CODEBASE", "DOUBT"):
@@ -118,9 +113,7 @@ def orders_deletion(m: Reading) -> bool:
 
 
 def kept_of_theirs(m: Reading) -> bool:
-    if of_code(m) or (software(m) and not m.has("MY", "YOU")):
-        return False
-    if m.has("FACT") and not m.asks:
+    if of_code(m) or (software(m) and not m.has("MY", "YOU")) or (m.has("FACT") and not m.asks):
         return False
     own = ("MY", "ABOUT_ME", "TALK")
     return m.near(own, "STORE", 6) or m.near("STORE", own, 5)
@@ -197,10 +190,8 @@ def lasting_wish(m: Reading) -> bool:
 
 
 def always(m: Reading) -> bool:
-    verb = m.has("ANSWER", "ME")
     order = m.opens("always", "never", within=2) or m.near(("always", "never"), "ANSWER", 1)
-    order = order and verb
-    return order and not m.asks
+    return order and m.has("ANSWER", "ME") and not m.asks
 
 
 def how_to_answer(m: Reading) -> bool:
@@ -219,12 +210,11 @@ def how_to_answer(m: Reading) -> bool:
 
 
 def asks_own_fact(m: Reading) -> bool:
-    if m.near(("who", "where", "what", "how"), "am", 2) and m.near("am", "i", 1):
+    asked = m.near(("who", "where", "what", "how"), "am", 2)
+    if m.near("am", "i", 1) and (asked or (m.opens("am") and m.near("i", "ROLE", 3))):
         return True
     if m.near("YOU", "call", 1) and m.near("call", "me", 1):
         return m.asks
-    if m.opens("am") and m.near("am", "i", 1) and m.near("i", "ROLE", 3):
-        return True
     if m.near("did", "i", 1) and m.near("i", "tell", 1) and m.has("FACT"):
         return True
     doing = m.near("do", "I", 2) and m.has("HABIT") and m.length <= 8
@@ -306,18 +296,16 @@ def technology(m: Reading) -> bool:
 
 
 def everyday(m: Reading) -> bool:
-    """Not "where is a payment booked": where and how are asked of what software does."""
-    if asks_of_software(m) or not m.has("EVERYDAY") or of_code(m):
-        return False
-    return m.near("am", "EVERYDAY", 1) or not tells(m)
+    """Not "where is a payment booked": where, which and how are asked of what software does."""
+    of_software = m.opens("WHERE", "how", within=2) and software(m)
+    told = tells(m) and not m.near("am", "EVERYDAY", 1)
+    return m.has("EVERYDAY") and not (of_software or told or of_code(m))
 
 
 def about_the_talk(m: Reading) -> bool:
     """ "Can I ask you something?", "let's talk about something else"."""
-    if m.has("STORE"):
-        return False
     talk = ("talk", "chat", "speak", "ask", "change")
-    return (
+    return not m.has("STORE") and (
         m.near(talk, ("about", "something", "question", "subject", "topic"), 3)
         or m.near("something", "about", 1)
         or m.near("have", "question", 2)
@@ -357,5 +345,5 @@ def complete_question(m: Reading) -> bool:
 
 
 def says_nothing(m: Reading) -> bool:
-    said = m.has_history and bool(m.words) and not m.names
-    return said and not (tells(m) or m.has("EVERYDAY"))
+    said = bool(m.words) and not (m.names or tells(m) or m.has("EVERYDAY"))
+    return m.has_history and said
