@@ -230,10 +230,8 @@ def test_a_key_is_kept_for_the_place_that_it_was_given_for(make: Callable[..., M
     assert models.endpoint(ModelChoice("vllm", "other", "http://box:8000")).key == KEY
     for other in ("http://box:8001/v1", "https://box:8000/v1", "http://box.example:8000/v1"):
         assert models.endpoint(ModelChoice("custom", "m", other)).key == ""
-    assert make().key_state(box) == "stored"
     models.forget_key(box)
-    assert make().key_state(box) == "unneeded"
-    assert models.endpoint(box).key == ""
+    assert make().key_state(box) == "unneeded" and models.endpoint(box).key == ""
 
 
 def test_a_key_that_is_given_comes_before_a_kept_one_and_that_before_an_exported_one(
@@ -241,25 +239,24 @@ def test_a_key_that_is_given_comes_before_a_kept_one_and_that_before_an_exported
 ) -> None:
     models = make(groq_api_key="exported-key")
     groq = ModelChoice("groq", "m")
-    assert models.endpoint(groq).key == "exported-key"
+    assert (models.endpoint(groq).key, models.key_state(groq)) == ("exported-key", "exported")
     models.choose(groq, "kept-key")
-    assert models.endpoint(groq).key == "kept-key"
+    assert (models.endpoint(groq).key, models.key_state(groq)) == ("kept-key", "stored")
     assert models.endpoint(groq, "given-key").key == "given-key"
     models.choose(groq)
     assert models.endpoint(groq).key == "kept-key"  # choosing without a key forgets none
 
 
-def test_the_state_of_a_key_is_one_of_four(make: Callable[..., Models]) -> None:
-    models = make(groq_api_key=KEY)
-    assert models.key_state(ModelChoice("groq", "")) == "exported"
-    assert models.key_state(ModelChoice("mistral", "")) == "missing"
+def test_a_model_without_the_key_that_it_needs_cannot_be_chosen(
+    make: Callable[..., Models],
+) -> None:
+    models = make()
     assert models.key_state(ModelChoice("ollama", "")) == "unneeded"
     assert models.key_state(ModelChoice("custom", "")) == "unneeded"
+    assert models.key_state(ModelChoice("mistral", "")) == "missing"
     with pytest.raises(SettingsError):
         models.choose(ModelChoice("mistral", "m"))
     assert models.current() is None
-    models.choose(ModelChoice("mistral", "m"), KEY)
-    assert models.key_state(ModelChoice("mistral", "x")) == "stored"
 
 
 def test_another_model_at_the_address_picked_before_needs_no_address(
@@ -389,18 +386,16 @@ def test_many_writers_lose_no_key(data_dir: Path) -> None:
     assert len(ModelsFile(data_dir).read().keys) == 30
 
 
-def test_what_a_killed_process_left_half_written_is_no_hindrance(data_dir: Path) -> None:
+def test_a_half_written_file_is_no_hindrance_and_a_folder_that_cannot_be_written_is_named(
+    data_dir: Path,
+) -> None:
     data_dir.mkdir()
-    left = data_dir / "models.new"
-    left.write_text("half")
+    (data_dir / "models.new").write_text("half")  # by a process that was killed
     ModelsFile(data_dir).change(lambda saved: saved.with_key("http://a", "k"))
     assert ModelsFile(data_dir).read() == SavedModels(keys={"http://a": "k"})
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
+    (data_dir / "file").write_text("no folder")
     with pytest.raises(StorageError, match="cannot be kept"):
-        ModelsFile(tmp_path / "file").change(lambda kept: kept)
+        ModelsFile(data_dir / "file").change(lambda kept: kept)
 
 
 # Models
