@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from codeqa.chat.generation import NO_CONTEXT
@@ -18,30 +19,30 @@ CONTEXT_SECONDS = 24 * 3600.0
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class ContextCache:
     """The contexts of the conversations about one repository.
 
     The cache may lose them at any time, which costs a follow-up its code but never the turn.
     """
 
-    def __init__(self, cache: Cache, repository: str) -> None:
-        self._cache = cache
-        self._repository = repository
+    cache: Cache
+    repository: str
 
     def keep(self, user: str, conversation: str, block: ContextBlock) -> None:
         """Make `block` the context of the conversation, in place of what it had."""
-        value = {"repository": self._repository, "chunks": chunks_as_data(block.chunks)}
+        value = {"repository": self.repository, "chunks": chunks_as_data(block.chunks)}
         try:
-            self._cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
+            self.cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
         except StorageError as error:
             log.warning("a context could not be cached: %s", error)
 
     def recall(self, user: str, conversation: str) -> ContextBlock:
         """The conversation's context; empty when there is none, or of another repository."""
         try:
-            value = self._cache.get(context_key(user, conversation))
+            value = self.cache.get(context_key(user, conversation))
             stored: Any = json.loads(value) if value else {"repository": None}
-            if stored["repository"] != self._repository:
+            if stored["repository"] != self.repository:
                 return NO_CONTEXT
             return block_of(read_chunks(stored.get("chunks", ()), stored.get("context", "")))
         except StorageError as error:
@@ -52,4 +53,4 @@ class ContextCache:
 
     def forget(self, user: str, conversation: str) -> None:
         """Drop the conversation's context."""
-        self._cache.delete(context_key(user, conversation))
+        self.cache.delete(context_key(user, conversation))

@@ -71,8 +71,7 @@ class Conversations:
 
     def get(self, conversation: str, user: str = LOCAL_USER) -> Conversation:
         """One conversation of `user`. Raises NotFoundError."""
-        self.flush()
-        found = self._state.conversations.get(well_formed(conversation), user, self.repository)
+        found = self._state.conversations.get(*self._kept(conversation, user))
         if found is None:
             raise _no_conversation()
         return found
@@ -87,15 +86,13 @@ class Conversations:
 
     def other_turns(self, conversation: str, user: str = LOCAL_USER) -> list[TurnRecord]:
         """Turns of a conversation that are not on the branch in use, oldest first."""
-        self.flush()
-        found = self._state.turns.inactive(well_formed(conversation), user, self.repository)
+        found = self._state.turns.inactive(*self._kept(conversation, user))
         return [read_turn_record(turn) for turn in found]
 
     def branches(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[str, ...]]:
         """Id of each turn of the branch in use → itself and what was asked instead of it, the
         oldest first."""
-        self.flush()
-        return self._state.turns.branches(well_formed(conversation), user, self.repository)
+        return self._state.turns.branches(*self._kept(conversation, user))
 
     def turn(self, turn_id: str, user: str = LOCAL_USER) -> TurnRecord:
         """One turn of `user`. Raises NotFoundError."""
@@ -107,9 +104,7 @@ class Conversations:
 
     def thumbs(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[int, str]]:
         """Id of each turn of a conversation that has a thumb → its value and reason."""
-        return self._state.feedback.of_conversation(
-            well_formed(conversation), user, self.repository
-        )
+        return self._state.feedback.of_conversation(*self._kept(conversation, user))
 
     def profile(self, user: str) -> dict[str, str]:
         """What `user` told of themselves; nothing while it cannot be read."""
@@ -286,6 +281,11 @@ class Conversations:
                 self._contexts.keep(user, conversation, turn.block)
 
         return self._persistence.submit(save)
+
+    def _kept(self, conversation: str, user: str) -> tuple[str, str, str]:
+        """Where the state keeps a conversation, once all that was answered is there."""
+        self.flush()
+        return well_formed(conversation), user, self.repository
 
     def _replaced(self, turn: TurnState) -> TurnRecord | None:
         """The turn of this conversation that `turn` takes the place of, None for none."""

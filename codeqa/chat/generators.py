@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from codeqa.chat.chunk_names import ChunkNames
 from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece
@@ -38,18 +39,17 @@ class QuotingGenerator:
         yield from quoted_answer(evidence, about_code=asked.intent != "general")
 
 
+@dataclass(frozen=True, slots=True)
 class ModelGenerator:
     """Asks `model`."""
 
-    needs_evidence = False
-
-    def __init__(self, model: Model, config_dir: Path | None = None) -> None:
-        self._model = model
-        self._config_dir = config_dir
+    model: Model
+    config_dir: Path | None = None
+    needs_evidence: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
-        return self._model.name
+        return self.model.name
 
     def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
         """Ask; once again with less when the model says that it was too long."""
@@ -64,19 +64,19 @@ class ModelGenerator:
             yield from self._ask(smaller, LEFT_OUT if smaller.block is asked.block else SHORTENED)
 
     def _ask(self, asked: GenerationInput, warning: str = "") -> Generator[Piece, None, None]:
-        messages = build_messages(asked, self._config_dir)
+        messages = build_messages(asked, self.config_dir)
         yield ModelRequest(
-            model=self._model.name,
-            host=self._model.host,
+            model=self.model.name,
+            host=self.model.host,
             messages=as_sent(messages),
             block=asked.block,
             warning=warning,
         )
         answered = False
+        failure: ModelError | None = None
         names = ChunkNames(asked.block.chunks)
         try:
-            reply = self._model.stream(messages, cancelled=asked.cancelled)
-            with closing(reply) as stream:
+            with closing(self.model.stream(messages, cancelled=asked.cancelled)) as stream:
                 for piece in stream:
                     if isinstance(piece, TokenUsage):
                         yield piece
@@ -85,14 +85,14 @@ class ModelGenerator:
                         if text := names.feed(piece):
                             yield text
         except ModelError as error:
-            if rest := names.close():
-                yield rest
-            if answered and isinstance(error, ContextLengthError):
-                # Too late to begin anew: the reader already has a part of the answer.
-                raise ModelError(error.message, error.hint) from error
-            raise
+            failure = error
         if rest := names.close():
             yield rest
+        if answered and isinstance(failure, ContextLengthError):
+            # Too late to begin anew: the reader already has a part of the answer.
+            raise ModelError(failure.message, failure.hint) from failure
+        if failure:
+            raise failure
 
 
 def shrink(asked: GenerationInput) -> GenerationInput | None:

@@ -8,7 +8,6 @@ from codeqa.chat.context_selection import check_places
 from codeqa.chat.generation import Exchange
 from codeqa.llm import Cancelled, never
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search import parse_hyde
 from codeqa.state.records import LOCAL_USER
 from codeqa.text.tokens import well_formed
 
@@ -68,9 +67,8 @@ class AskOptions:
     def checked(self) -> AskOptions:
         """The same with well-formed text, secret-looking strings in what was typed masked.
 
-        Raises UsageError for a choice that there is not.
+        Raises UsageError for a place that is none, or too many.
         """
-        parse_hyde(self.hyde)
         return replace(
             self,
             question=mask_secrets(well_formed(self.question)),

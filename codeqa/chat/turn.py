@@ -85,8 +85,8 @@ class TurnState:
     """In seconds since the epoch; 0 while there is no such conversation."""
     deleted: bool = False
     """The conversation was deleted while this turn was being answered."""
-    steps: list[tuple[str, float]] = field(default_factory=list)
-    """Name and milliseconds of each step that has ended."""
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    """{name, milliseconds} of each step that has ended."""
     warnings: list[str] = field(default_factory=list)
     """What the reader should know about the answer, as sentences."""
     hook_problems: list[str] = field(default_factory=list)
@@ -155,8 +155,8 @@ class TurnState:
     def end_step(self, name: str, started: float) -> Event:
         """Note that the step ends now which began at `started` (`time.perf_counter`)."""
         took = (time.perf_counter() - started) * 1000
-        self.steps.append((name, took))
-        return Event("step", {"name": name, "milliseconds": round(took, 2)})
+        self.steps.append({"name": name, "milliseconds": round(took, 2)})
+        return Event("step", self.steps[-1])
 
     def classification(self) -> dict[str, Any]:
         """Data of the `classified` event: what the message is taken for, and why."""
@@ -200,7 +200,7 @@ class TurnState:
             rewritten=self.rewritten,
             suggestions=list(self.suggestions),
             hook_problems=list(self.hook_problems),
-            steps=[{"name": name, "milliseconds": round(took, 2)} for name, took in self.steps],
+            steps=list(self.steps),
             finished=self.finished,
             error=self.error,
             messages=_without_block(request.messages, format_block(self.block.chunks)),

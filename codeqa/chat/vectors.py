@@ -117,7 +117,7 @@ def cosine(first: Vector, second: Vector) -> float:
 def next_topic(topic: Vector | None, question: Vector | None) -> Vector | None:
     """The topic after `question`: (1 - α) · topic + α · question; the question itself when
     nothing came before it, the topic as it was when the question has no vector."""
-    if question is None or not question.any():
+    if question is None:
         return topic
     if topic is None or topic.shape != question.shape:
         return question
@@ -128,14 +128,9 @@ def next_topic(topic: Vector | None, question: Vector | None) -> Vector | None:
 def off_topic(
     intent: str, question: Vector | None, topic: Vector | None, thresholds: Thresholds
 ) -> bool:
-    """Whether a `continuation` lies strictly below the threshold.
-
-    Nothing is off topic without both vectors: of a message that the embedding knows no word
-    of, such as "and?", the vector is zero and says nothing.
-    """
+    """Whether a `continuation` lies strictly below the threshold; nothing does without both
+    vectors: "and?" has none, and says nothing."""
     if intent != "continuation" or question is None or topic is None:
-        return False
-    if not question.any() or not topic.any() or question.shape != topic.shape:
         return False
     return cosine(question, topic) < thresholds.continuation
 
