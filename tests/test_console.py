@@ -74,19 +74,16 @@ def test_on_a_terminal_progress_is_a_bar_with_rate_and_time_left() -> None:
     assert "\r" in shown and "parsing: 100%" in shown and "100/100" in shown
 
 
-def test_a_plain_line_tells_rate_and_time_left() -> None:
-    line = console.describe_progress(Progress("parsing", 2_000, 10_000), seconds=10)
-    assert line == "parsing: 2,000 of 10,000 (20 %), 200/s, 40 s left"
-
-
-def test_progress_without_a_total_counts() -> None:
-    line = console.describe_progress(Progress("walking", 2_000, 0), seconds=10)
-    assert line == "walking: 2,000, 200/s"
-
-
-def test_a_phase_that_counts_nothing_shows_its_name() -> None:
-    line = console.describe_progress(Progress("building the text index", 0, 0), seconds=10)
-    assert line == "building the text index"
+@pytest.mark.parametrize(
+    ("progress", "line"),
+    [
+        (Progress("parsing", 2_000, 10_000), "parsing: 2,000 of 10,000 (20 %), 200/s, 40 s left"),
+        (Progress("walking", 2_000, 0), "walking: 2,000, 200/s"),
+        (Progress("building the text index", 0, 0), "building the text index"),
+    ],
+)
+def test_a_plain_line_tells_rate_and_time_left(progress: Progress, line: str) -> None:
+    assert console.describe_progress(progress, seconds=10) == line
 
 
 def test_the_summary_tells_everything_in_aligned_columns() -> None:
@@ -135,29 +132,11 @@ def test_a_table_sets_numbers_right_and_text_left() -> None:
     assert table.splitlines() == ["name   files", "flask    236", "go     1,200"]
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (2_500_000_000, "2.5 GB")],
-)
-def test_sizes_are_readable(count: int, shown: str) -> None:
-    assert console.human_bytes(count) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [(0.42, "0.4 s"), (42, "42 s"), (75, "1 min 15 s"), (7500, "2 h 5 min")]
-)
-def test_times_are_readable(seconds: float, shown: str) -> None:
-    assert console.human_seconds(seconds) == shown
-
-
-def test_a_front_door_shows_its_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    @command.front_door("x.py", ["python x.py a   does a"])
-    def main() -> None:
-        """Do x."""
-
-    assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "Examples:\n    python x.py a   does a" in shown and "--debug" in shown
+def test_sizes_and_times_are_readable() -> None:
+    sizes = [console.human_bytes(count) for count in (0, 999, 1_500, 2_500_000_000)]
+    assert sizes == ["0 bytes", "999 bytes", "1.5 kB", "2.5 GB"]
+    times = [console.human_seconds(seconds) for seconds in (0.42, 42, 75, 7_500)]
+    assert times == ["0.4 s", "42 s", "1 min 15 s", "2 h 5 min"]
 
 
 @pytest.mark.parametrize("lines_at_once", [1, 3, 1000])
@@ -177,11 +156,7 @@ a \*b\* \_\_init\_\_ \\n [x.py:3]
     shown = "".join(plain.feed("".join(lines[at : at + lines_at_once])) for at in starts)
     expected = text.replace(r"\*b\*", "*b*").replace(r"\_\_init\_\_", "__init__")
     assert shown == expected.replace(r"\\n", r"\n").replace(r"\# end", "# end")
-
-
-def test_an_escape_that_is_cut_in_two_is_still_one() -> None:
-    plain = console.PlainText()
-    assert plain.feed("a\\") + plain.feed("*b") == "a*b"
+    assert plain.feed("a\\") + plain.feed("*b") == "a*b"  # an escape that is cut in two
 
 
 HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\x9b31md\re\x08f\u202eg\u2066h\x00i\x7f"

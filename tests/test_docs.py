@@ -22,13 +22,7 @@ def test_every_test_named_in_the_conformance_list_exists() -> None:
     assert missing == []
 
 
-ROWS = [
-    *(f"S1.{number:02}" for number in range(1, 49)),
-    *(f"S0.{number:02}" for number in range(1, 22)),
-    *(f"S3.{number:02}" for number in range(1, 37)),
-    *(f"S5.{number:02}" for number in range(1, 25)),
-    *(f"C-{number:02}" for number in range(1, 40)),
-]
+LAST_ROW = {"S0.": 21, "S1.": 48, "S3.": 36, "S5.": 24, "C-": 39}
 
 
 def listed_rows() -> set[str]:
@@ -43,7 +37,8 @@ def listed_rows() -> set[str]:
 
 
 def test_the_conformance_list_has_each_row() -> None:
-    assert set(ROWS) <= listed_rows()
+    rows = {f"{kind}{n:02}" for kind, last in LAST_ROW.items() for n in range(1, last + 1)}
+    assert rows <= listed_rows()
 
 
 def test_the_layers_of_the_architecture_are_those_that_are_enforced() -> None:

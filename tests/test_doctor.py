@@ -31,10 +31,6 @@ def check(name: str, settings: Settings) -> Check:
 # Redis
 
 
-def test_redis_is_checked_only_where_it_is_set(settings: Settings) -> None:
-    assert "Redis" not in [one.name for one in examine(settings)]
-
-
 @pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
 def test_a_redis_server_that_works_is_named_and_left_as_it_was(tmp_path: Path) -> None:
     with redis_server(tmp_path / "redis", "--requirepass", PASSWORD) as server:
@@ -49,12 +45,15 @@ def test_a_redis_server_that_works_is_named_and_left_as_it_was(tmp_path: Path) -
         assert server.command("DBSIZE") == ":0\r\n"
 
 
-def test_a_redis_server_that_is_not_there_is_said(tmp_path: Path) -> None:
-    url = f"redis://:{PASSWORD}@127.0.0.1:{free_port()}"
-    found = check("Redis", load_settings(redis_url=url))
-    assert not found.ok
-    assert found.detail.endswith("cannot be reached (Connection refused)")
+def test_redis_is_checked_where_it_is_set_and_a_server_that_is_not_there_is_said(
+    settings: Settings,
+) -> None:
+    assert "Redis" not in [one.name for one in examine(settings)]
+    found = check("Redis", load_settings(redis_url=f"redis://:{PASSWORD}@127.0.0.1:{free_port()}"))
+    assert not found.ok and found.detail.endswith("cannot be reached (Connection refused)")
     assert found.hint.startswith("Start it, or correct REDIS_URL; until then follow-ups")
+    found = check("Redis", load_settings(redis_url=f"http://:{PASSWORD}@localhost"))
+    assert (found.ok, found.detail) == (False, "REDIS_URL is no address of a Redis server.")
 
 
 def test_a_redis_server_that_is_silent_does_not_hold_up_the_doctor(settings: Settings) -> None:
@@ -66,34 +65,28 @@ def test_a_redis_server_that_is_silent_does_not_hold_up_the_doctor(settings: Set
     assert not found.ok and found.detail.endswith("does not answer")
 
 
-def test_an_address_that_is_none_is_said(settings: Settings) -> None:
-    found = check("Redis", load_settings(redis_url=f"http://:{PASSWORD}@localhost"))
-    assert (found.ok, found.detail) == (False, "REDIS_URL is no address of a Redis server.")
-
-
 # Model
 
 
-def test_no_model_is_no_fault(settings: Settings) -> None:
+def test_a_model_is_named_with_host_and_source_of_its_key(
+    settings: Settings, data_dir: Path
+) -> None:
     found = check("model", settings)
     assert found.ok and found.detail.startswith("none chosen; answers are put together")
-
-
-def test_the_model_of_the_setting_is_named_with_host_and_source_of_its_key() -> None:
     found = check("model", load_settings(model="openai/gpt-4o", openai_api_key=KEY))
-    assert found.ok
-    assert found.detail == (
-        "openai/gpt-4o at api.openai.com, with the key that is exported, set by CODEQA_MODEL"
+    assert (found.ok, found.detail) == (
+        True,
+        "openai/gpt-4o at api.openai.com, with the key that is exported, set by CODEQA_MODEL",
     )
-
-
-def test_a_picked_model_is_named_with_the_key_that_was_entered(settings: Settings) -> None:
     Models(settings).choose(ModelChoice("groq", "some-model"), KEY)
     found = check("model", settings)
-    assert found.ok
-    assert found.detail == (
-        "groq/some-model at api.groq.com, with the key that was entered, picked by the user"
+    assert (found.ok, found.detail) == (
+        True,
+        "groq/some-model at api.groq.com, with the key that was entered, picked by the user",
     )
+    (data_dir / "models.json").write_text("{")
+    found = check("model", settings)
+    assert (found.ok, found.hint) == (False, "Pick the model and enter its key again.")
 
 
 def test_a_missing_key_and_an_unknown_provider_are_said() -> None:
@@ -102,15 +95,6 @@ def test_a_missing_key_and_an_unknown_provider_are_said() -> None:
     assert "OPENAI_API_KEY" in found.hint
     found = check("model", load_settings(model="nobody/nothing"))
     assert not found.ok and found.hint
-
-
-def test_a_damaged_file_of_keys_is_said(settings: Settings, data_dir: Path) -> None:
-    Models(settings).choose(ModelChoice("groq", "some-model"), KEY)
-    (path,) = data_dir.glob("models.json")
-    path.write_text("{")
-    found = check("model", settings)
-    assert not found.ok
-    assert found.hint == "Pick the model and enter its key again."
 
 
 def test_a_model_is_looked_at_without_asking_its_server() -> None:
@@ -137,20 +121,12 @@ def test_a_model_is_looked_at_without_asking_its_server() -> None:
     assert calls == []
 
 
-# Reranker
-
-
-def test_the_reranker_that_would_be_used_is_named() -> None:
-    assert check("reranker", load_settings(reranker="built-in")) == Check(
-        "reranker", True, "built-in", ""
-    )
+def test_the_reranker_that_would_be_used_is_named_or_it_is_said_why_not(tmp_path: Path) -> None:
+    found = check("reranker", load_settings(reranker="built-in"))
+    assert found == Check("reranker", True, "built-in", "")
     assert check("reranker", load_settings()).ok
-
-
-def test_a_reranker_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     found = check("reranker", load_settings(reranker=str(tmp_path / "no-checkpoint")))
-    assert not found.ok
-    assert found.detail and found.hint
+    assert not found.ok and found.detail and found.hint
 
 
 @pytest.mark.parametrize(

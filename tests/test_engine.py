@@ -20,25 +20,17 @@ def repository(tmp_path: Path, write_files: Callable[..., Path]) -> Path:
 def test_an_engine_opens_before_there_is_an_index_and_sees_it_once_made(
     settings: Settings, repository: Path
 ) -> None:
+    with pytest.raises(UsageError, match="not a folder"):
+        open_engine(settings, repository / "nowhere")
     engine = open_engine(settings, repository)
     with pytest.raises(IndexMissingError):
         engine.search.search("total")
     engine.index.run()
     assert engine.search.search("total").units[0].unit.name == "total"
     assert engine.files.read("a.py").text.startswith("def total")
-    engine.close()
-
-
-def test_what_is_indexed_later_is_found_by_the_same_engine(
-    settings: Settings, repository: Path
-) -> None:
-    engine = open_engine(settings, repository)
-    engine.index.run()
-    assert engine.search.search("total").units
     (repository / "b.py").write_text("def basket_price():\n    return 2\n")
     engine.index.run()
-    other = open_engine(settings, repository)
-    assert other.search.search("basket_price").units[0].unit.path == "b.py"
+    assert engine.search.search("basket_price").units[0].unit.path == "b.py"
     engine.close()
 
 
@@ -53,13 +45,9 @@ def test_a_file_is_shown_with_its_secrets_masked_as_they_are_indexed(
     engine.close()
 
 
-def test_opening_what_is_no_folder_says_so(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a folder"):
-        open_engine(settings, tmp_path / "nowhere")
-
-
-def test_repositories_are_listed_remembered_and_removed(
-    settings: Settings, repository: Path
+@pytest.mark.parametrize("form", ["id", "path", "name"])
+def test_a_repository_is_remembered_listed_and_removed_by_id_path_or_name(
+    settings: Settings, repository: Path, form: str
 ) -> None:
     engine = open_engine(settings, repository)
     assert recent_repositories(settings) == [engine.location.root]
@@ -67,26 +55,12 @@ def test_repositories_are_listed_remembered_and_removed(
     engine.index.run()
     engine.close()
     assert [one.id for one in list_locations(settings)] == [engine.location.id]
-    assert remove_repository(settings, "shop").id == engine.location.id
-    assert list_locations(settings) == []
-    assert recent_repositories(settings) == []
-    assert (repository / "a.py").exists()
-
-
-@pytest.mark.parametrize("form", ["id", "path", "name"])
-def test_a_repository_is_removed_by_id_path_or_name(
-    settings: Settings, repository: Path, form: str
-) -> None:
-    engine = open_engine(settings, repository)
-    engine.index.run()
-    engine.close()
     given = {"id": engine.location.id, "path": str(repository), "name": "shop"}[form]
     assert remove_repository(settings, given).root == engine.location.root
-
-
-def test_removing_what_is_not_there_says_so(settings: Settings) -> None:
-    with pytest.raises(NotFoundError, match="nothing is not indexed"):
-        remove_repository(settings, "nothing")
+    assert list_locations(settings) == recent_repositories(settings) == []
+    assert (repository / "a.py").exists()
+    with pytest.raises(NotFoundError, match="shop is not indexed"):
+        remove_repository(settings, "shop")
 
 
 def test_a_name_that_fits_two_repositories_removes_neither(

@@ -64,15 +64,12 @@ def executable(path: Path, text: str) -> Path:
     return path
 
 
-def test_without_a_python_it_says_what_to_do(checkout: Path) -> None:
+def test_without_a_python_that_fits_it_says_what_to_do(checkout: Path, tmp_path: Path) -> None:
     done = set_up(checkout)
     assert done.returncode == 1
     assert "no Python 3.11 or newer was found" in done.stderr
     assert "make run PYTHON=" in done.stderr
     assert not (checkout / ".venv").exists()
-
-
-def test_an_interpreter_that_is_too_old_is_refused_by_name(checkout: Path, tmp_path: Path) -> None:
     old = executable(tmp_path / "old python", "#!/bin/sh\nexit 1\n")
     done = set_up(checkout, PYTHON=str(old))
     assert done.returncode == 1
@@ -89,7 +86,7 @@ def test_a_python_without_venv_names_the_package_that_brings_it(checkout: Path) 
     assert not (checkout / ".venv").exists()
 
 
-def test_what_is_stamped_is_not_done_again(checkout: Path) -> None:
+def test_what_is_stamped_is_not_done_again_until_a_list_changes(checkout: Path) -> None:
     log = checkout.parent / "log"
     executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
     first, after_first = set_up(checkout, "dev"), log.read_text()
@@ -100,6 +97,10 @@ def test_what_is_stamped_is_not_done_again(checkout: Path) -> None:
     # The development packages hold the others.
     assert set_up(checkout, "run").returncode == 0
     assert log.read_text().count("pip install") == 1
+    with (checkout / "constraints.txt").open("a") as constraints:
+        constraints.write("another==1.0\n")
+    assert set_up(checkout).returncode == 0
+    assert log.read_text().count("pip install") == 2
 
 
 def test_the_command_of_the_checkout_works_from_any_folder(checkout: Path) -> None:
@@ -109,16 +110,6 @@ def test_the_command_of_the_checkout_works_from_any_folder(checkout: Path) -> No
     command = checkout / ".venv" / "bin" / "codeqa"
     subprocess.run([command, "search", "two words"], cwd=checkout.parent, check=True)
     assert log.read_text().splitlines()[-1].endswith("-P -m codeqa search two words")
-
-
-def test_a_changed_list_is_installed_again(checkout: Path) -> None:
-    log = checkout.parent / "log"
-    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
-    set_up(checkout)
-    with (checkout / "constraints.txt").open("a") as constraints:
-        constraints.write("another==1.0\n")
-    set_up(checkout)
-    assert log.read_text().count("pip install") == 2
 
 
 def test_an_installation_that_failed_is_not_stamped(checkout: Path) -> None:
@@ -173,12 +164,9 @@ def test_the_makefile_lists_its_targets() -> None:
 @pytest.mark.parametrize("script", ["scripts/setup.sh", "scripts/setup_rerank.sh", ".ci/run"])
 def test_a_shell_script_can_be_parsed(script: str) -> None:
     shell = "bash" if script == ".ci/run" else "sh"
+    assert shell == "sh" or os.access(ROOT / script, os.X_OK)
     done = subprocess.run([shell, "-n", str(ROOT / script)], capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-
-
-def test_continuous_integration_can_be_started() -> None:
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
 def test_the_browser_is_found_or_its_absence_is_explained() -> None:

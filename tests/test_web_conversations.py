@@ -121,11 +121,15 @@ def test_another_version_of_a_question_is_a_sibling_and_can_be_gone_back_to(
     assert client.post("/api/conversations/x/branch", json={"turn": "y"}).status_code == 404
 
 
-def test_a_conversation_is_renamed(client: FlaskClient) -> None:
+def test_a_conversation_is_renamed_and_deleted(client: FlaskClient) -> None:
     ask(client, "first", "one")
+    ask(client, "second", "two")
     renamed = client.post("/api/conversations/one", json={"title": "  A better\n title "})
     assert renamed.json == {"id": "one", "title": "A better title"}
-    assert listed(client)[0]["title"] == "A better title"
+    assert [one["title"] for one in listed(client)] == ["second", "A better title"]
+    assert client.delete("/api/conversations/one").json == {"deleted": "one"}
+    assert [one["id"] for one in listed(client)] == ["two"]
+    assert client.get("/api/conversations/one").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -138,14 +142,6 @@ def test_a_title_that_cannot_be_shown_is_refused(client: FlaskClient, body: str)
     refused = client.post("/api/conversations/one", data=body, content_type="application/json")
     assert refused.status_code == 400 and refused.json["error"]["hint"]
     assert listed(client)[0]["title"] == "first"
-
-
-def test_a_deleted_conversation_is_gone(client: FlaskClient) -> None:
-    ask(client, "first", "one")
-    ask(client, "second", "two")
-    assert client.delete("/api/conversations/one").json == {"deleted": "one"}
-    assert [one["id"] for one in listed(client)] == ["two"]
-    assert client.get("/api/conversations/one").status_code == 404
 
 
 @pytest.mark.parametrize("identifier", ["a/b", "a%2Fb c", "ünï", "a?b#c", "x" * 200])

@@ -84,11 +84,6 @@ def test_markdown_holds_questions_answers_and_what_they_rest_on(
     assert alive(text) == []
 
 
-def test_without_a_model_it_says_so(shop_client: FlaskClient) -> None:
-    ask(shop_client, QUESTION)
-    assert "without a language model" in exported(shop_client).text
-
-
 def test_json_holds_everything_and_can_be_read_in_again(shop_client: FlaskClient) -> None:
     ask(shop_client, QUESTION)
     ask(shop_client, "and what does it cost?")
@@ -112,6 +107,7 @@ def test_json_holds_every_version_and_what_followed_it(shop_client: FlaskClient)
     values = exported(shop_client, "json").json
     (used,) = values["turns"]
     assert [turn["id"] for turn in values["others"]] == [first["id"], second["id"]]
+    assert "without a language model" in exported(shop_client).text
     assert used["siblings"] == values["others"][0]["siblings"] == [first["id"], used["id"]]
     assert [turn["parent"] for turn in values["others"]] == ["", first["id"]]
     assert ExportedConversation.model_validate(values).others[0].context.chunks
@@ -177,27 +173,14 @@ def test_the_file_is_named_after_the_title_in_signs_that_any_disk_takes(
     assert unquote(rest.removeprefix("filename*=UTF-8''")) == name
 
 
-def test_an_export_is_offered_as_a_file(client: FlaskClient) -> None:
+def test_an_export_is_offered_as_a_file_or_it_is_said_why_not(client: FlaskClient) -> None:
     ask(client, "what is a session?")
+    for address, status in (("unknown/export", 404), ("c/export?format=pdf", 400)):
+        refused = client.get(f"/api/conversations/{address}")
+        assert refused.status_code == status and refused.json["error"]["hint"]
+    for identifier in ("a/export", "x/branch"):  # would be taken for another address
+        refused = client.post("/chat", json={"question": "x", "conversation": identifier})
+        assert refused.status_code == 400 and "/export" in refused.json["error"]["message"]
     for kind, ending in (("markdown", "md"), ("json", "json")):
         header = exported(client, kind).headers["Content-Disposition"]
         assert header.startswith(f'attachment; filename="what-is-a-session.{ending}"')
-
-
-@pytest.mark.parametrize(
-    ("address", "status"), [("unknown/export", 404), ("c/export?format=pdf", 400)]
-)
-def test_what_cannot_be_exported_is_explained(
-    client: FlaskClient, address: str, status: int
-) -> None:
-    ask(client, "one")
-    refused = client.get(f"/api/conversations/{address}")
-    assert refused.status_code == status and refused.json["error"]["hint"]
-
-
-@pytest.mark.parametrize("identifier", ["a/export", "x/branch"])
-def test_an_id_that_would_be_taken_for_another_address_is_refused(
-    client: FlaskClient, identifier: str
-) -> None:
-    refused = client.post("/chat", json={"question": "x", "conversation": identifier})
-    assert refused.status_code == 400 and "/export" in refused.json["error"]["message"]

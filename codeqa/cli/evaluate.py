@@ -32,7 +32,6 @@ from codeqa.settings import load_settings
 T = TypeVar("T")
 Differences = Mapping[str, Figure]
 
-BAR_WIDTH = 30
 GROUPS_SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 OWN_HINT = "With a repository: --compare rerank, vectors or hyde."
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -264,7 +263,7 @@ def _means(values: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, fl
     }
 
 
-def bar(share: float, width: int = BAR_WIDTH) -> str:
-    """`share` of 1 as a bar of `width` characters; eighths of a character count."""
-    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+def bar(share: float) -> str:
+    """`share` of 1 as a bar of up to 30 characters; eighths of a character count."""
+    eighths = round(max(0.0, min(1.0, share)) * 30 * 8)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from codeqa.web.endpoints import Endpoints
-from codeqa.web.requests import engine_of
 from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, RepoQuery, Schema, Text, Values
 from codeqa.web.users import member_of_request
+from codeqa.web.workspace import engine_of
 
 Kind = Literal["file", "folder", "symbol"]
 MOST_ITEMS = 100

@@ -11,7 +11,6 @@ from codeqa.engine import Engine
 from codeqa.errors import UsageError
 from codeqa.web import export
 from codeqa.web.endpoints import Endpoints, values_of
-from codeqa.web.requests import engine_of
 from codeqa.web.schemas import (
     NAME_CHARACTERS,
     WITH_WORDS,
@@ -24,6 +23,7 @@ from codeqa.web.schemas import (
 )
 from codeqa.web.turns_api import ContextValues, TurnValues, context_values, turns_values
 from codeqa.web.users import member_of_request
+from codeqa.web.workspace import engine_of
 
 TITLE_CHARACTERS = 200
 

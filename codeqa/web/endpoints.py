@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from flask import Flask
-from pydantic import BaseModel
+from flask import Flask, request
+from pydantic import BaseModel, ValidationError
 
-from codeqa.web.requests import checked
+from codeqa.errors import UsageError
+from codeqa.web.errors import FieldError, RequestRefusedError
 
 Answer = type[BaseModel] | str
 """What a response holds: a model for JSON, else the media type of a text."""
@@ -120,6 +121,45 @@ def _reading(view: Callable[..., Any], kinds: Mapping[str, type[BaseModel]]) -> 
 
     @functools.wraps(view)
     def serve(**parts_of_path: str) -> Any:
-        return view(**parts_of_path, **{part: checked(part, kinds[part]) for part in kinds})
+        return view(**parts_of_path, **{part: _checked(part, kinds[part]) for part in kinds})
 
     return serve
+
+
+def _checked(part: str, kind: type[BaseModel]) -> BaseModel:
+    """The `body` of the request, or the `query` behind the `?` of its address, as a `kind`.
+
+    Raises UsageError that names the first field that is wrong.
+    """
+    values = _json_body() if part == "body" else request.args.to_dict()
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise _explained(error) from None
+
+
+def _json_body() -> Mapping[str, Any]:
+    """The body, a JSON object. Raises RequestRefusedError (415) or UsageError."""
+    if not request.is_json:
+        # A form on another page can be sent without asking, JSON cannot.
+        raise RequestRefusedError(415)
+    try:
+        body = request.get_json(silent=True)
+    except RecursionError:  # brackets within brackets, thousands deep
+        body = None
+    if not isinstance(body, dict):
+        raise UsageError("The request's body is not a JSON object.", "Send {…} in UTF-8.")
+    return body
+
+
+def _explained(error: ValidationError) -> FieldError:
+    """What is wrong first; what was sent is not told again, it may be anything."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    name = ".".join(map(str, first["loc"]))
+    kind, words = first["type"], str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if kind == "missing":
+        return FieldError(name, f"`{name}` is missing.", f"Send it: {name}.")
+    if kind == "literal_error":
+        expected = str(first.get("ctx", {}).get("expected", ""))
+        return FieldError(name, f"`{name}` has a value that is not known.", f"Choose {expected}.")
+    return FieldError(name, f"`{name}` cannot be used.", f"{words}.")

@@ -18,9 +18,9 @@ from codeqa.store import list_locations
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.examples import example_questions
-from codeqa.web.requests import engine_of, workspace
 from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
 from codeqa.web.users import member_of_request
+from codeqa.web.workspace import engine_of, workspace
 
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""

@@ -14,9 +14,9 @@ from codeqa.hosts import is_loopback
 from codeqa.llm import CUSTOM, PROVIDERS, ModelChoice, ModelProvider, Models, provider_named
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.requests import workspace
 from codeqa.web.schemas import Id, Schema, Text, Values
 from codeqa.web.users import member_of_request
+from codeqa.web.workspace import workspace
 
 endpoints = Endpoints("models", "Language model", "/api/models")
 

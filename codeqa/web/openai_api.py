@@ -32,8 +32,8 @@ from codeqa.web.openai_format import (
     read_messages,
 )
 from codeqa.web.questions_api import answer_values, ask_engine, whole
-from codeqa.web.requests import workspace
 from codeqa.web.schemas import Values
+from codeqa.web.workspace import workspace
 
 MODEL = "codeqa"
 HEADERS = {
@@ -71,15 +71,7 @@ class Reply:
 
     def chunk(self, choices: Sequence[Mapping[str, Any]], **more: Any) -> bytes:
         """One server-sent event of a streamed answer."""
-        values = {
-            "id": self.id,
-            "object": "chat.completion.chunk",
-            "created": self.created,
-            "model": self.model,
-            "choices": choices,
-            **more,
-        }
-        return _sent(values)
+        return _sent(self._values("chat.completion.chunk", choices, **more))
 
     def complete(self, text: str, done: Mapping[str, Any]) -> dict[str, Any]:
         """The answer in one piece."""
@@ -89,20 +81,17 @@ class Reply:
             "logprobs": None,
             "finish_reason": finish_reason(done),
         }
-        return {
-            "id": self.id,
-            "object": "chat.completion",
-            "created": self.created,
-            "model": self.model,
-            "choices": [choice],
-            "usage": usage(done),
-            "codeqa": self.extension(done),
-        }
+        told = {"usage": usage(done), "codeqa": self.extension(done)}
+        return self._values("chat.completion", [choice], **told)
 
     def extension(self, done: Mapping[str, Any]) -> dict[str, Any]:
         """What CodeQA tells beyond that API."""
         turn = str(done.get("turn", "")) if self.stored else ""
         return {**answer_values(done), "turn": turn}
+
+    def _values(self, kind: str, choices: Sequence[Mapping[str, Any]], **more: Any) -> Values:
+        about = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+        return {**about, "choices": choices, **more}
 
 
 @endpoints.get("/models", ModelList, errors=(507,))

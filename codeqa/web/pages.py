@@ -10,9 +10,9 @@ from werkzeug.wrappers import Response as BaseResponse
 from codeqa import __version__
 from codeqa.errors import CodeQAError
 from codeqa.web.endpoints import Endpoints
-from codeqa.web.requests import workspace
 from codeqa.web.schemas import RepoQuery, Schema
 from codeqa.web.users import Gate
+from codeqa.web.workspace import workspace
 
 PAGE = "text/html"
 SENT_ON = ""

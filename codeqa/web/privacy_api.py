@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from codeqa.web.endpoints import Endpoints
-from codeqa.web.requests import workspace
 from codeqa.web.schemas import FilledId, Id, Schema, Values
 from codeqa.web.users import member_of_request
+from codeqa.web.workspace import workspace
 
 endpoints = Endpoints("privacy", "Privacy", "/api/privacy")
 

@@ -20,7 +20,6 @@ from codeqa.types import Event
 from codeqa.web import protocol
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.requests import workspace
 from codeqa.web.schemas import (
     QUESTION_CHARACTERS,
     WORDS,
@@ -34,6 +33,7 @@ from codeqa.web.schemas import (
     Values,
 )
 from codeqa.web.users import member_of_request
+from codeqa.web.workspace import workspace
 
 RESERVED = ("/export", "/branch")
 """Ends of addresses below a conversation's, which its id must therefore not have."""

@@ -14,9 +14,9 @@ from codeqa.types import Chunk
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
 from codeqa.web.questions_api import citer
-from codeqa.web.requests import engine_of
 from codeqa.web.schemas import CitationValues, Clean, FailureDetails, RepoQuery, Schema, Values
 from codeqa.web.users import member_of_request
+from codeqa.web.workspace import engine_of
 
 REASON_CHARACTERS = 2_000
 NO_THUMB = (0, "")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from typing import cast
+
+from flask import current_app
 
 from codeqa.account import Privacy
 from codeqa.engine import Engine, open_engine, open_privacy
@@ -14,6 +17,7 @@ from codeqa.repositories import recent_repositories
 from codeqa.settings import Settings, with_home
 from codeqa.store import list_locations
 from codeqa.types import IndexStatus
+from codeqa.web.schemas import RepoQuery
 
 STATUS_SECONDS = 0.5
 """Age up to which a status is handed out again: several pages ask once a second each."""
@@ -142,6 +146,16 @@ class Workspace:
 
     def _last_used(self) -> Path | None:
         return next(iter(recent_repositories(self.settings)), None)
+
+
+def workspace() -> Workspace:
+    """The workspace of the application that serves this request."""
+    return cast(Workspace, current_app.extensions["codeqa"])
+
+
+def engine_of(query: RepoQuery) -> Engine:
+    """The engine of the repository that a request names, else the current one."""
+    return workspace().engine(query.repo)
 
 
 def _folder(path: Path, own: Path) -> Path:
