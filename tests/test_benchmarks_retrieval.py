@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import search as search_benchmark
 from benchmarks.retrieval import golden, peers, run, sets
-from benchmarks.retrieval.peers import Bm25Functions, PeerMissingError, Ripgrep, keywords
+from benchmarks.retrieval.peers import Bm25Functions, PeerMissingError, Ripgrep
 from benchmarks.retrieval.report import markdown
 from codeqa.evaluation import load_ranked, score
 from codeqa.evaluation.ranked import Ranked, save_ranked
@@ -92,12 +92,6 @@ def test_bm25_finds_functions_and_what_lies_between_them(
     assert peer.search("limit")[0] == {"path": "basket.py", "start": 3, "end": 5}
     assert not any(one["path"] == "README.md" for one in peer.search("gate badge price"))
     assert peer.search("where is the") == []
-
-
-def test_keywords_are_words_that_somebody_would_search_for() -> None:
-    assert keywords("How does the Router match a path, and the Router?") == [
-        "router", "match", "path",
-    ]  # fmt: skip
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
@@ -202,14 +196,6 @@ def test_a_run_scores_every_system_and_says_what_is_left_out(
     assert text == markdown(content)
     assert text in capsys.readouterr().out and "Left out: ripgrep is not installed" in text
     assert "| CodeQA minus | " in text and str(trees) not in text
-
-
-def test_a_run_without_trees_says_where_they_come_from(
-    tmp_path: Path, trees: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "empty").mkdir()
-    assert run.main([str(tmp_path / "empty")]) == 2
-    assert "benchmarks.retrieval.trees --help" in capsys.readouterr().err
 
 
 def test_the_split_that_is_looked_at_once_is_asked_only_when_named(

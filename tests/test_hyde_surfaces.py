@@ -215,17 +215,11 @@ def test_search_drafts_only_when_told_to(
     assert drafted(chosen) == [400, 768]
     assert "Drafts: first done in " in found.err and ", second done in " in found.err
     assert "PayOrder" in found.out
-
-
-def test_search_tells_a_program_what_was_drafted(
-    shop_codeqa: Command, shop: Path, chosen: ScriptedServer
-) -> None:
-    result = shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "one", "--json")
-    document = json.loads(result.out)
-    assert document["hyde"] == "one"
-    assert document["stages"][0]["text"] == DRAFTS[400]
-    assert any("hyde-1 text" in hit["channels"] for hit in document["hits"])
-    assert drafted(chosen) == [400]
+    told = json.loads(
+        shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "one", "--json").out
+    )
+    assert told["hyde"] == "one" and told["stages"][0]["text"] == DRAFTS[400]
+    assert any("hyde-1 text" in hit["channels"] for hit in told["hits"])
 
 
 def test_ask_drafts_as_the_setting_says_or_as_it_is_told(
@@ -245,7 +239,11 @@ def test_ask_drafts_as_the_setting_says_or_as_it_is_told(
 
 
 def test_eval_drafts_for_every_question_when_told_to(
-    shop_codeqa: Command, shop: Path, chosen: ScriptedServer, tmp_path: Path
+    shop_codeqa: Command,
+    shop: Path,
+    chosen: ScriptedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     question = {
         "id": "1", "repo": shop.name, "question": QUESTION, "category": "behaviour",
@@ -260,17 +258,7 @@ def test_eval_drafts_for_every_question_when_told_to(
     assert json.loads(line)["results"][0]["path"] == "store/checkout.go"
     assert shop_codeqa("eval", *given, "--trees", shop.parent).status == 0
     assert drafted(chosen) == [400]
-
-
-def test_eval_with_drafts_and_no_model_says_what_is_missing(
-    shop_codeqa: Command, shop: Path, tmp_path: Path
-) -> None:
-    question = {"id": "1", "repo": shop.name, "question": QUESTION, "relevant": [TARGET]}
-    (tmp_path / "q.jsonl").write_text(json.dumps(question) + "\n")
-    result = shop_codeqa(
-        "eval", "--questions", tmp_path / "q.jsonl", "--out", tmp_path / "out.jsonl",
-        "--trees", shop.parent, "--hyde", "one",
-    )  # fmt: skip
-    assert result.status == 2
-    assert result.error.startswith("Drafts need a language model, and none is chosen.")
-    assert not (tmp_path / "out.jsonl").exists()
+    monkeypatch.delenv("CODEQA_MODEL")
+    refused = shop_codeqa("eval", *given, "--trees", shop.parent, "--hyde", "one")
+    assert refused.status == 2
+    assert refused.error.startswith("Drafts need a language model, and none is chosen.")

@@ -54,36 +54,30 @@ def changes(root: Path, limit: int) -> Iterator[Change]:
     log = read_git(
         git,
         top,
-        (*_CONFIG, "log", f"-{limit}", "--no-merges", "--raw", "--no-abbrev", *_SAFE_DIFF,
+        (*_CONFIG, "log", f"-{limit}", "--no-merges", "--name-status", *_SAFE_DIFF,
          "--format=%x01%H%x02%s", "--", "."),
         LOG_SECONDS,
     )  # fmt: skip
     for entry in (log or b"").split(b"\x01")[1:]:
-        head, _, raw = entry.decode("utf-8", "replace").partition("\n")
+        head, _, rest = entry.decode("utf-8", "replace").partition("\n")
         commit, _, subject = head.partition("\x02")
-        files = [line for line in raw.split("\n") if line.startswith(":")]
-        blobs = dict(pair for line in files if (pair := _modified_source(line)))
-        few = 1 <= len(blobs) <= MAX_FILES and len(files) <= 2 * MAX_FILES
+        files = [line.split("\t", 1) for line in rest.split("\n") if "\t" in line]
+        sources = [path for status, path in files if status == "M" and _is_source(path)]
+        few = 1 <= len(sources) <= MAX_FILES and len(files) <= 2 * MAX_FILES
         if not few or not _OBJECT.fullmatch(commit):
             continue
-        spans = _spans(git, top, commit, list(blobs))
         functions = [
             (path, name)
-            for path, blob in blobs.items()
-            for name in _touched(git, top, path, blob, spans.get(path, []))
+            for path, spans in _spans(git, top, commit, sources).items()
+            for name in _touched(git, top, commit, path, spans)
         ]
         if 1 <= len(functions) <= MAX_FUNCTIONS:
             yield Change(commit, subject, tuple(functions))
 
 
-def _modified_source(line: str) -> tuple[str, str] | None:
-    """(path, blob) of a modified source file in a `--raw` line."""
-    meta, _, path = line.partition("\t")
-    fields = meta.split(" ")
+def _is_source(path: str) -> bool:
     language = detect(path)
-    if language is None or not language.grammar or role_of(path) != "source":
-        return None
-    return (path, fields[3]) if fields[4] == "M" and _OBJECT.fullmatch(fields[3]) else None
+    return language is not None and bool(language.grammar) and role_of(path) == "source"
 
 
 def _spans(git: str, top: Path, commit: str, paths: list[str]) -> dict[str, list[LineRange]]:
@@ -105,9 +99,9 @@ def _spans(git: str, top: Path, commit: str, paths: list[str]) -> dict[str, list
     return spans
 
 
-def _touched(git: str, top: Path, path: str, blob: str, spans: list[LineRange]) -> list[str]:
-    """Qualified names of the functions in that version of `path` that `spans` lie in."""
-    data = read_git(git, top, ("cat-file", "blob", blob), COMMIT_SECONDS) if spans else None
+def _touched(git: str, top: Path, commit: str, path: str, spans: list[LineRange]) -> list[str]:
+    """Qualified names of the functions in that commit's `path` that `spans` lie in."""
+    data = read_git(git, top, ("cat-file", "blob", f"{commit}:./{path}"), COMMIT_SECONDS)
     if data is None or len(data) > MAX_BYTES:
         return []
     return [
