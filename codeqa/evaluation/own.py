@@ -97,7 +97,8 @@ def prepared(
                 yield replace(question, id=f"{kind}-{number:03d}", category=kind)
 
         asked = [*some("comment", comment_questions(copy.folder, files("comment"), seed))]
-        own = _settings_of(copy, settings)
+        own = settings.model_copy(update={"data": copy.data, "tables": "", "embedding": ""})
+        own.__dict__.pop("data_dir", None)  # worked out once, and copied with the rest
         location = locate(own, copy.folder)
         Indexer(own, location).run(progress=progress, refine=False)
         tables = Tables.open(location)
@@ -113,7 +114,9 @@ def prepared(
             )
         name = location.name
         questions = tuple(replace(one, id=f"{name}-{one.id}", repo=name) for one in asked)
-        yield Own(name, questions, own, location, tables, _left_out(settings))
+        without = f"Vectors of {settings.embedding} are left out: the copy would be embedded anew."
+        left_out = (without,) if settings.embedding else ()
+        yield Own(name, questions, own, location, tables, left_out)
 
 
 def thumb_questions(thumbs: Iterable[Feedback], folder: Path) -> list[Question]:
@@ -179,18 +182,6 @@ def copied(root: Path, settings: Settings, progress: Callable[[Progress], None])
             )
         data_folder = mkdtemp(prefix="index-", dir=folder.parent)  # whatever `folder` is called
         yield Copy(folder, Path(data_folder), tuple(sources))
-
-
-def _settings_of(copy: Copy, settings: Settings) -> Settings:
-    own = settings.model_copy(update={"data": copy.data, "tables": "", "embedding": ""})
-    own.__dict__.pop("data_dir", None)  # worked out once, and copied with the rest
-    return own
-
-
-def _left_out(settings: Settings) -> tuple[str, ...]:
-    if not settings.embedding:
-        return ()
-    return (f"Vectors of {settings.embedding} are left out: the copy would be embedded anew.",)
 
 
 def _begin(folder: Path) -> None:

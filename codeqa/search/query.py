@@ -128,12 +128,13 @@ def with_words(query: Query, text: str) -> Query:
     files = _files(text)
     plain = describing_part(_FILE.sub(" ", text) if files else text)
     asking = asking_words(_lower(text), QUESTION_WORDS)
-    found = _described(plain, asking) or [w.lower() for w in words(text)]
+    found = list(dict.fromkeys(w for w in _lower(plain) if w not in asking)) or _lower(text)
     names, qualified = _names(text, files, asking)
+    tokens = dict.fromkeys(token for word in (*names, *found) for token in search_tokens(word))
     return replace(
         query,
         words=tuple(found[:MOST_WORDS]),
-        tokens=tuple(_tokens(found, names)[: 2 * MOST_WORDS]),
+        tokens=tuple(tokens)[: 2 * MOST_WORDS],
         names=tuple(names),
         qualified=tuple(qualified),
         joined=tuple(_joined(plain, asking)),
@@ -144,18 +145,6 @@ def with_words(query: Query, text: str) -> Query:
 
 def _lower(text: str) -> list[str]:
     return [word.lower() for word in words(text)]
-
-
-def _described(text: str, asking: frozenset[str]) -> list[str]:
-    """Distinct lower-case words of `text` that are none of `asking`."""
-    return list(dict.fromkeys(w for w in _lower(text) if w not in asking))
-
-
-def _tokens(described: list[str], names: list[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for word in (*names, *described):
-        found.update(dict.fromkeys(search_tokens(word)))
-    return list(found)
 
 
 def _names(text: str, files: list[str], asking: frozenset[str]) -> tuple[list[str], list[str]]:
