@@ -20,13 +20,13 @@ from tests.repositories import Write
 
 # Loaded by the workers alone, in place of a parser with a defect.
 BAD_PARSER = """
-import os, signal, sys, time
+import os, re, signal, sys
 import codeqa.parsing as parsing
 whole = parsing.parse_file
 def parse_file(path, data, role="source"):
     if b"please crash" in data: os.kill(os.getpid(), signal.SIGSEGV)
     if b"please exit" in data: sys.exit(0)
-    if b"please hang" in data: time.sleep(600)
+    if b"please hang" in data: re.match("(a+)+$", "a" * 99 + "b")  # lets no thread run
     if b"please raise" in data: raise RecursionError
     if b"please print" in data: print("noise")
     return whole(path, data, role)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from fnmatch import translate
-from typing import NamedTuple
 
 from codeqa.text.tokens import word_set
 
@@ -45,21 +44,20 @@ def is_secret_name(name: str) -> bool:
     return not (_TEMPLATE_NAME.search(lowered) or lowered.endswith(_TEMPLATE_ENDINGS))
 
 
-class _Form(NamedTuple):
-    """Secrets that contain `mark`, which is searched for first because that is fast."""
+def _form(mark: str, pattern: str, apart: bool = True) -> tuple[bytes, re.Pattern[bytes], bool]:
+    """Secrets that contain `mark`, which is searched for first because that is fast.
 
-    mark: str
-    pattern: str
-    """Matched from `mark`; the group `secret`, or else the whole match, is masked."""
-    apart: bool = True
-    """`mark` begins a word of letters, digits, `_` and `-` (`task-…` is no `sk-…`)."""
+    `pattern` is matched from `mark`; its group `secret`, or else the whole match, is masked.
+    `apart`: the mark begins a word of letters, digits, `_` and `-` (`task-…` is no `sk-…`).
+    """
+    return mark.encode(), re.compile(pattern.encode()), apart
 
 
 _BETWEEN = r"(?:\\[nrt]|[\s\\\"',|#*+]){0,80}"
 """What stands between the lines of a key, also in string literals and comments."""
 
 _FORMS = (
-    _Form(
+    _form(
         "-----BEGIN ",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:[\s\\nr\"']{1,20}(?:Proc-Type|DEK-Info|Comment|Version):[^\r\n\\]{0,100})*"
@@ -68,7 +66,7 @@ _FORMS = (
         apart=False,
     ),
     *(
-        _Form(
+        _form(
             name,
             name + r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
             r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
@@ -76,37 +74,34 @@ _FORMS = (
         )
         for name in ("ws_secret_access_key", "WS_SECRET_ACCESS_KEY")
     ),
-    *(_Form(mark, mark + r"[A-Z0-9]{16}(?![A-Za-z0-9])") for mark in ("AKIA", "ASIA")),
+    *(_form(mark, mark + r"[A-Z0-9]{16}(?![A-Za-z0-9])") for mark in ("AKIA", "ASIA")),
     *(
-        _Form(mark, mark + r"[A-Za-z0-9]{36,255}")
+        _form(mark, mark + r"[A-Za-z0-9]{36,255}")
         for mark in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")
     ),
-    _Form("github_pat_", r"github_pat_[A-Za-z0-9_]{40,255}"),
-    _Form("glpat-", r"glpat-[A-Za-z0-9_-]{20,64}"),
-    _Form("xox", r"xox[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}"),
-    _Form("xapp-", r"xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}"),
-    _Form(
+    _form("github_pat_", r"github_pat_[A-Za-z0-9_]{40,255}"),
+    _form("glpat-", r"glpat-[A-Za-z0-9_-]{20,64}"),
+    _form("xox", r"xox[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}"),
+    _form("xapp-", r"xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}"),
+    _form(
         "hooks.slack.com/services/",
         r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,})",
     ),
-    _Form("AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    *(_Form(mark, mark + r"[A-Za-z0-9]{16,250}") for mark in ("sk_live_", "rk_live_")),
-    _Form(
+    _form("AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    *(_form(mark, mark + r"[A-Za-z0-9]{16,250}") for mark in ("sk_live_", "rk_live_")),
+    _form(
         "sk-",
         r"sk-(?:proj-|ant-|or-|svcacct-|admin-)?(?=[A-Za-z_-]*[0-9])"
         r"(?=[a-z0-9_-]*[A-Z]|[0-9a-f]{32})[A-Za-z0-9_-]{32,250}",
     ),
-    _Form("npm_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
-    _Form("pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,}"),
-    _Form("hf_", r"hf_[A-Za-z]{34}(?![A-Za-z0-9])"),
-    _Form("SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
-    _Form("dop_v1_", r"dop_v1_[a-f0-9]{64}"),
-    _Form("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
-    _Form("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
-    _Form("_authToken=", r"_authToken=(?P<secret>[A-Za-z0-9_.=/+-]{20,})"),
-)
-_COMPILED = tuple(
-    (form.mark.encode(), re.compile(form.pattern.encode()), form.apart) for form in _FORMS
+    _form("npm_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
+    _form("pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,}"),
+    _form("hf_", r"hf_[A-Za-z]{34}(?![A-Za-z0-9])"),
+    _form("SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
+    _form("dop_v1_", r"dop_v1_[a-f0-9]{64}"),
+    _form("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
+    _form("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
+    _form("_authToken=", r"_authToken=(?P<secret>[A-Za-z0-9_.=/+-]{20,})"),
 )
 
 _RUN = 20
@@ -123,7 +118,7 @@ _LONG_MARKS = (
     b"_authToken=",
 )
 """Marks that are searched for by themselves; long ones are found fast."""
-_RUN_MARKS = tuple(mark for mark, _, _ in _COMPILED if mark not in (*_LONG_MARKS, b"SG."))
+_RUN_MARKS = tuple(mark for mark, _, _ in _FORMS if mark not in (*_LONG_MARKS, b"SG."))
 """Marks that a long word begins with."""
 _WORD = re.compile(rb"[A-Za-z0-9_-]")
 _NOT_BREAK = re.compile(rb"[^\r\n]")
@@ -140,7 +135,7 @@ def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
     if not _may_hold_secrets(data):
         return data, 0
     spans: list[tuple[int, int]] = []
-    for mark, pattern, apart in _COMPILED:
+    for mark, pattern, apart in _FORMS:
         at = data.find(mark)
         while at >= 0:
             match = None
