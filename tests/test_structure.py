@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from codeqa.indexing import Indexer
-from codeqa.settings import Settings, load_settings
-from codeqa.store import Tables, locate
+from codeqa.store import Tables
 from codeqa.symbols import Usages, usages
 from codeqa.symbols.imports import import_evidence
 from codeqa.types import Unit
+from tests.indexed import indexed
 
 PATHS = [
     "src/shop/__init__.py", "src/shop/cart.py", "src/shop/db/__init__.py", "src/shop/db/sql.py",
@@ -70,13 +67,10 @@ def test_an_import_leads_to_its_files(
     assert sorted(found) == sorted(files)
 
 
-def test_go_knows_its_own_module_path() -> None:
+def test_go_knows_its_module_path_and_a_python_word_is_sure_on_a_likely_search_path() -> None:
     assert import_evidence("go", "cmd/x.go", "example.com/app", "app.go", "example.com/app") == 0.9
     assert import_evidence("go", "cmd/x.go", "other.org/b", "b/b.go", "example.com/app") > 0
     assert import_evidence("go", "x.go", "example.com/app/a", "b/a/a.go", "example.com/app") == 0
-
-
-def test_a_one_word_import_is_sure_only_on_a_likely_search_path() -> None:
     assert import_evidence("python", "tests/t.py", "utils", "src/utils.py") == 0.9
     assert import_evidence("python", "tools/a.py", "utils", "tools/utils.py") == 0.9
     assert import_evidence("python", "tests/t.py", "utils", "deep/down/utils.py") == 0.7
@@ -144,15 +138,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """One small repository in five languages, indexed into real tables."""
-    root = tmp_path_factory.mktemp("structure") / "repo"
-    for name, text in FILES.items():
-        target = root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
-    settings: Settings = load_settings(data=root.parent / "data", workers=1)
-    location = locate(settings, Path(root))
-    Indexer(settings, location).run()
-    return Tables.open(location)
+    return indexed(tmp_path_factory.mktemp("structure"), FILES)
 
 
 def unit(tables: Tables, path: str, qualified_name: str) -> Unit:
@@ -182,6 +168,9 @@ USES = {
     ),
     "a method through the type of its receiver, or self in a class that inherits": (
         CART, "Cart.add", 0.8, {(CART, 18, "call"), (PAGES, 8, "call"), (PAGES, 16, "call")},
+    ),
+    "no import of that name from elsewhere": (
+        CART, "open_cart", 0.0, {("src/shop/__init__.py", 2, "import"), (PAGES, 10, "call")},
     ),
     "no method of that name in another class": ("src/shop/sets.py", "Tags.add", 0.5, set()),
     "a member through self, decided by the file": (
@@ -225,12 +214,6 @@ def test_uses_are_found_across_files(what: str, tables: Tables) -> None:
     assert places(usages(tables, unit(tables, path, name)), least) == expected
 
 
-def test_an_import_from_elsewhere_is_no_usage(tables: Tables) -> None:
-    found = usages(tables, unit(tables, CART, "open_cart"))
-    lines = {use.reference.line for use in found.references if "pages" in use.reference.path}
-    assert lines == {10}
-
-
 def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) -> None:
     found = usages(tables, unit(tables, CART, "Cart.add"))
     hint = [use for use in found.references if use.reference.path == "src/shop/loose.py"]
@@ -249,13 +232,9 @@ def test_a_class_is_imported_called_and_inherited_from(tables: Tables) -> None:
     assert ("core/src/lib.rs", 2, "import") in places(disk, 0.85)
 
 
-def test_the_best_come_first_and_all_are_counted(tables: Tables) -> None:
+def test_the_best_come_first_all_are_counted_and_a_document_has_none(tables: Tables) -> None:
     found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"), limit=2)
     assert len(found.references) == 2
     assert found.total > 2
     assert found.references[0].confidence >= found.references[1].confidence
-
-
-def test_a_document_has_no_usages(tables: Tables) -> None:
-    (document, *_) = tables.in_file("go.mod")
-    assert usages(tables, document) == Usages((), 0)
+    assert usages(tables, tables.in_file("go.mod")[0]) == Usages((), 0)

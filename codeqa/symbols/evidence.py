@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from codeqa.languages import detect
 from codeqa.parsing.references import CLASS_MARK
-from codeqa.symbols.imports import NONE, import_evidence
+from codeqa.symbols.imports import NONE, RESOLVED_LANGUAGES, import_evidence
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, Reference, Unit
 
@@ -45,10 +45,6 @@ LEAST = 0.05
 """Below this a place is not taken for a use."""
 OVERLOADED = 0.8
 """The file decides for one of several definitions of that qualified name."""
-RESOLVED_LANGUAGES = frozenset(
-    {"python", "javascript", "typescript", "go", "rust", "java", "kotlin", "scala"}
-)
-"""Languages whose imports are resolved to files."""
 SHORT_NAME = 5
 WHOLE_SPECIFIERS = frozenset({"javascript", "typescript", "go"})
 """An import names a file or folder there, never the class in it."""
@@ -78,21 +74,30 @@ class UsageSite:
 class Surroundings:
     """What the index says beside the places themselves."""
 
-    rivals: int = 1
+    rivals: int
     """Definitions of that name in languages that could be meant, this one included."""
-    rival_owners: frozenset[str] = frozenset()
+    rival_owners: frozenset[str]
     """Names of the classes that have a member of that name, but for the unit's own class."""
-    siblings: frozenset[str] = frozenset()
+    siblings: frozenset[str]
     """Ids of the other definitions of the unit's qualified name in its file (overloads)."""
-    subclasses: frozenset[tuple[str, str]] = frozenset()
+    subclasses: frozenset[tuple[str, str]]
     """(path, qualified name) of classes that inherit from the owner, directly or not."""
-    owners: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str]
     """Unit id → the class that this unit belongs to."""
-    exporters: frozenset[str] = frozenset()
+    exporters: frozenset[str]
     """Files that import the definition (or its class) from its file, and so hand it on."""
-    go_module: str = ""
-    imports: Callable[[str], list[Reference]] = lambda path: []
+    go_module: str
+    imports: Callable[[str], list[Reference]]
     """The import edges of a file."""
+
+    def is_heir(self, name: str) -> bool:
+        """Whether a class called `name` inherits from the owner."""
+        return any(name == last_word(heir) for _, heir in self.subclasses)
+
+    def heir_around(self, place: Reference) -> str:
+        """The class around `place` if it inherits from the owner, else ''."""
+        owner = self.owners.get(place.unit_id, "")
+        return owner if (place.path, owner) in self.subclasses else ""
 
 
 def judge(unit: Unit, places: Sequence[Reference], around: Surroundings) -> list[UsageSite]:
@@ -117,28 +122,16 @@ def _evidence(unit: Unit, place: Reference, around: Surroundings) -> tuple[float
     module, mark, known_class = place.module.rpartition(CLASS_MARK)
     if mark and known_class.isidentifier():
         return _of_class(unit, place, module, known_class, around)
-    if place.module:
-        language = language_name(place.path)
-        if language not in RESOLVED_LANGUAGES:
-            return _received(unit, place, around) if place.receiver else _unqualified(
-                unit, place, around
-            )  # fmt: skip
-        tail = _split(place.module)[1]
-        owner = last_word(unit.class_name)
-        if (
-            _is_member(unit)
-            and tail != owner
-            and tail in {last_word(heir) for _, heir in around.subclasses}
-        ):
+    if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
+        tail, owner = _split(place.module)[1], last_word(unit.class_name)
+        if _is_member(unit) and tail != owner and around.is_heir(tail):
             reason = f"{place.receiver or place.name} is of type {tail}"
             return SUBCLASS, f"{reason}, which inherits from {owner}"
         # Otherwise the file says that another module's name is meant.
         return _imported(unit, place, unit.path, around) or _passed_on(unit, place, around)
-    if place.kind == "import":
+    if place.kind == "import" and not place.module:
         return NONE, ""
-    if place.receiver:
-        return _received(unit, place, around)
-    return _unqualified(unit, place, around)
+    return _received(unit, place, around) if place.receiver else _unqualified(unit, place, around)
 
 
 def _imported(
@@ -182,7 +175,7 @@ def _of_class(
         return _received(unit, place, around)
     reason = f"{place.receiver} is of type {known_class}"
     if known_class != owner:
-        if known_class in {last_word(heir) for _, heir in around.subclasses}:
+        if around.is_heir(known_class):
             return SUBCLASS, f"{reason}, which inherits from {owner}"
         if known_class in around.rival_owners:
             return NONE, ""
@@ -207,9 +200,8 @@ def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> tuple[floa
 
 def _received(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
     if place.receiver in SELF_NAMES or place.receiver.startswith("super("):
-        owner = around.owners.get(place.unit_id, "")
-        if owner and (place.path, owner) in around.subclasses:
-            return SUBCLASS, f"called in {owner}, which inherits from {last_word(unit.class_name)}"
+        if heir := around.heir_around(place):
+            return SUBCLASS, f"called in {heir}, which inherits from {last_word(unit.class_name)}"
         return NONE, ""  # another class's own member
     if not unit.class_name:
         return _by_name(unit, around, 0.5)
@@ -222,9 +214,8 @@ def _received(unit: Unit, place: Reference, around: Surroundings) -> tuple[float
 def _unqualified(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
     same_folder = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
     if _is_member(unit):
-        owner = around.owners.get(place.unit_id, "")
-        if owner and (place.path, owner) in around.subclasses:
-            return SUBCLASS, f"called in {owner}, which inherits from {last_word(unit.class_name)}"
+        if heir := around.heir_around(place):
+            return SUBCLASS, f"called in {heir}, which inherits from {last_word(unit.class_name)}"
         return BARE_METHOD / around.rivals, "only the name is the same, without a receiver"
     if same_folder and unit.language in PACKAGE_LANGUAGES:
         return SAME_PACKAGE, "in the same package"

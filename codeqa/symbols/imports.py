@@ -171,3 +171,6 @@ _RULES: dict[str, Callable[[str, str, str], bool]] = {
     "go": _go,
     "rust": _rust,
 }
+
+RESOLVED_LANGUAGES = frozenset(_RULES)
+"""Languages whose imports are resolved to files."""
