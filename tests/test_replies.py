@@ -151,7 +151,7 @@ def test_the_account_holds_every_figure_place_and_way_out() -> None:
         ("do you set cookies", {}, "No, there are no cookies."),
         ("do you set cookies", {"shared": True}, "One cookie keeps you signed in"),
         ("do you track me", {}, "No: nothing is tracked"),
-        ("can other users see this?", {}, "Everybody who uses CodeQA on this machine can"),
+        ("can other users see this?", {}, "Yes: everybody who uses CodeQA on this machine can"),
         ("can other users see this?", {"shared": True}, "No: every token is a user of its own"),
         ("did you keep my password", {}, "What looks like a key is replaced by asterisks"),
         ("My name is Lee, but please do not save it.", {}, "I have not added anything"),

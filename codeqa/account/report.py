@@ -17,6 +17,13 @@ NOT_HERE = {
 }
 
 
+_OWN_TOKEN = (
+    "every token is a user of its own, and sees only its own conversations. Whoever runs the "
+    "server can read its files."
+)
+_EVERYBODY = "everybody who uses CodeQA on this machine can: without tokens all are one user."
+
+
 def privacy_report(text: str, stored: StoredData) -> str:
     """All that is stored, where, how long, and who receives it; first what `text` asks for."""
     parts = [
@@ -24,7 +31,7 @@ def privacy_report(text: str, stored: StoredData) -> str:
         "What is stored of you, counted just now:\n\n" + _listing(stored),
         f"**Where:** {_where(stored)}",
         f"**Who receives it:** {_receivers(stored)}",
-        f"**Who can see it:** {_readers(stored)}",
+        f"**Who can see it:** {_OWN_TOKEN if stored.shared else _EVERYBODY}",
         "**Not there:** telemetry, statistics of use, advertising. CodeQA sends nothing to its "
         "makers. Your browser keeps the theme, the switches and a question that you have not sent "
         "yet" + ("; a cookie keeps you signed in for 30 days." if stored.shared else "; there are "
@@ -36,16 +43,13 @@ def privacy_report(text: str, stored: StoredData) -> str:
 
 def _focus(text: str, stored: StoredData) -> str:
     """The answer to what `text` asks first, '' where the account as a whole is the answer."""
-    everybody = "Everybody who uses CodeQA on this machine can: without tokens all are one user."
-    if stored.shared:
-        everybody = "No: every token is a user of its own, and sees only its own conversations."
     answers = {
         "kept": "Conversations are kept until you delete them, found code is cached for 24 hours.",
         "cookies": "One cookie keeps you signed in; there is no other."
         if stored.shared
         else "No, there are no cookies.",
         "tracked": "No: nothing is tracked, and nothing is reported to anybody.",
-        "seen": everybody,
+        "seen": f"No: {_OWN_TOKEN}" if stored.shared else f"Yes: {_EVERYBODY}",
         "trained": "CodeQA trains nothing on what you say."
         + (" What a provider does with it, its own terms say." if stored.senders else ""),
         "sent": _sent(stored),
@@ -143,15 +147,6 @@ def _receiver(one: Receiver) -> str:
         return f"the {part} {code_span(one.name)} {what}, wherever its package runs it"
     local = ", on this machine," if one.local else ""
     return f"the {part} {code_span(one.name)} at {code_span(one.host)}{local} {what}"
-
-
-def _readers(stored: StoredData) -> str:
-    if stored.shared:
-        return (
-            "you, by your token; other users of this server do not see it. Whoever runs the server "
-            "can read its files."
-        )
-    return "everybody who uses CodeQA on this machine: without tokens all are one user."
 
 
 def _deleting(stored: StoredData) -> str:
