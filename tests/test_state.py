@@ -549,11 +549,8 @@ def test_a_step_that_fails_leaves_the_old_version_as_it_was(
 ) -> None:
     before = dump(old_state.path)
 
-    def fail(connection: sqlite3.Connection) -> None:
-        connection.execute("DELETE FROM turn")
-        connection.execute("DROP TABLE missing")
-
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, fail))
+    step = ("DELETE FROM turn;\nDROP TABLE missing", None)
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, step))
     with pytest.raises(StorageError, match="no such table: missing"):
         old_state.values.get("k")
     assert dump(old_state.path) == before

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError
-from codeqa.state import Conversation, State, Turn, TurnExtras, schema
+from codeqa.state import Conversation, State, Turn, TurnExtras
 from codeqa.state import turns as turns_module
 from codeqa.state.branches import PATH, path_parameters
 
@@ -275,71 +273,3 @@ def test_branches_are_those_of_a_tree(steps: list[tuple[str, int]]) -> None:
 def way(turn: str, parents: dict[str, str]) -> list[str]:
     """`turn` and what it follows, back to the first."""
     return [turn, *way(parents[turn], parents)] if turn else []
-
-
-# Over versions
-
-
-@pytest.fixture
-def third_version(state: State) -> State:
-    """A state file as the first three steps make it, filled as that version did."""
-    state.path.parent.mkdir()
-    with contextlib.closing(sqlite3.connect(state.path)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
-        for step in schema.STEPS[:3]:
-            step(connection)
-        connection.executemany(
-            "INSERT INTO turn VALUES (?, ?, ?, 'who?', 'him', 'ctx', '{\"a\": 1}', ?, ?)",
-            [
-                ("t3", "c", 30.0, "local", "shop"),
-                ("t1", "c", 10.0, "local", "shop"),
-                ("t2", "c", 10.0, "local", "shop"),
-                ("a1", "c", 20.0, "ann", "shop"),
-                ("s1", "c", 15.0, "local", "site"),
-                ("s2", "c", 16.0, "local", "site"),
-                ("d1", "d", 40.0, "local", "shop"),
-                ("l1", "", 1.0, "local", "shop"),
-                ("l2", "", 2.0, "local", "shop"),
-            ],
-        )
-        connection.executemany(
-            "INSERT INTO conversation VALUES (?, ?, ?, 'who?', 10.0, 30.0)",
-            [("local", "shop", "c"), ("ann", "shop", "c"), ("local", "site", "c"),
-             ("local", "shop", "d"), ("local", "shop", "empty")],
-        )  # fmt: skip
-        connection.execute("INSERT INTO feedback VALUES ('t2', -1, 'no', '[]', 50.0)")
-        connection.execute("PRAGMA user_version = 3")
-        connection.commit()
-    return state
-
-
-def test_turns_of_an_earlier_version_follow_each_other_in_their_order(third_version: State) -> None:
-    state = third_version
-    turns = state.turns.active("c", *PLACE)
-    assert [(turn.id, turn.parent) for turn in turns] == [("t1", ""), ("t2", "t1"), ("t3", "t2")]
-    assert turns[0] == Turn("t1", "c", "who?", "him", "ctx", {"a": 1}, 10.0, *PLACE)
-    assert [turn.id for turn in state.turns.active("c", "ann", "shop")] == ["a1"]
-    assert [turn.parent for turn in state.turns.active("c", "local", "site")] == ["", "s1"]
-    lone = [state.turns.get(turn) for turn in ("l1", "l2")]
-    assert [turn.parent for turn in lone if turn] == ["", ""]
-    assert state.feedback.of_conversation("c", *PLACE) == {"t2": (-1, "no")}
-    assert state.conversations.topic("c", *PLACE) is None and state.profile.facts() == {}
-    assert state.turns.active("empty", *PLACE) == []
-
-
-def test_a_conversation_of_an_earlier_version_goes_on(third_version: State) -> None:
-    state = third_version
-    began = state.conversations.get("c", *PLACE)
-    assert began is not None and (began.created, began.turns) == (10.0, 3)
-    extras = TurnExtras("e", b"12", b"34", {"name": "Ada"})
-    turn = Turn("t4", "c", "q", "a", "", {}, 40.0, *PLACE)
-    assert state.turns.save(turn, "t3", began.created, extras)
-    assert shown(state) == ["t1", "t2", "t4"]
-    assert state.turns.branches("c", *PLACE)["t4"] == ("t3", "t4")
-    assert state.conversations.topic("c", *PLACE) == ("e", b"34")
-
-
-def test_many_threads_take_over_an_earlier_version_at_once(third_version: State) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: shown(third_version), range(8)))
-    assert found == [["t1", "t2", "t3"]] * 8

@@ -15,6 +15,7 @@ from typing import Any
 
 from codeqa.embeddings import Embedding
 from codeqa.indexing.plan import Plan
+from codeqa.indexing.status import CancelledError
 from codeqa.indexing.vectors import packer_for, take_vectors
 from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.settings import Settings
@@ -26,10 +27,6 @@ from codeqa.types import Progress
 
 BATCH_ROWS = 20_000
 """Units and edges in one batch at most; keeps memory bounded by rows, not by files."""
-
-
-class CancelledError(Exception):
-    """The run was asked to stop; what is committed stays."""
 
 
 @dataclass(slots=True)

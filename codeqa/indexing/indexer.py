@@ -5,28 +5,30 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
-from codeqa.errors import (
-    CodeQAError,
-    EmbeddingError,
-    IndexMissingError,
-    StorageError,
-)
-from codeqa.indexing.build import CancelledError, Outcome, build
+from codeqa.errors import CodeQAError, EmbeddingError, IndexMissingError, StorageError
+from codeqa.indexing.build import Outcome, build
 from codeqa.indexing.lock import Holder, hold
 from codeqa.indexing.memory import peak_memory_meter
 from codeqa.indexing.plan import Plan, make_plan, parser_fingerprint
-from codeqa.indexing.refine import refine
-from codeqa.indexing.status import INTERRUPTED, RunRecorder, count_reasons, read_status
+from codeqa.indexing.refine import refine_units
+from codeqa.indexing.status import (
+    INTERRUPTED,
+    CancelledError,
+    RunRecorder,
+    count_reasons,
+    read_status,
+)
 from codeqa.indexing.vectors import can_reembed, reembed
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
-from codeqa.store.location import Location, discard_tables, local_bytes, save_location
+from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED, FileRecord
 from codeqa.store.tables import Tables, is_damaged
@@ -88,7 +90,13 @@ class Indexer:
                 )
                 if chosen is not None:
                     recorder.state("refining")
-                    _refine(writer, chosen, self.settings, step, stop)
+                    try:
+                        refine_units(writer, chosen, self.settings.embedding_batch, step, stop)
+                    except EmbeddingError as error:
+                        kept = "Text and symbols are indexed and can be searched."
+                        raise EmbeddingError(
+                            error.message, f"{error.hint} {kept}".strip()
+                        ) from error
         meter()
         return self._summary(outcome, plan, manifest, time.monotonic() - started, meter())
 
@@ -99,8 +107,10 @@ class Indexer:
             Tables.open(self.location).verify()
             return done
         except Exception:
-            if not is_damaged(self.location) or not discard_tables(self.location):
+            # Tables on another machine are not for this one to delete.
+            if not self.location.tables_are_local or not is_damaged(self.location):
                 raise
+            shutil.rmtree(self.location.tables)
         progress(Progress("replacing the damaged index", 0, 0))
         return first_pass()
 
@@ -121,7 +131,7 @@ class Indexer:
         parser, vector = parser_fingerprint(), record_of(fast)
         writer = Writer.open(self.location, parser, vector, rebuild=full)
         if not full and can_reembed(writer.meta, parser, vector):
-            _embed_again(writer, fast, progress, cancelled)
+            reembed(writer, fast, progress, cancelled)
         manifest = writer.manifest()
         plan = make_plan(found, manifest, writer.checked_ns)
         outcome = build(
@@ -204,36 +214,6 @@ class Indexer:
         except IndexMissingError:
             return []
         return [Skipped(file.path, file.reason) for file in files if file.status == SKIPPED]
-
-
-def _embed_again(
-    writer: Writer,
-    fast: Embedding | None,
-    progress: Listener,
-    cancelled: Callable[[], bool],
-) -> None:
-    """Take all rows over with the vectors of another fast embedding."""
-
-    def copied(done: int, total: int) -> None:
-        if cancelled():
-            raise CancelledError
-        progress(Progress("embedding", done, total, fast.name if fast else ""))
-
-    reembed(writer, fast.embed_passages if fast else None, copied)
-
-
-def _refine(
-    writer: Writer,
-    chosen: Embedding,
-    settings: Settings,
-    progress: Listener,
-    cancelled: Callable[[], bool],
-) -> None:
-    try:
-        refine(writer, chosen, settings.embedding_batch, progress, cancelled)
-    except EmbeddingError as error:
-        kept = "Text and symbols are indexed and can be searched."
-        raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from codeqa.embeddings import Embedding
-from codeqa.indexing.build import CancelledError
+from codeqa.indexing.status import CancelledError
 from codeqa.store.filters import one_of
 from codeqa.store.meta import EmbeddingRecord, record_of
 from codeqa.store.schema import ALL_ROWS, REFINED, UNIT_TABLES, refined_field, vector_array
@@ -24,7 +24,7 @@ COMMIT_ROWS = 512
 """Vectors in one commit: what a killed run pays for twice."""
 
 
-def refine(
+def refine_units(
     writer: Writer,
     embedding: Embedding,
     batch: int,

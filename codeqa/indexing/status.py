@@ -26,6 +26,10 @@ WRITE_SECONDS = 0.5
 INTERRUPTED = "The last run was interrupted; the next one completes it."
 
 
+class CancelledError(Exception):
+    """The run was asked to stop; what is committed stays."""
+
+
 def read_status(settings: Settings, location: Location) -> IndexStatus:
     """What the index of `location` holds and what any process is doing with it now.
 

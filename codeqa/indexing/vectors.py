@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from codeqa.embeddings import Embedding, table_encoder, worker_table
+from codeqa.indexing.status import CancelledError
 from codeqa.store.meta import EmbeddingRecord, Meta, table_name
 from codeqa.store.records import Batch, pack_rows
 from codeqa.store.schema import ALL_ROWS, TABLES, UNIT_TABLES, vector_array
 from codeqa.store.writer import Writer
 from codeqa.text.unit_text import fields_of
-from codeqa.types import ParsedFile
+from codeqa.types import ParsedFile, Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +33,6 @@ BATCH_ROWS = 8_192
 """Rows copied in one commit, with their vectors some 30 MB."""
 
 Packer = Callable[[ParsedFile], Any]
-Embed = Callable[[list[str]], "np.ndarray"]
 
 
 def packer_for(fast: Embedding | None, files: int) -> str:
@@ -99,12 +99,16 @@ def can_reembed(meta: Meta, parser: str, vector: EmbeddingRecord | None) -> bool
     return bool(meta.building) and meta.parser == parser and meta.vector != vector
 
 
-def reembed(writer: Writer, embed: Embed | None, progress: Callable[[int, int], None]) -> None:
-    """Copy all rows of the tables in use into those of the rebuild, with new vectors.
+def reembed(
+    writer: Writer,
+    fast: Embedding | None,
+    progress: Callable[[Progress], None],
+    cancelled: Callable[[], bool],
+) -> None:
+    """Copy all rows of the tables in use into those of the rebuild, with the vectors of `fast`.
 
-    `embed` gives the vectors (n, dimension) of the `code` of n units, None for no vectors;
-    `progress` hears the units done and in all after each commit, and may raise to end it.
-    The manifest comes last and at once, so that a copy that was ended begins anew.
+    The manifest comes last and at once, so that a copy that was ended begins anew. Raises
+    EmbeddingError and CancelledError.
     """
     if writer.tables["files"].count_rows():
         return  # a run that died later has done it
@@ -112,23 +116,29 @@ def reembed(writer: Writer, embed: Embed | None, progress: Callable[[int, int], 
     sources = {table: writer.database.open_table(table_name(table, generation)) for table in TABLES}
     total = sum(sources[table].count_rows() for table in UNIT_TABLES)
     done = 0
-    progress(done, total)
+
+    def report() -> None:
+        if cancelled():
+            raise CancelledError
+        progress(Progress("embedding", done, total, fast.name if fast else ""))
+
+    report()
     for table in TABLES:  # `files`, the manifest, is the last
         target = writer.tables[table]
         target.delete("true")
         for batch in sources[table].search().limit(ALL_ROWS).to_batches(BATCH_ROWS):
             if not batch.num_rows:
                 continue
-            target.add(_copied(batch, target.schema, embed))
+            target.add(_copied(batch, target.schema, fast))
             if table in UNIT_TABLES:
                 done += batch.num_rows
-                progress(done, total)
+                report()
     # What is written from now on may replace rows that are there, and rows of files that the
     # manifest does not know, a killed run's, have come along: `begin` removes them.
     writer.fresh, writer.carried = False, True
 
 
-def _copied(batch: pa.RecordBatch, schema: pa.Schema, embed: Embed | None) -> pa.Table:
+def _copied(batch: pa.RecordBatch, schema: pa.Schema, fast: Embedding | None) -> pa.Table:
     """Rows of `batch` in `schema`, `vector` made anew of `code`."""
     import pyarrow as pa
 
@@ -136,8 +146,9 @@ def _copied(batch: pa.RecordBatch, schema: pa.Schema, embed: Embed | None) -> pa
     for column in schema:
         if column.name != "vector":
             arrays.append(batch.column(column.name).cast(column.type))
-        elif embed is None:
+        elif fast is None:
             arrays.append(pa.nulls(batch.num_rows, column.type))
         else:
-            arrays.append(vector_array(embed(batch.column("code").to_pylist()), column.type))
+            vectors = fast.embed_passages(batch.column("code").to_pylist())
+            arrays.append(vector_array(vectors, column.type))
     return pa.Table.from_arrays(arrays, schema=schema)

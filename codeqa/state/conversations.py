@@ -181,38 +181,18 @@ def snippet(text: str, words: Sequence[str]) -> str:
     Around all of them where they stand in a row, else around the first that is there.
     """
     line = one_line(text)
-    start, end = _first_hit(line, words)
+    folded = line.casefold()
+    places = (folded.find(wanted) for wanted in (" ".join(words), *words))
+    hit = next((place for place in places if place >= 0), 0)
+    start = hit * len(line) // max(1, len(folded))  # folding makes a few letters longer
     first = max(0, min(start - BEFORE_HIT, len(line) - SNIPPET_CHARACTERS))
-    last = max(end, first + SNIPPET_CHARACTERS)
+    last = first + SNIPPET_CHARACTERS
     shown = line[first:last]
-    if first and not line[first - 1].isspace() and first < start:
-        # A cut at a word, if there is one before the hit.
-        gap = shown.find(" ", 0, start - first)
-        shown = shown[gap + 1 :]
+    # Cut at words, where there is a blank on that side of the hit.
     if last < len(line) and not line[last].isspace():
-        gap = shown.rfind(" ", len(shown) - (last - end))
+        gap = shown.rfind(" ", start - first)
         shown = shown[:gap] if gap > 0 else shown
+    if first and not line[first - 1].isspace():
+        shown = shown[shown.find(" ", 0, start - first) + 1 :]
     before, after = "…" if first else "", "…" if last < len(line) else ""
     return f"{before}{shown.strip()}{after}"
-
-
-def _first_hit(line: str, words: Sequence[str]) -> tuple[int, int]:
-    """First character of what is looked for in `line`, and the one behind it."""
-    folded = line.casefold()
-    for wanted in (" ".join(words), *words):
-        start = folded.find(wanted)
-        if start >= 0:
-            return _unfolded(line, folded, start), _unfolded(line, folded, start + len(wanted))
-    return 0, 0
-
-
-def _unfolded(line: str, folded: str, position: int) -> int:
-    """Where in `line` the character comes from that is at `position` in `folded`."""
-    if len(line) == len(folded):
-        return position
-    length = 0
-    for number, character in enumerate(line):
-        if length >= position:
-            return number
-        length += len(character.casefold())
-    return len(line)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple
-from typing import Any
 
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.state.database import Database
@@ -19,7 +18,7 @@ VALUES = (-1, 0, 1)
 REASON_CHARACTERS = 2_000
 """Longest reason kept: some paragraphs."""
 PLACES_KEPT = 50
-"""CitedLiness sent that are kept of an answer; a context holds far fewer chunks."""
+"""Places sent that are kept of an answer; a context holds far fewer chunks."""
 
 
 class FeedbackStore:
@@ -93,11 +92,12 @@ def _feedback(
     created: float,
 ) -> Feedback:
     details = parse_details(told)
-    cited = [one for one in _list(details.get("citations")) if one.get("verified")]
-    places = [_cited_lines(one.get("path"), one.get("start"), one.get("end")) for one in cited]
-    found = tuple(dict.fromkeys(place for place in places if place))
-    if not found:
-        found = tuple(CitedLines(*place) for place in json.loads(sent))
+    cited = [
+        (one["path"], one["start"], one["end"])
+        for one in details.get("citations") or ()
+        if one["verified"]
+    ]
+    found = tuple(CitedLines(*place) for place in dict.fromkeys(cited) or json.loads(sent))
     text = _without_mode(strip_tag(question), str(details.get("mode", "")))
     return Feedback(turn_id, text, value, reason, found, created, has_tag(question))
 
@@ -106,14 +106,3 @@ def _without_mode(question: str, mode: str) -> str:
     """`question` without the command that set its mode."""
     head, *rest = question.split(maxsplit=1) or [""]
     return " ".join(rest) if mode and head.lower() == f"/{mode}" else question
-
-
-def _list(value: Any) -> list[Mapping[str, Any]]:
-    """The mappings of `value`; an earlier version may have kept something else there."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _cited_lines(path: Any, start: Any, end: Any) -> CitedLines | None:
-    if isinstance(path, str) and isinstance(start, int) and isinstance(end, int):
-        return CitedLines(path, start, end)
-    return None

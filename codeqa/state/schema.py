@@ -8,7 +8,8 @@ from collections.abc import Callable
 from codeqa.errors import StorageError
 from codeqa.state.records import LOCAL_USER, Group, parse_details, title_of
 
-Step = Callable[[sqlite3.Connection], None]
+Step = tuple[str, Callable[[sqlite3.Connection], None] | None]
+"""Statements, each ended by `;` and a line break, and what is done with the rows after them."""
 
 _FIRST = """
     CREATE TABLE value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
@@ -39,55 +40,40 @@ _CONVERSATIONS = f"""
 
 # Thumbs go with their turn, by whichever way that goes. A turn that is saved again stays: its
 # replacement fires no trigger.
-_FEEDBACK = (
-    """
+_FEEDBACK = """
     CREATE TABLE feedback (
         turn TEXT PRIMARY KEY, value INTEGER NOT NULL, reason TEXT NOT NULL,
         sent TEXT NOT NULL, created REAL NOT NULL
-    )
-    """,
-    """
+    );
     CREATE TRIGGER feedback_of_turn AFTER DELETE ON turn
     BEGIN DELETE FROM feedback WHERE turn = OLD.id; END
-    """,
-)
+"""
 
 # Branches are walked over the index alone: the rows carry whole contexts. Numbers of vectors
 # are never given twice, so that who has read up to one needs only what is above it.
-_BRANCHES = (
-    "ALTER TABLE turn ADD COLUMN parent TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE conversation ADD COLUMN leaf TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE conversation ADD COLUMN embedding TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE conversation ADD COLUMN topic BLOB",
-    """
+_BRANCHES = """
+    ALTER TABLE turn ADD COLUMN parent TEXT NOT NULL DEFAULT '';
+    ALTER TABLE conversation ADD COLUMN leaf TEXT NOT NULL DEFAULT '';
+    ALTER TABLE conversation ADD COLUMN embedding TEXT NOT NULL DEFAULT '';
+    ALTER TABLE conversation ADD COLUMN topic BLOB;
     CREATE TABLE question (
         number INTEGER PRIMARY KEY AUTOINCREMENT, turn TEXT NOT NULL UNIQUE,
         user TEXT NOT NULL, repository TEXT NOT NULL, conversation TEXT NOT NULL,
         embedding TEXT NOT NULL, vector BLOB NOT NULL
-    )
-    """,
-    "CREATE INDEX question_order ON question (user, repository, embedding)",
-    """
+    );
+    CREATE INDEX question_order ON question (user, repository, embedding);
     CREATE TRIGGER question_of_turn AFTER DELETE ON turn
-    BEGIN DELETE FROM question WHERE turn = OLD.id; END
-    """,
-    """
+    BEGIN DELETE FROM question WHERE turn = OLD.id; END;
     CREATE TABLE fact (
         user TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, turn TEXT NOT NULL,
         updated REAL NOT NULL, PRIMARY KEY (user, key)
-    )
-    """,
-    "CREATE INDEX turn_branch ON turn (user, repository, conversation, id, parent, created)",
-)
-
-
-def _first(connection: sqlite3.Connection) -> None:
-    _run(connection, _FIRST)
+    );
+    CREATE INDEX turn_branch ON turn (user, repository, conversation, id, parent, created)
+"""
 
 
 def _conversations(connection: sqlite3.Connection) -> None:
     """Turns gain user and repository, and the conversations that they form are listed."""
-    _run(connection, _CONVERSATIONS)
     for turn, details in connection.execute("SELECT id, details FROM turn").fetchall():
         repository = str(parse_details(details).get("repository", ""))
         connection.execute("UPDATE turn SET repository = ? WHERE id = ?", (repository, turn))
@@ -107,17 +93,9 @@ def _conversations(connection: sqlite3.Connection) -> None:
         )
 
 
-def _feedback(connection: sqlite3.Connection) -> None:
-    """Answers may be given a thumb."""
-    for statement in _FEEDBACK:
-        connection.execute(statement)
-
-
 def _branches(connection: sqlite3.Connection) -> None:
     """A turn follows another, so that there may be several after one; questions have vectors,
     conversations topics, and users say something about themselves."""
-    for statement in _BRANCHES:
-        connection.execute(statement)
     rows = connection.execute(
         "SELECT user, repository, conversation, id, rowid FROM turn WHERE conversation != '' "
         "ORDER BY user, repository, conversation, created, rowid"
@@ -136,7 +114,12 @@ def _branches(connection: sqlite3.Connection) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (_first, _conversations, _feedback, _branches)
+STEPS: tuple[Step, ...] = (
+    (_FIRST, None),
+    (_CONVERSATIONS, _conversations),
+    (_FEEDBACK, None),
+    (_BRANCHES, _branches),
+)
 """`PRAGMA user_version` counts those that a file has been through."""
 
 
@@ -154,8 +137,12 @@ def migrate(connection: sqlite3.Connection) -> None:
             "The local state was written by a newer version of CodeQA.",
             "Use that version, or another folder by CODEQA_DATA.",
         )
-    for step in STEPS[version(connection) :]:
-        step(connection)
+    # Not executescript: it commits first, and a step must be whole or not at all.
+    for statements, fill in STEPS[version(connection) :]:
+        for statement in statements.split(";\n"):
+            connection.execute(statement)
+        if fill:
+            fill(connection)
     connection.execute(f"PRAGMA user_version = {len(STEPS)}")
     connection.execute("COMMIT")
 
@@ -163,9 +150,3 @@ def migrate(connection: sqlite3.Connection) -> None:
 def version(connection: sqlite3.Connection) -> int:
     """How many of the steps the file has been through."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _run(connection: sqlite3.Connection, statements: str) -> None:
-    # Not executescript: it commits first, and a step must be whole or not at all.
-    for statement in statements.split(";"):
-        connection.execute(statement)

@@ -7,13 +7,13 @@ again keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from codeqa.embeddings import Embedding
 from codeqa.store.filters import one_of
 from codeqa.store.meta import record_of
-from codeqa.store.records import Batch, search_text, unit_of
+from codeqa.store.records import Batch, search_text, units_of
 from codeqa.store.schema import ALL_ROWS, REFINED, vector_array
 from codeqa.store.writer import DESCRIBED, Writer
 from codeqa.text.tokens import search_tokens
@@ -32,25 +32,23 @@ def write_comments(
     """
     import pyarrow as pa
 
-    comments: Mapping[str, tuple[Unit, str]] = {unit.id: (unit, text) for unit, text in described}
+    comments = {unit.id: (unit.source_code, text) for unit, text in described}
     handle = writer.tables["methods"]
-    query = handle.search().where(one_of("id", comments)).limit(len(comments))
-    rows = query.to_arrow().to_pylist() if comments else []
+    found = handle.search().where(one_of("id", comments)).limit(ALL_ROWS).to_arrow()
     changed = []
-    for row in rows:
-        unit, comment = comments[row["id"]]
-        if row["llm_comment"] != comment and row["source_code"] == unit.source_code:
-            changed.append(row)
-    if not changed:
-        return 0
-    for row in changed:
-        unit, comment = unit_of(row), comments[row["id"]][1]
+    for row, unit in zip(found.to_pylist(), units_of(found), strict=True):
+        source, comment = comments[unit.id]
+        if row["llm_comment"] == comment or unit.source_code != source:
+            continue
         row["llm_comment"] = comment
         row["code"] = unit_text(unit, comment)
         row["search_text"] = _with_words(search_text(unit), comment)
         row["vector"] = None
         if REFINED in row:
             row[REFINED] = None
+        changed.append(row)
+    if not changed:
+        return 0
     data = pa.Table.from_pylist(changed, schema=handle.schema)
     if fast is not None and record_of(fast) == writer.meta.vector:
         place = handle.schema.get_field_index("vector")

@@ -7,6 +7,7 @@ progress are always local, the tables may lie on object storage.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -122,13 +123,6 @@ def remove(settings: Settings, location: Location) -> None:
     shutil.rmtree(location.folder)
 
 
-def discard_tables(location: Location) -> bool:
-    """Delete damaged tables; False, and nothing done, where they lie on another machine."""
-    if location.tables_are_local:
-        shutil.rmtree(location.tables)
-    return location.tables_are_local
-
-
 def local_bytes(location: Location) -> int:
     """Bytes on this machine's disk: the folder and, where local, the tables."""
     total = folder_bytes(location.folder)
@@ -141,20 +135,10 @@ def local_bytes(location: Location) -> int:
 def folder_bytes(folder: Path) -> int:
     """Bytes of all files below `folder`; files that vanish meanwhile count as 0."""
     total = 0
-    pending = [os.fspath(folder)]
-    while pending:
-        try:
-            entries = list(os.scandir(pending.pop()))
-        except OSError:
-            continue
-        for entry in entries:
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                else:
-                    total += entry.stat(follow_symlinks=False).st_size
-            except OSError:
-                continue
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += (Path(parent) / name).lstat().st_size
     return total
 
 

@@ -7,20 +7,18 @@ costs more than to find it, so each row is read once for all the searches that f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import IndexFormatError
 from codeqa.store.meta import REBUILD_HINT, Meta
 from codeqa.store.reader import Snapshot
-from codeqa.store.schema import CLASS_COLUMNS, UNIT_COLUMNS
+from codeqa.store.records import columns_of, units_of
 from codeqa.types import Unit
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
 NPROBES = 50
 """Partitions searched of a vector index, which has one per 4,096 rows: all of them up to 200,000
@@ -90,13 +88,6 @@ async def scored(snapshot: Snapshot, search: TextSearch | VectorSearch) -> Score
     return {row: 1.0 - part * distance for row, distance in found if distance is not None}
 
 
-async def all_scored(
-    snapshot: Snapshot, searches: Sequence[TextSearch | VectorSearch]
-) -> list[Scored]:
-    """`scored` of each of `searches`, at the same time."""
-    return await asyncio.gather(*(scored(snapshot, search) for search in searches))
-
-
 def _possible(meta: Meta, search: TextSearch | VectorSearch) -> bool:
     """Whether there is anything to search for, and to search in."""
     if isinstance(search, TextSearch):
@@ -130,26 +121,8 @@ async def taken(snapshot: Snapshot, wanted: dict[str, list[int]]) -> Taken:
         if not rows:
             return {}
         query = snapshot.tables[table].take_row_ids(rows).select(list(columns_of(table)))
-        return units_of(await query.with_row_id().to_arrow())
+        found = await query.with_row_id().to_arrow()
+        return dict(zip(found["_rowid"].to_pylist(), units_of(found), strict=True))
 
     units = await asyncio.gather(*(take(table, rows) for table, rows in wanted.items()))
     return dict(zip(wanted, units, strict=True))
-
-
-def units_of(rows: pa.Table) -> dict[int, Unit]:
-    """Row id → the unit of each row of a table that holds `columns_of` and `_rowid`.
-
-    Column by column: half of the time that a dict for each row would take.
-    """
-    values: dict[str, Iterable[Any]] = {
-        name: rows[name].to_pylist() for name in Unit.__slots__ if name in rows.schema.names
-    }
-    values.setdefault("constructor_declaration", repeat(""))
-    values["method_declarations"] = map(tuple, values.get("method_declarations", repeat(())))
-    units = map(Unit, *(values[name] for name in Unit.__slots__))
-    return dict(zip(rows["_rowid"].to_pylist(), units, strict=True))
-
-
-def columns_of(table: str) -> tuple[str, ...]:
-    """Columns of `table` that make a Unit."""
-    return CLASS_COLUMNS if table == "classes" else UNIT_COLUMNS

@@ -204,15 +204,6 @@ class Reader:
         if before is not None and before.key == key:
             return Snapshot(meta, before.tables, key, before.indexed)
         self._versions_opened += 1
-        record = meta.vector
-        for table in UNIT_TABLES:
-            column = run_on_loop(handles[table].schema()).field("vector").type
-            if record is not None and column.list_size != record.dimension:
-                raise IndexFormatError(
-                    f"The index says that vectors have {record.dimension} dimensions, "
-                    f"its table {table} holds {column.list_size}.",
-                    REBUILD_HINT,
-                )
         try:
             return Snapshot(meta, handles, key, run_on_loop(_whole_indices(handles)))
         except Exception as error:

@@ -5,10 +5,11 @@ A `Tables` may be kept open as long as one likes and shared by threads (see `rea
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
@@ -20,20 +21,14 @@ from codeqa.store.lookups import (
     Taken,
     TextSearch,
     VectorSearch,
-    all_scored,
-    columns_of,
     rows_of,
+    scored,
     taken,
 )
 from codeqa.store.meta import EmbeddingRecord, Meta, record_of
 from codeqa.store.reader import Key, Reader, Snapshot
-from codeqa.store.records import INDEXED, FileRecord, IndexCounts, reference_of, unit_of
-from codeqa.store.schema import (
-    ALL_ROWS,
-    REFERENCE_COLUMNS,
-    REFINED,
-    UNIT_TABLES,
-)
+from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
+from codeqa.store.schema import ALL_ROWS, REFERENCE_COLUMNS, REFINED, UNIT_TABLES
 from codeqa.store.unit_cache import CachedUnits, UnitCache
 from codeqa.types import TEXT_KINDS, Reference, Unit
 
@@ -84,7 +79,7 @@ class Tables:
         """
 
         async def action(snapshot: Snapshot) -> tuple[list[Scored], CachedUnits | None, Taken]:
-            found = await all_scored(snapshot, searches)
+            found = await asyncio.gather(*(scored(snapshot, search) for search in searches))
             cached = self._cache.of(snapshot)
             rows = {} if cached else rows_of(searches, found)
             return found, cached, await taken(snapshot, rows)
@@ -94,10 +89,14 @@ class Tables:
             wanted = rows_of(searches, found).items()
             units = {table: cached.units(table, rows) for table, rows in wanted}
         return [
-            _ordered(
-                (unit, score)
-                for row, score in rows.items()
-                if (unit := units[search.table].get(row))
+            # Equal scores by place, so that the same index gives the same list.
+            sorted(
+                (
+                    (unit, score)
+                    for row, score in rows.items()
+                    if (unit := units[search.table].get(row))
+                ),
+                key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line),
             )
             for search, rows in zip(searches, found, strict=True)
         ]
@@ -142,9 +141,7 @@ class Tables:
 
     def by_ids(self, ids: Sequence[str]) -> list[Unit]:
         """Units with these ids, in the order of `ids`; unknown ids are left out."""
-        if not ids:
-            return []
-        found = {unit.id: unit for unit in self._units(one_of("id", ids))}
+        found = {unit.id: unit for unit in self._units(one_of("id", ids))} if ids else {}
         return [found[identity] for identity in dict.fromkeys(ids) if identity in found]
 
     def units(self, where: Filter | None = None) -> list[Unit]:
@@ -153,9 +150,9 @@ class Tables:
 
     def _units(self, condition: str, limit: int = ALL_ROWS) -> list[Unit]:
         units = [
-            unit_of(row)
+            unit
             for table in UNIT_TABLES
-            for row in self._reader.rows(table, columns_of(table), condition, limit)
+            for unit in units_of(self._reader.arrow(table, columns_of(table), condition, limit))
         ]
         return _placed(units)[:limit]
 
@@ -176,7 +173,7 @@ class Tables:
     def _references(self, condition: str, limit: int) -> list[Reference]:
         rows = self._reader.rows("edges", REFERENCE_COLUMNS, condition, limit)
         rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
-        return [reference_of(row) for row in rows]
+        return [Reference(**row) for row in rows]
 
     # Files and numbers
 
@@ -202,14 +199,11 @@ class Tables:
             return self._counts[1]
         wanted = [("files", f"status = {quote(INDEXED)}"), ("methods", ""), ("classes", "")]
         wanted += [("classes", one_of("kind", sorted(TEXT_KINDS))), ("edges", "")]
-        filled = (("vector", meta.vector), (REFINED, meta.refined))
-        columns = [column for column, record in filled if record]
-        for column in columns:
-            wanted += [(table, f"{column} IS NOT NULL") for table in UNIT_TABLES]
-        files, methods, classes, documents, references, *rest = self._reader.counts(wanted)
+        files, methods, classes, documents, references = self._reader.counts(wanted)
         vectors = {
-            column: sum(rest[number * len(UNIT_TABLES) :][: len(UNIT_TABLES)])
-            for number, column in enumerate(columns)
+            column: sum(self._reader.counts([(t, f"{column} IS NOT NULL") for t in UNIT_TABLES]))
+            for column, record in (("vector", meta.vector), (REFINED, meta.refined))
+            if record
         }
         counts = IndexCounts(
             files=files,
@@ -262,11 +256,6 @@ class Tables:
 def _placed(units: list[Unit]) -> list[Unit]:
     """By path and line, so that the same index gives the same list."""
     return sorted(units, key=lambda unit: (unit.path, unit.start_line, -unit.end_line, unit.id))
-
-
-def _ordered(scored: Iterator[tuple[Unit, float]]) -> list[tuple[Unit, float]]:
-    """Best first; equal scores by place, so that the same index gives the same list."""
-    return sorted(scored, key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line))
 
 
 def open_once(location: Location) -> Callable[[], Tables]:

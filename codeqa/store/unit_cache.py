@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from codeqa.store.lookups import columns_of, units_of
 from codeqa.store.reader import Key, Snapshot, run_on_loop
+from codeqa.store.records import columns_of, units_of
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 from codeqa.types import Unit
 
@@ -116,25 +116,18 @@ class _Rows:
         if np.any(self._ids[1:] < self._ids[:-1]):
             rows = rows.sort_by("_rowid").combine_chunks()
             self._ids = rows["_rowid"].to_numpy()
-        keys = rows["name_key"].combine_chunks().dictionary_encode()
-        self._code_of = {key: code for code, key in enumerate(keys.dictionary.to_pylist())}
-        codes = keys.indices.to_numpy()
-        self._by_code = np.argsort(codes, kind="stable")
-        self._starts = np.searchsorted(codes[self._by_code], np.arange(len(self._code_of) + 1))
+        self._places: dict[str, list[int]] = {}
+        for place, key in enumerate(rows["name_key"].to_pylist()):
+            self._places.setdefault(key, []).append(place)
         self._rows = rows.drop_columns(["name_key"])
 
     def at(self, rows: Sequence[int]) -> dict[int, Unit]:
         import numpy as np
 
         wanted = np.array(rows, np.uint64)
-        return units_of(self._rows.take(np.searchsorted(self._ids, wanted)))
+        units = units_of(self._rows.take(np.searchsorted(self._ids, wanted)))
+        return dict(zip(rows, units, strict=True))
 
     def named(self, keys: Sequence[str], limit: int) -> list[Unit]:
-        import numpy as np
-
-        codes = [self._code_of[key] for key in dict.fromkeys(keys) if key in self._code_of]
-        spans = [self._by_code[self._starts[c] : self._starts[c + 1]] for c in codes]
-        if not spans:
-            return []
-        places = np.sort(np.concatenate(spans))[:limit]
-        return list(units_of(self._rows.take(places)).values())
+        places = sorted(place for key in set(keys) for place in self._places.get(key, ()))
+        return units_of(self._rows.take(places[:limit])) if places else []
