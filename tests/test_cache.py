@@ -18,7 +18,7 @@ from redis_server import RedisServer, redis_server, server_binaries
 
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
-from codeqa.state import State, ValueStore
+from codeqa.state import State
 from codeqa.state import cache as cache_module
 from codeqa.state.cache import Cache, RedisCache, open_cache
 
@@ -153,16 +153,6 @@ def test_keys_are_found_and_deleted_by_their_beginning_and_no_others(cache: Cach
     assert cache.keys("user:") == []
 
 
-def test_thousands_of_keys_are_deleted_by_their_beginning(cache: Cache) -> None:
-    if isinstance(cache, ValueStore):
-        pytest.skip("one statement, however many there are")
-    names = [*(f"user:a:{number}" for number in range(3_000)), "user:b:1"]
-    cache._client.mset(dict.fromkeys(names, "v"))  # type: ignore[attr-defined]
-    assert len(cache.keys("user:a:") or ()) == 3_000
-    assert cache.delete_prefix("user:a:") == 3_000
-    assert cache.keys("user:") == ["user:b:1"]
-
-
 @needs_server
 def test_a_server_that_is_down_is_swept_when_it_is_back(
     server: RedisServer, short_pause: float, monkeypatch: pytest.MonkeyPatch
@@ -190,11 +180,6 @@ def test_any_text_comes_back_as_it_was(cache: Cache, text: str) -> None:
     cache.set(f"key {text[:50]}", "v", 60)
     assert cache.get(KEY) == text
     assert cache.get(f"key {text[:50]}") == "v"
-
-
-def test_values_outlive_who_wrote_them(open_again: Callable[[], Cache]) -> None:
-    open_again().set(KEY, "v", 60)
-    assert open_again().get(KEY) == "v"
 
 
 # Which one
@@ -315,19 +300,6 @@ def test_each_outage_is_logged_once_and_never_with_a_key_or_a_value(
 
 
 @needs_server
-def test_a_server_restarted_between_two_calls_is_not_even_noticed(
-    server: RedisServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    cache = RedisCache(server.url)
-    cache.set(KEY, "v", 60)
-    server.kill()
-    server.start()
-    cache.set(KEY, "w", 60)
-    assert cache.get(KEY) == "w"
-    assert caplog.records == []
-
-
-@needs_server
 def test_a_server_that_went_silent_holds_up_one_call_and_no_other(server: RedisServer) -> None:
     cache = RedisCache(server.url)
     cache.set(KEY, "v", 60)
@@ -373,15 +345,6 @@ def hang_up(connection: socket.socket) -> None:
     connection.recv(1000)
 
 
-def test_a_server_of_another_protocol_is_recognised() -> None:
-    with listener(answer_in_http) as (url, _):
-        cache = RedisCache(url)
-        assert cache.get(KEY) is None
-        assert cache.problem() == (
-            f"The Redis server at {cache.address} answers, but not as a Redis server does."
-        )
-
-
 @pytest.mark.parametrize("scheme", ["redis", "rediss"])
 @pytest.mark.parametrize("serve", [answer_in_http, be_silent, hang_up])
 def test_no_server_however_odd_costs_more_than_its_time(
@@ -421,35 +384,6 @@ def test_a_value_that_could_not_be_changed_does_not_come_up_again(
 
 
 @needs_server
-def test_what_a_silent_server_still_does_later_leaves_no_old_value(
-    server: RedisServer, short_pause: float
-) -> None:
-    cache = RedisCache(server.url)
-    server.freeze()
-    # Sent into the system's buffers, given up on, and carried out after the thaw.
-    cache.set(KEY, "first", 60)
-    time.sleep(short_pause)
-    server.thaw()
-    assert cache.get(KEY) is None
-
-
-@needs_server
-def test_what_is_remembered_of_an_outage_is_limited(
-    server: RedisServer, short_pause: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cache_module, "LOST_KEYS", 10)
-    cache = RedisCache(server.url)
-    server.kill()
-    for number in range(100):
-        cache.set(str(number), "v", 60)
-    assert list(cache._lost) == [str(number) for number in range(90, 100)]
-    server.start()
-    time.sleep(short_pause)
-    assert cache.get("99") is None
-    assert not cache._lost
-
-
-@needs_server
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -472,14 +406,3 @@ def test_a_server_that_refuses_is_said_in_words(
         assert reason in cache.problem()
     assert len(caplog.records) == 1
     assert "wrong" not in caplog.text and "right" not in caplog.text
-
-
-@needs_server
-def test_a_server_with_a_password_is_used_with_it(tmp_path: Path) -> None:
-    with redis_server(tmp_path / "redis", "--requirepass", "p/s@ s") as server:
-        cache = RedisCache(server.url.replace("//", "//:p%2Fs%40%20s@"))
-        cache.set(KEY, "v", 60)
-        assert (cache.get(KEY), cache.problem()) == ("v", "")
-        unnamed = RedisCache(server.url)
-        assert unnamed.get(KEY) is None
-        assert unnamed.problem().endswith("does not accept the name and password.")

@@ -15,7 +15,6 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.describing import (
     CONCURRENT,
     FIRST_PAUSE,
-    LONGEST_WAIT,
     MAX_CHARACTERS,
     PATIENCE,
     Pace,
@@ -25,7 +24,7 @@ from codeqa.indexing.describing import (
 from codeqa.llm import Endpoint, Message, Model, ModelChoice, Models
 from codeqa.settings import Settings
 from codeqa.state import State
-from codeqa.store import Tables, locate
+from codeqa.store import locate
 from codeqa.types import Progress, Unit
 from tests.openai_server import Reply, completion, openai_server, rate_limited, silent
 
@@ -133,57 +132,6 @@ def test_short_methods_and_classes_are_left_alone() -> None:
     assert worth_describing([long, short, klass]) == [long]
 
 
-def test_a_description_is_searched_with_its_method(
-    tmp_path: Path,
-    settings: Settings,
-    write_files: Callable[[Path, Mapping[str, str]], Path],
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
-    body = "def f(x):\n    a = x\n    b = a\n    return b\n"
-    repo = write_files(tmp_path / "repo", {"a.py": body, "b.py": body.replace("f(", "g(")})
-    location = locate(settings, repo)
-    Indexer(settings, location).run()
-    assert Tables.open(location).full_text("methods", "zebra", 5) == []
-
-    def script(path: str, request: dict[str, Any]) -> Reply:
-        zebra = "def f(" in request["messages"][1]["content"]
-        return completion("Counts the zebra stripes." if zebra else "Does something else.")
-
-    with openai_server(script) as server:
-        arguments = ("llm_comments.py", repo, "--model", "custom/m", "--yes")
-        environment = {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
-        first = run_python(*arguments, env=environment)
-        second = run_python(*arguments, env=environment)
-    assert first.returncode == 0, first.stderr
-    assert "2 descriptions written" in first.stdout
-    assert "to custom/m at 127.0.0.1" in first.stdout
-    assert "0 descriptions written" in second.stdout
-    assert len(server.requests) == 2
-
-    tables = Tables.open(location)
-    (unit, _), *others = tables.full_text("methods", "zebra", 5)
-    assert unit.name == "f" and others == []
-    assert tables.counts().methods == 2
-
-
-def test_without_a_terminal_nothing_is_sent_unasked(
-    tmp_path: Path,
-    settings: Settings,
-    write_files: Callable[[Path, Mapping[str, str]], Path],
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
-    repo = write_files(
-        tmp_path / "repo", {"a.py": "def f(x):\n    a = x\n    b = a\n    return b\n"}
-    )
-    Indexer(settings, locate(settings, repo)).run()
-    with openai_server(lambda path, body: completion("d")) as server:
-        environment = {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
-        result = run_python("llm_comments.py", repo, "--model", "custom/m", env=environment)
-    assert result.returncode == 2
-    assert "--yes" in result.stderr
-    assert server.requests == []
-
-
 def test_the_chosen_model_is_asked_unless_another_is_named(
     tmp_path: Path,
     settings: Settings,
@@ -284,34 +232,6 @@ def test_pauses_grow_while_nothing_is_answered_and_end_after_a_while() -> None:
     assert pace.left() == FIRST_PAUSE
 
 
-def test_a_wait_of_hours_is_not_waited_for() -> None:
-    pace = Pace(2, Clock())
-    assert not pace.refused(LONGEST_WAIT + 1)
-    assert pace.left() == 0
-
-
-def test_who_was_refused_for_the_rate_is_asked_again(tmp_path: Path) -> None:
-    lock = threading.Lock()
-    refused: set[str] = set()
-    asked: list[str] = []
-
-    def complete(messages: Sequence[Message], max_tokens: int) -> str:
-        text = messages[1]["content"]
-        with lock:
-            asked.append(text)
-            if len(refused) < 5 and text not in refused:
-                refused.add(text)
-                raise RateLimitError("too fast.", "Wait.", 0.05)
-        return "d"
-
-    units = [method(f"f{n}") for n in range(20)]
-    seen: list[Progress] = []
-    got = list(describe(units, complete, model="m", concurrency=4, progress=seen.append))
-    assert {unit.name for unit, _ in got} == {unit.name for unit in units}
-    assert len(asked) == 20 + 5
-    assert seen[-1].done == 20
-
-
 def test_a_host_that_never_answers_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codeqa.indexing.describing.FIRST_PAUSE", 0.01)
     asked = []
@@ -339,16 +259,6 @@ def test_the_same_code_is_described_once_wherever_it_stands(tmp_path: Path) -> N
     moved = replace(here, path="c.py", id="third")
     assert list(describe([moved], complete, model="m", cache=cache)) == [(moved, "d")]
     assert len(asked) == 1
-
-
-def test_a_rate_limit_over_http_says_how_long_to_wait() -> None:
-    with (
-        openai_server(lambda path, body: rate_limited(40)) as server,
-        Model(Endpoint(server.base_url, "m")) as model,
-        pytest.raises(RateLimitError) as caught,
-    ):
-        model.complete([{"role": "user", "content": "x"}], 10)
-    assert caught.value.seconds == 40
 
 
 def test_rate_limits_over_http_are_respected(tmp_path: Path) -> None:

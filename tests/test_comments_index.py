@@ -110,13 +110,6 @@ def test_the_plan_counts_what_is_sent_and_what_is_free(
     assert plan_comments(settings, location, "another").requests == 4
 
 
-def test_a_limit_counts_what_is_new(settings: Settings, location: Location) -> None:
-    for expected in (1, 2, 3, 4, 4):
-        units = plan_comments(settings, location, "m", limit=1).units
-        add_comments(settings, location, units, complete, "m")
-        assert sum(bool(text) for text in comments(location).values()) == expected
-
-
 def test_code_that_nobody_wrote_here_is_not_described(
     tmp_path: Path, settings: Settings, write_files: WriteFiles
 ) -> None:

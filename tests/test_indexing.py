@@ -19,11 +19,11 @@ from codeqa.indexing.plan import make_plan
 from codeqa.indexing.status import read_run
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings, load_settings
-from codeqa.store import FileRecord, Location, Tables, locate, reader
+from codeqa.store import Location, Tables, locate, reader
 from codeqa.store.schema import TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress, Skipped
-from tests.index_rows import age, clean_rows, read_meanwhile, rows, versions
+from tests.index_rows import age, clean_rows, rows, versions
 from tests.indexed import copied, write
 
 FILES: dict[str, str | bytes] = {
@@ -169,18 +169,6 @@ def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
     assert [unit.path for unit in tables.named(["load"])] == ["new.go", "web/help.py"]
 
 
-def test_a_file_that_returns_to_its_old_content_is_whole_again(
-    indexer: Indexer, repository: Path, tmp_path: Path
-) -> None:
-    old = (repository / "app.py").read_bytes()
-    indexer.run()
-    (repository / "app.py").write_text("x = 1\n")
-    indexer.run()
-    (repository / "app.py").write_bytes(old)
-    indexer.run()
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
-
-
 @pytest.mark.parametrize("ignore_file", [".gitignore", ".codeqaignore"])
 def test_a_changed_ignore_rule_removes_and_brings_back_files(
     ignore_file: str, indexer: Indexer, repository: Path, tmp_path: Path
@@ -212,17 +200,6 @@ def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer, tmp_path: Pa
     assert rows(built.location) == clean_rows(repository, tmp_path)
 
 
-def test_a_skipped_file_that_becomes_text_is_indexed(
-    indexer: Indexer, repository: Path, tmp_path: Path
-) -> None:
-    (repository / "data.py").write_bytes(b"\0" * 50)
-    indexer.run()
-    (repository / "data.py").write_text("def fresh():\n    pass\n")
-    indexer.run()
-    assert Tables.open(indexer.location).named(["fresh"])
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
-
-
 def test_other_rules_of_extraction_rebuild_beside_and_switch(
     built: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,13 +212,6 @@ def test_other_rules_of_extraction_rebuild_beside_and_switch(
     assert reader.named(["load"])
 
 
-def test_a_full_run_reads_everything_again(built: Indexer) -> None:
-    before = rows(built.location)
-    assert built.run(full=True).changed == 6
-    assert rows(built.location) == before
-    assert built.run().changed == 0
-
-
 def test_source_is_read_first_and_vendored_code_last() -> None:
     paths = ["README.md", "node_modules/x/a.js", "src/z.py", "tests/test_a.py", "vendor/b.go"]
     found = Walk(Path("/"), tuple(FileEntry(path, 1, 1) for path in paths), ())
@@ -249,14 +219,6 @@ def test_source_is_read_first_and_vendored_code_last() -> None:
     assert order[0] == "src/z.py"
     assert set(order[1:3]) == {"README.md", "tests/test_a.py"}
     assert set(order[3:]) == {"node_modules/x/a.js", "vendor/b.go"}
-
-
-def test_a_row_without_a_hash_is_read_again_whatever_its_time() -> None:
-    found = Walk(Path("/"), (FileEntry("a.py", 1, 1),), ())
-    manifest = {"a.py": FileRecord("a.py", "", 1, 1)}
-    plan = make_plan(found, manifest, 10**18)
-    assert [entry.path for entry in plan.read] == ["a.py"]
-    assert plan.known == {}
 
 
 def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: Path) -> None:
@@ -358,19 +320,6 @@ def test_a_repository_that_vanished_is_an_error_not_an_empty_index(built: Indexe
     with pytest.raises(CodeQAError, match="repo"):
         built.run()
     assert Tables.open(built.location).counts().files == 6
-
-
-def test_readers_work_all_through_a_rebuild(built: Indexer) -> None:
-    tables = Tables.open(built.location)
-
-    def read() -> None:
-        assert tables.named(["load"])
-        assert tables.full_text("methods", "load", 5)
-        assert tables.counts().files == 6
-
-    with read_meanwhile(read):
-        for _ in range(3):
-            built.run(full=True)
 
 
 def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(

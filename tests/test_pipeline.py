@@ -139,7 +139,9 @@ def test_the_question_is_embedded_on_this_machine_and_its_vector_kept(engine: En
     engine.conversations.flush()
     embedding = fast_embedding()
     assert embedding is not None
-    kept = engine.conversations._state.questions.past("local", engine.location.id, embedding.name)
+    kept = engine.conversations._state.turns.past_questions(
+        "local", engine.location.id, embedding.name
+    )
     vector = embedding.embed_query(ASK.removeprefix("@codebase "))
     assert [one.vector for one in kept] == [write_vector(vector)]
 

@@ -5,7 +5,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,28 +23,6 @@ from codeqa.text.tag import has_tag
 @pytest.fixture
 def state(tmp_path: Path) -> State:
     return State(tmp_path / "state")
-
-
-def test_a_value_is_kept_replaced_and_deleted(state: State) -> None:
-    assert state.values.get("k") is None
-    state.values.set("k", "one")
-    state.values.set("k", "two")
-    assert state.values.get("k") == "two"
-    state.values.delete("k")
-    state.values.delete("k")
-    assert state.values.get("k") is None
-
-
-def test_a_value_is_gone_when_its_lifetime_is_over(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(turns_module.time, "time", lambda: now[0])
-    state.values.set("k", "v", seconds=60)
-    now[0] = 1059.0
-    assert state.values.get("k") == "v"
-    now[0] = 1061.0
-    assert state.values.get("k") is None
 
 
 def test_an_expired_value_leaves_the_file_with_the_next_write(
@@ -67,12 +44,6 @@ def test_a_turn_comes_back_as_it_was_saved(state: State) -> None:
     state.turns.save(turn)
     assert state.turns.get("t1") == turn
     assert state.turns.get("t2") is None
-
-
-def test_a_turn_belongs_to_its_user(state: State) -> None:
-    state.turns.save(Turn("t1", "c", "q", "a", "", {}, user="ann"))
-    assert state.turns.get("t1", "ann") is not None
-    assert state.turns.get("t1") is None
 
 
 def test_details_that_cannot_be_read_do_not_hide_the_turn(state: State) -> None:
@@ -107,20 +78,6 @@ def test_the_first_question_opens_and_names_a_conversation(state: State) -> None
     assert state.conversations.get("c1") == expected
     assert state.conversations.latest("shop") == [expected]
     assert ids(state.turns.active("c1")) == ["t1", "t2"]
-
-
-def test_turns_come_oldest_first_whenever_they_were_saved(state: State) -> None:
-    for number in (3.0, 1.0, 2.0, 2.0):
-        state.turns.save(ask(f"{number}-{len(state.turns.active('c'))}", created=number))
-    assert ids(state.turns.active("c")) == ["1.0-1", "2.0-2", "2.0-3", "3.0-0"]
-    assert [one.updated for one in state.conversations.latest("shop")] == [3.0]
-
-
-def test_conversations_come_latest_first_and_limited(state: State) -> None:
-    for number, name in enumerate(("a", "b", "c", "a"), start=1):
-        state.turns.save(ask(f"t{number}", name, created=float(number)))
-    assert [one.id for one in state.conversations.latest("shop")] == ["a", "c", "b"]
-    assert [one.id for one in state.conversations.latest("shop", limit=2)] == ["a", "c"]
 
 
 def test_turns_without_a_conversation_are_kept_but_listed_nowhere(state: State) -> None:
@@ -205,25 +162,6 @@ def test_a_turn_does_not_bring_back_the_conversation_that_was_deleted_under_it(
     assert [turn.id for turn in state.turns.active("c")] == ["t4"]
 
 
-def test_a_deleted_conversation_takes_its_turns_along(state: State) -> None:
-    state.turns.save(ask("t1", "c1"))
-    state.turns.save(ask("t2", "c2"))
-    state.conversations.delete("c1")
-    state.conversations.delete("c1")
-    assert state.turns.get("t1") is None
-    assert state.turns.active("c1") == []
-    assert [one.id for one in state.conversations.latest("shop")] == ["c2"]
-    assert state.turns.get("t2") is not None
-
-
-def test_a_turn_stands_in_place_of_one_of_its_own_conversation(state: State) -> None:
-    for number in (1, 2):
-        state.turns.save(ask(f"t{number}", created=float(number)))
-    state.turns.save(ask("t3", created=3.0), replaces="t2")
-    assert ids(state.turns.active("c")) == ["t1", "t3"]
-    assert state.turns.get("t2") is not None, "as the other answer to the question"
-
-
 @pytest.mark.parametrize(
     "place", [{"conversation": "d"}, {"user": "ann"}, {"repository": "site"}], ids=str
 )
@@ -234,13 +172,6 @@ def test_a_turn_replaces_none_of_another_conversation(state: State, place: dict[
     assert ids(state.turns.active(**{"conversation": "c", "repository": "shop", **place})) == ["t2"]
     turn = state.turns.get("t2", place.get("user", "local"))
     assert turn is not None and turn.parent == ""
-
-
-def test_a_replacement_that_fails_leaves_the_turn_as_it_was(state: State) -> None:
-    state.turns.save(ask("t1"))
-    with pytest.raises(TypeError):
-        state.turns.save(Turn("t2", "c", "q", "a", "", {"x": object()}), replaces="t1")
-    assert ids(state.turns.active("c")) == ["t1"]
 
 
 def test_beyond_the_limit_whole_conversations_go_the_longest_untouched_first(
@@ -269,13 +200,6 @@ def test_a_conversation_longer_than_the_limit_loses_its_oldest_turns(
         state.turns.save(ask(f"t{number}", created=float(number)))
     assert ids(state.turns.active("c")) == ["t3", "t4", "t5"]
     assert [one.id for one in state.conversations.latest("shop")] == ["c"]
-
-
-def test_lone_turns_have_the_same_limit(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns_module, "TURNS_KEPT", 3)
-    for number in range(5):
-        state.turns.save(ask(f"t{number}", "", created=float(number + 1)))
-    assert [number for number in range(5) if state.turns.get(f"t{number}")] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -318,25 +242,6 @@ def test_recent_repositories_come_latest_first_and_once_each(state: State) -> No
     assert state.repositories.latest() == [Path("/b")]
 
 
-def test_many_threads_open_a_fresh_state_at_once(state: State) -> None:
-    failures: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            for step in range(10):
-                state.values.set(f"{number}-{step}", "v")
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert all(state.values.get(f"{n}-{s}") == "v" for n in range(8) for s in range(10))
-
-
 def test_a_switch_to_wal_that_others_hold_up_is_tried_again(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,14 +274,6 @@ def test_a_state_that_stays_busy_is_an_error_after_a_while(
         state.values.set("k", "w")
     other.execute("COMMIT")
     other.close()
-    assert state.values.get("k") == "v"
-
-
-def test_a_failed_write_changes_nothing(state: State) -> None:
-    state.values.set("k", "v")
-    with pytest.raises(RuntimeError), state._database.writing() as connection:
-        connection.execute("DELETE FROM value")
-        raise RuntimeError
     assert state.values.get("k") == "v"
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError
-from codeqa.state import Conversation, State, Turn, TurnExtras
+from codeqa.state import State, Turn, TurnExtras
 from codeqa.state import turns as turns_module
 from codeqa.state.branches import PATH, path_parameters
 
@@ -39,13 +39,6 @@ def shown(state: State, conversation: str = "c", **wished: object) -> list[str]:
     return [turn.id for turn in state.turns.active(conversation, *PLACE, **wished)]  # type: ignore[arg-type]
 
 
-def test_a_turn_follows_the_last_one(state: State) -> None:
-    for turn in ("t1", "t2", "t3"):
-        save(state, turn)
-    assert [turn.parent for turn in state.turns.active("c", *PLACE)] == ["", "t1", "t2"]
-    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2",), "t3": ("t3",)}
-
-
 def test_an_answer_given_again_stands_beside_the_earlier_one(state: State) -> None:
     for turn in ("t1", "t2", "t3"):
         save(state, turn)
@@ -60,40 +53,12 @@ def test_an_answer_given_again_stands_beside_the_earlier_one(state: State) -> No
     assert shown(state) == ["t1", "t2", "t3", "t6"]
 
 
-def test_the_first_question_may_be_asked_anew(state: State) -> None:
-    save(state, "t1")
-    save(state, "t2")
-    save(state, "t3", replaces="t1")
-    assert shown(state) == ["t3"]
-    assert state.turns.branches("c", *PLACE) == {"t3": ("t1", "t3")}
-    assert state.conversations.get("c") == Conversation("c", *PLACE, "t1?", 1.0, 3.0, 3)
-
-
-def test_a_turn_may_follow_an_earlier_one(state: State) -> None:
-    for turn in ("t1", "t2", "t3"):
-        save(state, turn)
-    save(state, "t4", parent="t1")
-    assert shown(state) == ["t1", "t4"]
-    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
-
-
 @pytest.mark.parametrize("parent", ["missing", "d1", "t9"])
 def test_what_is_no_turn_of_the_conversation_is_not_followed(state: State, parent: str) -> None:
     save(state, "t1")
     save(state, "d1", conversation="d")
     save(state, "t9", parent=parent)
     assert shown(state) == ["t1", "t9"]
-
-
-def test_of_several_ends_the_latest_is_chosen(state: State) -> None:
-    for turn in ("t1", "t2", "t3"):
-        save(state, turn)
-    save(state, "t4", parent="t2")
-    save(state, "t5", replaces="t1")
-    state.turns.choose_branch("c", "t1", *PLACE)
-    assert shown(state) == ["t1", "t2", "t4"]
-    state.turns.choose_branch("c", "t3", *PLACE)
-    assert shown(state) == ["t1", "t2", "t3"]
 
 
 @pytest.mark.parametrize(
@@ -116,15 +81,6 @@ def test_only_a_turn_of_the_conversation_can_be_chosen(
     assert shown(state) == ["t2"]
 
 
-def test_the_latest_turns_of_a_branch_come_alone(state: State) -> None:
-    for number in range(1, 8):
-        save(state, f"t{number}")
-    save(state, "t8", replaces="t6")
-    assert shown(state, last=2) == ["t5", "t8"]
-    assert shown(state, last=99) == ["t1", "t2", "t3", "t4", "t5", "t8"]
-    assert shown(state, last=0) == []
-
-
 def test_a_branch_can_be_read_up_to_any_turn(state: State) -> None:
     for number in range(1, 5):
         save(state, f"t{number}")
@@ -144,13 +100,6 @@ def test_turns_without_a_conversation_follow_nothing(state: State) -> None:
     turns = [state.turns.get(f"t{number}") for number in (1, 2, 3)]
     assert [turn.parent for turn in turns if turn] == ["", "", ""]
     assert state.turns.branches("", *PLACE) == {}
-
-
-def test_an_answer_kept_outside_leaves_the_branch_as_it_was(state: State) -> None:
-    save(state, "t1")
-    save(state, "t2", conversation="", replaces="t1")
-    assert shown(state) == ["t1"]
-    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",)}
 
 
 def test_a_turn_that_is_saved_again_stays_where_it_is(state: State) -> None:
@@ -198,16 +147,6 @@ def test_turns_that_follow_each_other_in_a_circle_are_read_once(state: State) ->
         state.turns.choose_branch("c", "t1", *PLACE)
 
 
-def test_deleting_the_conversation_takes_every_branch(state: State) -> None:
-    save(state, "t1")
-    save(state, "t2", replaces="t1")
-    state.conversations.delete("c", *PLACE)
-    assert state.turns.get("t1") is None and state.turns.get("t2") is None
-    assert state.turns.branches("c", *PLACE) == {}
-    save(state, "t3")
-    assert shown(state) == ["t3"]
-
-
 def test_contexts_of_other_branches_are_not_read(state: State) -> None:
     """A walk and its siblings come from the index alone: no page of a row is opened."""
     save(state, "t1")
@@ -227,7 +166,7 @@ def test_the_same_turn_saved_by_many_at_once_is_kept_once(state: State) -> None:
     with ThreadPoolExecutor(8) as pool:
         kept = list(pool.map(lambda _: state.turns.save(turn, extras=extras), range(16)))
     assert all(kept) and shown(state) == ["t1", "t2"]
-    assert len(state.questions.past(*PLACE, "e")) == 1
+    assert len(state.turns.past_questions(*PLACE, "e")) == 1
 
 
 @settings(max_examples=40, deadline=None)

@@ -124,34 +124,3 @@ def test_a_thumb_goes_with_its_conversation(state: State) -> None:
         state.feedback.save(turn, "local", 1)
     state.conversations.delete("c")
     assert values(state) == [("t2", 1, "")] and rows(state) == 1
-
-
-def test_a_thumb_stays_with_the_answer_that_another_one_stands_in_for(state: State) -> None:
-    ask(state, "t1")
-    state.feedback.save("t1", "local", -1)
-    state.turns.save(Turn("t2", "c", "again", "", "", {}, repository="shop"), replaces="t1")
-    assert state.feedback.of_conversation("c", "local", "shop") == {"t1": (-1, "")}
-
-
-def test_a_thumb_goes_with_turns_beyond_the_limit(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns_module, "TURNS_KEPT", 2)
-    for number in (1, 2, 3):
-        ask(state, f"t{number}", conversation=f"c{number}", created=float(number))
-        state.feedback.save(f"t{number}", "local", 1)
-    assert [turn for turn, _, _ in values(state)] == ["t2", "t3"] and rows(state) == 2
-
-
-def test_a_turn_that_is_saved_again_keeps_its_thumb(state: State) -> None:
-    ask(state)
-    state.feedback.save("t1", "local", 1)
-    ask(state, answer="her")
-    assert values(state) == [("t1", 1, "")]
-
-
-def test_as_many_places_are_kept_as_count(state: State) -> None:
-    ask(state)
-    state.feedback.save("t1", "local", 1, sent=(CitedLines("a.py", n, n) for n in range(1, 10_000)))
-    (thumb,) = state.feedback.given("shop")
-    assert thumb.cited == tuple(CitedLines("a.py", n, n) for n in range(1, 51))

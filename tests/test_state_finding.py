@@ -58,12 +58,6 @@ def test_questions_answers_and_titles_are_looked_through(state: State) -> None:
     assert one == ConversationMatch(state.conversations.get("c2"), "t2", "The TILL is **there**.")  # type: ignore[arg-type]
 
 
-def test_of_a_conversation_its_latest_turn_with_it_is_told(state: State) -> None:
-    for turn, question in (("t1", "till one"), ("t2", "till two"), ("t3", "no more")):
-        say(state, turn, question)
-    assert found(state, "till") == [("c", "t2", "till two")]
-
-
 def test_every_branch_is_looked_through(state: State) -> None:
     say(state, "t1", "the till")
     say(state, "t2", "the purse", replaces="t1")
@@ -127,12 +121,6 @@ def test_a_snippet_is_a_line_around_the_hit_cut_at_words() -> None:
     assert snippet("till " + "x " * 200, ["till"]).startswith("till x")
     assert snippet("x " * 200 + "till", ["till"]).endswith("x till")
     assert snippet("short till", ["till"]) == "short till"
-
-
-def test_a_snippet_shows_words_that_stand_in_a_row_rather_than_the_first_one() -> None:
-    text = "the end " + "x " * 200 + "the till " + "x " * 200
-    assert "the till" in snippet(text, ["the", "till"])
-    assert "the end" in snippet(text, ["the", "purse"])
 
 
 @given(

@@ -39,7 +39,7 @@ def save(
 
 
 def asked(state: State, embedding: str = "e") -> list[str]:
-    return [one.turn for one in state.questions.past(*PLACE, embedding)]
+    return [one.turn for one in state.turns.past_questions(*PLACE, embedding)]
 
 
 def vectors(state: State) -> int:
@@ -54,7 +54,7 @@ def test_vectors_belong_to_a_user_a_repository_and_an_embedding(state: State) ->
     save(state, "t4", embedding="f")
     save(state, "t5", vector=None)
     assert asked(state) == ["t1"] and asked(state, embedding="f") == ["t4"]
-    assert [one.turn for one in state.questions.past("ann", "shop", "e")] == ["t2"]
+    assert [one.turn for one in state.turns.past_questions("ann", "shop", "e")] == ["t2"]
 
 
 @pytest.mark.parametrize("way", ["conversation", "limit", "user"])
@@ -78,7 +78,7 @@ def test_vectors_come_in_order_also_those_of_answers_given_again(state: State) -
     save(state, "t1", vector=b"\x01\x02")
     save(state, "t2", "", vector=b"\x03\x04")
     save(state, "t3", vector=b"\x05\x06", replaces="t1")
-    assert state.questions.past(*PLACE, "e") == [
+    assert state.turns.past_questions(*PLACE, "e") == [
         PastQuestion("t1", "c", b"\x01\x02"),
         PastQuestion("t2", "", b"\x03\x04"),
         PastQuestion("t3", "c", b"\x05\x06"),
@@ -137,13 +137,6 @@ def test_a_turn_saved_twice_teaches_once(state: State) -> None:
     assert asked(state) == ["t1", "t2"] and vectors(state) == 2
     assert state.conversations.topic("c", *PLACE) == ("e", b"56")
     assert state.profile.facts() == {}, "what was forgotten meanwhile stays forgotten"
-
-
-def test_a_turn_of_a_deleted_conversation_teaches_nothing(state: State) -> None:
-    save(state, "t1", created=1.0)
-    state.conversations.delete("c", *PLACE)
-    assert not save(state, "t2", continues=1.0, topic=b"1", facts={"name": "Ada"})
-    assert state.profile.facts() == {} and vectors(state) == 0
 
 
 def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(

@@ -51,13 +51,6 @@ def test_what_is_kept_of_a_user_is_counted(state: State) -> None:
     )
 
 
-def test_the_conversations_of_a_user_are_listed_latest_first(state: State) -> None:
-    for number, repository in enumerate(("shop", "site", "shop")):
-        state.turns.save(Turn(f"t{number}", f"c{number}", "q", "a", "", {}, 1.0 + number,
-                             "local", repository))  # fmt: skip
-    assert state.user_data.conversations() == [("shop", "c2"), ("site", "c1"), ("shop", "c0")]
-
-
 def test_all_of_a_user_is_deleted_and_nothing_of_another(state: State) -> None:
     fill(state)
     fill(state, "ann", "other")
@@ -79,12 +72,6 @@ def test_no_byte_of_what_was_deleted_is_left_in_the_files(state: State) -> None:
     state.user_data.delete()
     state.compact()
     assert left(state, SECRET.encode(), VECTOR, b"ctx", b"wrong") == []
-
-
-def test_what_is_deleted_is_overwritten_at_once(state: State) -> None:
-    fill(state)
-    state.user_data.delete()
-    assert left(state, SECRET.encode(), VECTOR) == [], "even before the file is compacted"
 
 
 def test_bytes_that_an_earlier_version_left_behind_go_too(state: State) -> None:
@@ -112,15 +99,6 @@ def test_compacting_keeps_what_there_is_and_gives_back_room(state: State) -> Non
     assert not Path(f"{state.path}-wal").exists()
 
 
-def test_compacting_goes_on_beside_a_connection_that_is_idle(state: State) -> None:
-    fill(state)
-    with contextlib.closing(sqlite3.connect(state.path)) as other:
-        other.execute("SELECT count(*) FROM turn").fetchall()
-        state.user_data.delete()
-        state.compact()
-        assert left(state, SECRET.encode()) == []
-
-
 def test_that_others_keep_it_from_being_compacted_is_said(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,15 +113,3 @@ def test_that_others_keep_it_from_being_compacted_is_said(
         reader.execute("COMMIT")
     state.compact()
     assert left(state, SECRET.encode()) == []
-
-
-def test_values_are_listed_and_forgotten_by_the_beginning_of_their_key(state: State) -> None:
-    for key in ("user:a:x", "user:a:y", "user:ab:x", "user:%:x", "user:_:x"):
-        state.values.set(key, "v")
-    state.values.set("user:a:z", "v", seconds=-1)
-    assert state.values.keys("user:a:") == ["user:a:x", "user:a:y"]
-    assert state.values.keys("user:%:") == ["user:%:x"] and state.values.keys("user:_:") == [
-        "user:_:x"
-    ]
-    assert state.values.delete_prefix("user:a:") == 3, "with the one that is over"
-    assert state.values.keys("user:a:") == [] and len(state.values.keys("user:")) == 3

@@ -236,15 +236,6 @@ def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
     assert tables.counts().files == 2
 
 
-def test_a_file_that_lost_all_its_units_leaves_no_rows(
-    location: Location, write: Callable[..., Writer]
-) -> None:
-    write(batch_of(("src/app.py", [unit("a"), unit("C", kind="class")], [reference("x")])))
-    write(batch_of(("src/app.py", [], []), digest="h2"))
-    counts = Tables.open(location).counts()
-    assert (counts.files, counts.units, counts.references) == (1, 0, 0)
-
-
 def test_counts_tell_methods_classes_and_documents_apart(
     location: Location, write: Callable[..., Writer]
 ) -> None:
@@ -271,16 +262,6 @@ def test_rows_of_a_run_that_died_before_its_manifest_are_removed(
     assert tables.named(["lost"]) == []
     assert tables.references_named("q") == []
     assert [u.name for u in tables.in_file("src/a.py")] == ["a"]
-
-
-def test_a_file_being_replaced_has_no_hash_until_it_is_complete(
-    location: Location, write: Callable[..., Writer]
-) -> None:
-    write(batch_of(("src/app.py", [unit("a")], [])))
-    dead = Writer.open(location, "parser")
-    dead.begin(dead.manifest())
-    dead.invalidate(["src/app.py"])
-    assert Tables.open(location).files()[0].hash == ""
 
 
 def test_opening_what_was_never_indexed_says_what_to_run(location: Location) -> None:
@@ -354,15 +335,6 @@ def test_a_run_that_died_before_it_made_the_tables_is_completed_by_the_next(
     with pytest.raises(IndexMissingError, match="not been indexed"):
         Tables.open(location)
     write(batch_of(("src/app.py", [unit("new")], [])), rebuild=True)
-    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
-
-
-def test_a_run_that_died_while_it_made_the_first_table_is_completed_by_the_next(
-    location: Location, write: Callable[..., Writer]
-) -> None:
-    save_location(location)
-    (Path(location.tables) / "meta.lance" / "_versions").mkdir(parents=True)
-    write(batch_of(("src/app.py", [unit("new")], [])))
     assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
 
 

@@ -23,9 +23,7 @@ from codeqa.store import (
     remove,
     save_location,
 )
-from codeqa.store.reader import Reader
 from codeqa.store.records import Batch
-from codeqa.store.unit_cache import CachedUnits, UnitCache
 from codeqa.store.writer import Writer
 from codeqa.types import Unit
 from tests.test_store import SMALL, batch_of, unit
@@ -189,48 +187,12 @@ def test_a_large_index_is_not_copied_into_memory(
     assert read == [4, 4, 4]
 
 
-@pytest.mark.usefixtures("at_once")
-def test_a_search_that_is_late_with_an_older_version_does_not_end_the_copying(
-    location: Location,
-) -> None:
-    index(location, two_files())
-    reader, memory = Reader(location, None), UnitCache()
-    older = reader.snapshot()
-    index(location, batch_of(("lib/c.py", [unit("c", "lib/c.py")], [])))
-    newer = reader.snapshot()
-
-    def ask_twice() -> CachedUnits | None:
-        for _ in range(2):
-            memory.of(newer)
-        for thread in threading.enumerate():
-            if thread.name == "units":
-                thread.join()
-        return memory.of(newer)
-
-    assert older.key != newer.key and ask_twice()
-    assert memory.of(older) is None
-    assert ask_twice()
-
-
 def test_one_search_alone_copies_nothing(location: Location) -> None:
     index(location, two_files())
     tables = Tables.open(location)
     for _ in range(3):
         search(tables)
     assert "units" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_searches_from_many_threads_are_answered_alike(location: Location) -> None:
-    index(location, two_files())
-    tables = Tables.open(location)
-    expected = search(tables)
-    answers: list[Any] = []
-    threads = [threading.Thread(target=lambda: answers.append(search(tables))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [expected] * 8
 
 
 def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(

@@ -106,7 +106,7 @@ class PastQuestions:
         """
         try:
             # Read anew each time: 2,000 questions take a few milliseconds.
-            asked = self.state.questions.past(user, repository, embedding)
+            asked = self.state.turns.past_questions(user, repository, embedding)
             turns = [
                 one.turn
                 for one in _most_similar(asked, vector, threshold)

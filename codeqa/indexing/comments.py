@@ -3,9 +3,10 @@ cost, and writing them beside the code, where they are searched and embedded wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from codeqa.embeddings import fast_embedding
 from codeqa.indexing.describing import (
@@ -23,6 +24,9 @@ from codeqa.state import State
 from codeqa.store import Filter, Location, Tables
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import METHOD_KINDS, Progress, Unit
+
+if TYPE_CHECKING:
+    from codeqa.store.writer import Writer
 
 TYPICAL_TOKENS = 60
 """Of a description, for telling what a run will take."""
@@ -109,27 +113,26 @@ def add_comments(
                     changed += _write(location, waiting)
                     waiting.clear()
     finally:
-        changed += _write(location, waiting)
+        if waiting:
+            changed += _write(location, waiting)
         if changed:
-            _tidy(location)
+            with _writer(location) as writer:
+                writer.tidy()
     return changed
 
 
 def _write(location: Location, described: Sequence[Described]) -> int:
     from codeqa.store.comments import write_comments
-    from codeqa.store.writer import Writer
 
-    if not described:
-        return 0
-    with hold(location):
-        meta = Tables.open(location).meta()
-        writer = Writer.open(location, meta.parser, meta.vector)
+    with _writer(location) as writer:
         return write_comments(writer, described, fast_embedding())
 
 
-def _tidy(location: Location) -> None:
+@contextmanager
+def _writer(location: Location) -> Iterator[Writer]:
+    """A writer to the index as it is, which is held meanwhile."""
     from codeqa.store.writer import Writer
 
     with hold(location):
         meta = Tables.open(location).meta()
-        Writer.open(location, meta.parser, meta.vector).tidy()
+        yield Writer.open(location, meta.parser, meta.vector)

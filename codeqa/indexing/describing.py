@@ -90,7 +90,6 @@ def describe(
     concurrency: int = CONCURRENT,
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], None] | None = None,
-    pace: Pace | None = None,
 ) -> Generator[Described, None, None]:
     """Yield (unit, description of 2–3 lines) as descriptions come in, known ones first.
 
@@ -107,7 +106,7 @@ def describe(
             progress(Progress("comments", done, len(units), detail))
 
     report()
-    pace = pace or Pace(concurrency)
+    pace = Pace(concurrency)
     waiting = deque(tasks)
     running: dict[Future[str], Task] = {}
     failure: CodeQAError | None = None
@@ -158,16 +157,8 @@ def sent_characters(task: Task) -> int:
     return len(task.prompt) + len(unit.path) + min(len(unit.source_code), MAX_CHARACTERS)
 
 
-def _ask(complete: Complete, prompt: str, unit: Unit) -> str:
+def _ask(complete: Complete, prompt: str, unit: Unit, characters: int = MAX_CHARACTERS) -> str:
     """The description of one method; of its first half when the whole is too long to read."""
-    try:
-        return _ask_about(complete, prompt, unit, MAX_CHARACTERS)
-    except ContextLengthError:
-        half = min(len(unit.source_code), MAX_CHARACTERS) // 2
-        return _ask_about(complete, prompt, unit, half)
-
-
-def _ask_about(complete: Complete, prompt: str, unit: Unit, characters: int) -> str:
     source = unit.source_code
     if len(source) > characters:
         source = source[: max(source.rfind("\n", 0, characters), 0) or characters]
@@ -175,7 +166,12 @@ def _ask_about(complete: Complete, prompt: str, unit: Unit, characters: int) -> 
         {"role": "system", "content": prompt},
         {"role": "user", "content": f"{unit.path}\n\n{source}"},
     ]
-    return " ".join(complete(messages, MAX_TOKENS).split())
+    try:
+        return " ".join(complete(messages, MAX_TOKENS).split())
+    except ContextLengthError:
+        if characters < MAX_CHARACTERS:
+            raise
+        return _ask(complete, prompt, unit, len(source) // 2)
 
 
 def _key(model: str, prompt: str, unit: Unit) -> str:

@@ -12,7 +12,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -32,8 +32,6 @@ SWEEP_SECONDS = 20.0
 some hundred thousand a second."""
 SWEEP_STEP = 1_000
 """Keys that the server looks at in one step, and that are deleted by one command at most."""
-LOST_KEYS = 10_000
-"""Keys remembered over an outage: about a megabyte."""
 DEFAULT_PORT = 6379
 
 log = logging.getLogger(__name__)
@@ -79,12 +77,11 @@ class RedisCache:
     def __init__(self, url: str) -> None:
         self._client = _client(url)
         self.address = _address(url)
-        """Host, port and database, or the socket's path; without name and password."""
         self._lock = threading.Lock()
         self._problem = ""
         self._try_at = 0.0
-        self._lost: dict[str, None] = {}
-        self._lost_prefixes: dict[str, None] = {}
+        self._lost: set[str] = set()
+        self._lost_prefixes: set[str] = set()
 
     def get(self, key: str) -> str | None:
         """Value of `key`, or None."""
@@ -97,16 +94,16 @@ class RedisCache:
         if milliseconds <= 0:
             self.delete(key)
         elif self._ask(lambda client: client.set(key, value, px=milliseconds)) is None:
-            self._note_lost(key)
+            self._lost.add(key)
 
     def delete(self, key: str) -> None:
         """Forget `key`."""
         if self._ask(lambda client: client.delete(key)) is None:
-            self._note_lost(key)
+            self._lost.add(key)
 
     def keys(self, prefix: str) -> list[str] | None:
         """Keys that begin with `prefix`; None while the server does not work."""
-        return self._ask(lambda client: sorted({*_scan(client, prefix)}))
+        return self._ask(lambda client: _scan(client, prefix))
 
     def delete_prefix(self, prefix: str) -> int | None:
         """Forget all keys that begin with `prefix`, and how many there were.
@@ -116,8 +113,7 @@ class RedisCache:
         """
         deleted = self._ask(lambda client: _sweep(client, prefix))
         if deleted is None:
-            with self._lock:
-                self._lost_prefixes[prefix] = None
+            self._lost_prefixes.add(prefix)
         return deleted
 
     def problem(self) -> str:
@@ -150,15 +146,12 @@ class RedisCache:
 
     def _forget_lost(self) -> None:
         """Delete what could not be changed while the server did not work."""
-        if lost := list(self._lost):
+        if lost := self._lost.copy():
             self._client.delete(*lost)
-        for prefix in (prefixes := list(self._lost_prefixes)):
+            self._lost -= lost
+        for prefix in self._lost_prefixes.copy():
             _sweep(self._client, prefix)
-        with self._lock:
-            for key in lost:
-                self._lost.pop(key, None)
-            for prefix in prefixes:
-                self._lost_prefixes.pop(prefix, None)
+            self._lost_prefixes.discard(prefix)
 
     def _went_down(self, error: Exception) -> None:
         with self._lock:
@@ -168,26 +161,22 @@ class RedisCache:
         if news:
             log.warning("%s Contexts are not cached until it works again.", self._problem)
 
-    def _note_lost(self, key: str) -> None:
-        with self._lock:
-            self._lost[key] = None
-            while len(self._lost) > LOST_KEYS:
-                del self._lost[next(iter(self._lost))]
 
-
-def _scan(client: Redis, prefix: str) -> Iterator[str]:
-    """Keys that begin with `prefix`; some may come twice. Raises TimeoutError."""
+def _scan(client: Redis, prefix: str) -> list[str]:
+    """Keys that begin with `prefix`. Raises TimeoutError."""
     until = time.monotonic() + SWEEP_SECONDS
     pattern = re.sub(r"([\\*?\[\]^-])", r"\\\1", prefix) + "*"
+    found = set()
     for key in client.scan_iter(match=pattern, count=SWEEP_STEP):
         if time.monotonic() > until:
             raise TimeoutError
-        yield key
+        found.add(key)
+    return sorted(found)
 
 
 def _sweep(client: Redis, prefix: str) -> int:
     """Delete all keys that begin with `prefix`; how many there were. Raises TimeoutError."""
-    keys = list({*_scan(client, prefix)})
+    keys = _scan(client, prefix)
     return sum(
         int(client.delete(*keys[first : first + SWEEP_STEP]))
         for first in range(0, len(keys), SWEEP_STEP)
@@ -230,12 +219,12 @@ def _client(url: str) -> Redis:
 
 
 def _address(url: str) -> str:
+    """Host, port and database, or the socket's path; without name and password."""
     parts = urlsplit(url)
     if parts.scheme == "unix":
         return parts.path
-    host = parts.hostname or "localhost"
-    shown = f"[{host}]" if ":" in host else host
-    return f"{shown}:{parts.port or DEFAULT_PORT}{parts.path.rstrip('/')}"
+    place = parts.netloc.rpartition("@")[2] or "localhost"
+    return f"{place if parts.port else f'{place}:{DEFAULT_PORT}'}{parts.path.rstrip('/')}"
 
 
 def _reason(error: Exception) -> str:

@@ -7,10 +7,8 @@ from pathlib import Path
 from codeqa.state.conversations import ConversationStore
 from codeqa.state.database import Database
 from codeqa.state.feedback import FeedbackStore
-from codeqa.state.profile import ProfileStore
-from codeqa.state.questions import QuestionStore
 from codeqa.state.turns import TurnStore
-from codeqa.state.user_data import UserData
+from codeqa.state.user_data import ProfileStore, UserData
 from codeqa.state.values import RecentRepositories, ValueStore
 
 FILE_NAME = "state.sqlite"
@@ -30,7 +28,6 @@ class State:
         self._database = Database(self.path)
         self.conversations = ConversationStore(self._database)
         self.turns = TurnStore(self._database)
-        self.questions = QuestionStore(self._database)
         self.feedback = FeedbackStore(self._database)
         self.profile = ProfileStore(self._database)
         self.user_data = UserData(self._database)

@@ -1,4 +1,5 @@
-"""Turns: stored with what they teach, and read by the branches that they form."""
+"""Turns: stored with what they teach, and read by the branches that they form; and the vectors
+of their questions."""
 
 from __future__ import annotations
 
@@ -22,19 +23,18 @@ from codeqa.state.branches import (
 )
 from codeqa.state.conversations import delete_group, find_conversation
 from codeqa.state.database import Database
-from codeqa.state.profile import put_fact
-from codeqa.state.questions import put_question
 from codeqa.state.records import (
     LOCAL_USER,
     NO_EXTRAS,
     Group,
     PastExchange,
+    PastQuestion,
     Turn,
     TurnExtras,
     parse_details,
     title_of,
 )
-from codeqa.state.user_data import deleted_since
+from codeqa.state.user_data import deleted_since, put_fact
 
 TURNS_KEPT = 10_000
 """Turns kept in all: with full contexts about 300 MB, some years of daily use."""
@@ -204,6 +204,15 @@ class TurnStore:
             for row in found
         }
 
+    def past_questions(self, user: str, repository: str, embedding: str) -> list[PastQuestion]:
+        """Vectors that `embedding` made of the user's questions, in the order of these."""
+        rows = self._database.rows(
+            "SELECT turn, conversation, vector FROM question WHERE user = ? "
+            "AND repository = ? AND embedding = ? ORDER BY number",
+            (user, repository, embedding),
+        )
+        return [PastQuestion(*row) for row in rows]
+
 
 def _turn_of(row: tuple[Any, ...]) -> Turn:
     """The turn in a row of `_TURN`."""
@@ -233,7 +242,18 @@ def _put_extras(
 ) -> None:
     """Keep what comes with a new turn; a turn without a conversation has no topic."""
     if extras.question is not None:
-        put_question(connection, turn, extras.embedding, extras.question)
+        connection.execute(
+            "INSERT INTO question (turn, user, repository, conversation, embedding, vector) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                turn.id,
+                turn.user,
+                turn.repository,
+                turn.conversation,
+                extras.embedding,
+                extras.question,
+            ),
+        )
     if extras.topic is not None:
         connection.execute(
             "UPDATE conversation SET embedding = ?, topic = ? "

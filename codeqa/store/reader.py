@@ -86,10 +86,6 @@ class Reader:
                 self._open(self._snapshot)
             return self._snapshot
 
-    def meta(self) -> Meta:
-        """The database's account of itself, at most READ_INTERVAL old."""
-        return self.snapshot().meta
-
     def ask(self, action: Callable[[Snapshot], Awaitable[T]]) -> T:
         """Run `action` on a snapshot; once more when a rebuild dropped its tables meanwhile."""
 

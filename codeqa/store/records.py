@@ -184,21 +184,15 @@ def _unit_columns(units: Sequence[Unit], classes: bool = False) -> Columns:
 def _edge_columns(path: str, references: Sequence[Reference]) -> Columns:
     if not references:
         return {}
-    first = edge_base(path)
+    # Edges are numbered on from a hash of their path. 62 bits: the ranges of 100,000 files with
+    # 1,000 edges each meet with a chance of 1e-6.
+    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    first = int.from_bytes(digest, "big") >> 2
     columns: Columns = {
         name: [getattr(reference, name) for reference in references] for name in REFERENCE_COLUMNS
     }
     columns["id"] = list(range(first, first + len(references)))
     return columns
-
-
-def edge_base(path: str) -> int:
-    """First id of the edges of `path`; they are numbered on from there.
-
-    62 bits: the ranges of 100,000 files with 1,000 edges each meet with a chance of 1e-6.
-    """
-    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 2
 
 
 def search_text(unit: Unit) -> str:

@@ -64,7 +64,7 @@ class Tables:
 
     def meta(self) -> Meta:
         """The database's account of itself, at most `reader.READ_INTERVAL` old."""
-        return self._reader.meta()
+        return self._reader.snapshot().meta
 
     def verify(self) -> None:
         """Read a row of each table. Raises IndexFormatError when that fails."""
