@@ -180,7 +180,6 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way() -> None:
     def script(path: str, body: dict[str, Any]) -> Reply:
         return completion("d") if "f0(" in body["messages"][1]["content"] else silent(30)
 
-    before = threading.active_count()
     units = [method(f"f{n}") for n in range(6)]
     with openai_server(script) as server, Model(Endpoint(server.base_url, "m")) as model:
         described = describe(units, model.complete, model="m", concurrency=3, stop=model.close)
@@ -189,7 +188,8 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way() -> None:
         described.close()
         assert time.monotonic() - began < 5
         assert server.wait_for_disconnects(2)
-    assert threading.active_count() <= before
+    pool = [one.name for one in threading.enumerate() if one.name.startswith("ThreadPool")]
+    assert pool == []
 
 
 class Clock:

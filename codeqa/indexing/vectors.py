@@ -8,16 +8,15 @@ embedding is asked by this process, batch by batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from codeqa.embeddings import Embedding, table_encoder, worker_table
+from codeqa.embeddings import Embedding, worker_table
 from codeqa.indexing.status import CancelledError
 from codeqa.store.meta import EmbeddingRecord, Meta, table_name
-from codeqa.store.records import Batch, pack_rows
+from codeqa.store.records import PACKED_VECTORS, Batch
 from codeqa.store.schema import ALL_ROWS, TABLES, UNIT_TABLES, vector_array
 from codeqa.store.writer import Writer
-from codeqa.text.unit_text import fields_of
-from codeqa.types import ParsedFile, Progress
+from codeqa.types import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,43 +26,16 @@ FEW_FILES = 200
 """Files up to which this process encodes: a worker needs 0.15 s for numpy and the table, and
 here both are loaded already; 200 files take about as long."""
 
-VECTOR = "vector"
-
 BATCH_ROWS = 8_192
 """Rows copied in one commit, with their vectors some 30 MB."""
-
-Packer = Callable[[ParsedFile], Any]
 
 
 def packer_for(fast: Embedding | None, files: int) -> str:
     """Name of the packer with which workers make rows of `files` files (`parse_many`)."""
     folder = worker_table(fast) if files > FEW_FILES else ""
     if folder:
-        return f"{__name__}:packer_with_vectors={folder}"
+        return f"codeqa.store.records:packer_with_vectors={folder}"
     return "codeqa.store.records:pack_rows"
-
-
-def packer_with_vectors(folder: str) -> Packer:
-    """`pack_rows` that adds the vectors of the table in `folder`, in half precision.
-
-    They come as one `bytes` per file and table of the database, which costs the process that
-    gathers them nothing. Runs in the worker.
-    """
-    encoder = table_encoder(folder)
-
-    def pack(parsed: ParsedFile) -> Any:
-        packed = pack_rows(parsed)
-        methods = [fields_of(unit) for unit in parsed.units if unit.is_method]
-        classes = [fields_of(unit) for unit in parsed.units if not unit.is_method]
-        vectors = encoder.encode_units(methods + classes).astype("float16")
-        for columns, part in zip(
-            packed[-3:-1], (vectors[: len(methods)], vectors[len(methods) :]), strict=True
-        ):
-            if len(part):
-                columns[VECTOR] = [part.tobytes()]
-        return packed
-
-    return pack
 
 
 def take_vectors(
@@ -81,7 +53,7 @@ def take_vectors(
     for table, columns in (("methods", batch.methods), ("classes", batch.classes)):
         if not columns:
             continue
-        packed = columns.pop(VECTOR, None)
+        packed = columns.pop(PACKED_VECTORS, None)
         if packed is None:
             found[table] = fast.embed_passages(columns["code"])
         else:

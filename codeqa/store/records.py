@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import repeat
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.store.schema import CLASS_COLUMNS, REFERENCE_COLUMNS, UNIT_COLUMNS
 from codeqa.text.tokens import name_key, search_tokens
-from codeqa.text.unit_text import unit_text
+from codeqa.text.unit_text import fields_of, unit_text
 from codeqa.types import ParsedFile, Reference, Unit
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ then outweighs a body of like length that mentions it once."""
 
 PATH_WORDS = 4
 """Last segments of the path whose words are searched; further up says little."""
+
+PACKED_VECTORS = "vector"
+"""Column in which a worker sends vectors: one `bytes` for each file."""
 
 INDEXED = "indexed"
 SKIPPED = "skipped"
@@ -137,6 +140,31 @@ def pack_rows(parsed: ParsedFile) -> tuple[Any, ...]:
         _unit_columns(classes, classes=True),
         _edge_columns(parsed.path, parsed.references),
     )
+
+
+def packer_with_vectors(folder: str) -> Callable[[ParsedFile], Any]:
+    """`pack_rows` that adds the vectors of the table in `folder`, in half precision.
+
+    They come as one `bytes` per file and table of the database, which costs the process that
+    gathers them nothing. Runs in the worker.
+    """
+    from codeqa.embeddings import table_encoder
+
+    encoder = table_encoder(folder)
+
+    def pack(parsed: ParsedFile) -> Any:
+        packed = pack_rows(parsed)
+        methods = [fields_of(unit) for unit in parsed.units if unit.is_method]
+        classes = [fields_of(unit) for unit in parsed.units if not unit.is_method]
+        vectors = encoder.encode_units(methods + classes).astype("float16")
+        for columns, part in zip(
+            packed[-3:-1], (vectors[: len(methods)], vectors[len(methods) :]), strict=True
+        ):
+            if len(part):
+                columns[PACKED_VECTORS] = [part.tobytes()]
+        return packed
+
+    return pack
 
 
 def append_rows(batch: Batch, record: FileRecord, rows: FileRows) -> None:
