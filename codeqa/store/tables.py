@@ -162,10 +162,6 @@ class Tables:
         """Places where exactly `name` is called, used, imported or inherited from."""
         return self._references(f"name = {quote(name)}", limit)
 
-    def count_references(self, name: str) -> int:
-        """How many such places there are in all."""
-        return self._reader.counts([("edges", f"name = {quote(name)}")])[0]
-
     def references_in(self, path: str) -> list[Reference]:
         """References that stand in one file, by line."""
         return self._references(f"path = {quote(path)}", ALL_ROWS)
