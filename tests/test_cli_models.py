@@ -64,17 +64,12 @@ def test_a_model_is_used_until_none_is(
     assert (data_dir / "models.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_setting_is_named_as_what_chose_the_model(
+def test_a_setting_is_named_as_what_chose_the_model_and_its_key_when_it_is_missing(
     codeqa: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEQA_MODEL", "ollama/qwen3")
     shown = codeqa("models")
     assert "In use: ollama/qwen3 at 127.0.0.1 (set as CODEQA_MODEL)" in shown.err
-
-
-def test_a_key_that_is_missing_is_said_where_the_model_is_shown(
-    codeqa: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("CODEQA_MODEL", "groq")
     shown = codeqa("models")
     assert shown.status == 0 and "There is no key for Groq." in shown.err
