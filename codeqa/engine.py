@@ -8,7 +8,6 @@ from pathlib import Path
 
 from codeqa.account import DataInventory, Privacy
 from codeqa.chat import AnswerGenerator, Chat, Conversations, Retrieval
-from codeqa.chat.history import PastQuestions
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.embeddings import fast_embedding
@@ -76,7 +75,7 @@ def open_engine(
         settings=settings,
         hooks=hooks,
         conversations=conversations,
-        past_questions=PastQuestions(state),
+        state=state,
         vectors=vectors,
         connect=models.connect_small,
         hypotheses=generator is None,

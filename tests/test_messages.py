@@ -15,7 +15,6 @@ from codeqa.chat.messages import (
     HISTORY_TURNS,
     as_sent,
     build_messages,
-    count_tokens,
     trim_history,
 )
 from codeqa.context import pack, parse_block, unit_chunk
@@ -88,17 +87,6 @@ def test_prompts_of_the_user_take_the_place_of_the_built_in_ones(tmp_path: Path)
     messages = as_sent(build_messages(asked(mode="locate"), tmp_path))
     assert messages[0]["parts"] == ["Rhyme."]
     assert messages[1]["parts"][0] == "[MODE: locate]\n[INSTRUCTION]\nMap: What runs?\n"
-
-
-def test_the_weight_of_messages_counts_every_part() -> None:
-    one = {"role": "user", "parts": ["x" * 300]}
-    both = {"role": "user", "parts": ["x" * 300, "y" * 600]}
-    assert 100 <= count_tokens([one]) <= 110
-    assert 200 <= count_tokens([both]) - count_tokens([one]) <= 203
-    assert count_tokens([one, both]) == count_tokens([one]) + count_tokens([both])
-    assert count_tokens([]) == 0
-    sent = as_sent(build_messages(asked()))
-    assert count_tokens(sent) > count_tokens(sent[:-1]) + len(BLOCK.text) // 4
 
 
 # History.

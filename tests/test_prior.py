@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codeqa.chat.generation import Exchange
-from codeqa.chat.history import QA_K, PastQuestions
+from codeqa.chat.history import QA_K, similar_questions
 from codeqa.state import State, Turn, TurnExtras
 
 WIDTH = 8
@@ -52,46 +52,43 @@ def keep(
     state.turns.save(turn, replaces, extras=TurnExtras(embedding, vector))
 
 
-def similar(prior: PastQuestions, same: bool = True, **changed: Any) -> list[str]:
-    return [one.turn for one in exchanges(prior, same, **changed)]
+def similar(state: State, same: bool = True, **changed: Any) -> list[str]:
+    return [one.turn for one in exchanges(state, same, **changed)]
 
 
-def exchanges(prior: PastQuestions, same: bool = True, **changed: Any) -> list[Exchange]:
+def exchanges(state: State, same: bool = True, **changed: Any) -> list[Exchange]:
     wished = {"user": "u", "repository": "shop", "conversation": "c", "embedding": "e",
               "threshold": 0.65, **changed}  # fmt: skip
-    return prior.similar(wished.pop("vector", QUESTION), same=same, **wished)
+    return similar_questions(state, wished.pop("vector", QUESTION), same=same, **wished)
 
 
 def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
     for number, cosine in enumerate((0.7, 0.99, 0.2, 0.8, 0.9, 0.75)):
         keep(state, f"t{number}", cosine)
-    assert similar(PastQuestions(state)) == ["t1", "t4", "t3", "t5"] and QA_K == 4
-    assert similar(PastQuestions(state), k=2) == ["t1", "t4"]
-    assert similar(PastQuestions(state), skip={"t1", "t3"}) == ["t4", "t5", "t0"]
+    assert similar(state) == ["t1", "t4", "t3", "t5"] and QA_K == 4
+    assert similar(state, skip={"t1", "t3"}) == ["t4", "t5", "t0"]
 
 
 def test_only_what_is_above_the_threshold_is_similar(state: State) -> None:
     keep(state, "t1", 0.5)
     exact = float(np.float32(0.5))
-    prior = PastQuestions(state)
-    assert similar(prior, threshold=0.51) == []
-    assert similar(prior, threshold=0.49) == ["t1"]
+    assert similar(state, threshold=0.51) == []
+    assert similar(state, threshold=0.49) == ["t1"]
     state.turns.save(
         Turn("t2", "c", "q?", "a", "", ANSWERED, 0.0, "u", "shop"),
         extras=TurnExtras("e", np.eye(WIDTH, dtype="<f2")[1].tobytes()),
     )
     one = np.eye(WIDTH, dtype=np.float32)[1]
-    assert similar(prior, vector=one, threshold=1.0) == [], "not above, but equal"
-    assert exact < 1.0 and similar(prior, vector=one, threshold=0.99) == ["t2"]
+    assert similar(state, vector=one, threshold=1.0) == [], "not above, but equal"
+    assert exact < 1.0 and similar(state, vector=one, threshold=0.99) == ["t2"]
 
 
 def test_the_same_conversation_and_all_others_are_told_apart(state: State) -> None:
     keep(state, "t1", 0.9)
     keep(state, "t2", 0.9, "d", question="@codebase /explain how so?", answer="so")
     keep(state, "t3", 0.8, "")
-    prior = PastQuestions(state)
-    assert exchanges(prior) == [Exchange("t1?", "an answer", turn="t1")]
-    assert exchanges(prior, same=False) == [
+    assert exchanges(state) == [Exchange("t1?", "an answer", turn="t1")]
+    assert exchanges(state, same=False) == [
         Exchange("how so?", "so", turn="t2", elsewhere=True),
         Exchange("t3?", "an answer", turn="t3", elsewhere=True),
     ]
@@ -100,8 +97,8 @@ def test_the_same_conversation_and_all_others_are_told_apart(state: State) -> No
 def test_without_a_conversation_every_other_turn_is_elsewhere(state: State) -> None:
     keep(state, "t1", 0.9)
     keep(state, "t2", 0.8, "")
-    assert similar(PastQuestions(state), conversation="") == []
-    assert similar(PastQuestions(state), same=False, conversation="") == ["t1", "t2"]
+    assert similar(state, conversation="") == []
+    assert similar(state, same=False, conversation="") == ["t1", "t2"]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +108,8 @@ def test_nothing_crosses_users_repositories_and_embeddings(
     state: State, elsewhere: dict[str, str]
 ) -> None:
     keep(state, "t1", 0.9, **elsewhere)
-    prior = PastQuestions(state)
-    assert similar(prior) == similar(prior, same=False) == []
-    assert similar(prior, **elsewhere) == ["t1"]
+    assert similar(state) == similar(state, same=False) == []
+    assert similar(state, **elsewhere) == ["t1"]
 
 
 @pytest.mark.parametrize(
@@ -131,38 +127,36 @@ def test_only_whole_answers_of_a_model_count(state: State, unfit: dict[str, Any]
     for number in range(12):
         keep(state, f"x{number}", 0.95, **unfit)
     keep(state, "t1", 0.9)
-    assert similar(PastQuestions(state)) == ["t1"], "behind all that do not count"
+    assert similar(state) == ["t1"], "behind all that do not count"
 
 
 def test_of_a_question_asked_twice_the_latest_answer_counts(state: State) -> None:
     for turn in ("t1", "t2", "t3"):
         keep(state, turn, 0.9, question="@codebase Who pays?" if turn == "t2" else "who pays?")
     keep(state, "t4", 0.7)
-    assert similar(PastQuestions(state)) == ["t3", "t4"]
+    assert similar(state) == ["t3", "t4"]
 
 
 def test_an_answer_that_another_took_the_place_of_does_not_come_back(state: State) -> None:
     for conversation in ("c", "d"):
         keep(state, f"{conversation}1", 0.9, conversation)
         keep(state, f"{conversation}2", 0.8, conversation, replaces=f"{conversation}1")
-    prior = PastQuestions(state)
-    assert similar(prior) == ["c2"] and similar(prior, same=False) == ["d2"]
+    assert similar(state) == ["c2"] and similar(state, same=False) == ["d2"]
     state.turns.choose_branch("c", "c1", "u", "shop")
-    assert similar(prior) == ["c1"]
+    assert similar(state) == ["c1"]
 
 
 def test_what_is_kept_and_deleted_meanwhile_is_noticed(state: State) -> None:
-    prior = PastQuestions(state)
-    assert similar(prior) == []
+    assert similar(state) == []
     keep(state, "t1", 0.9)
-    assert similar(prior) == ["t1"]
+    assert similar(state) == ["t1"]
     keep(state, "t2", 0.95, "d")
-    assert similar(prior, same=False) == ["t2"]
+    assert similar(state, same=False) == ["t2"]
     State(state.path.parent).conversations.delete("d", "u", "shop")
     keep(state, "t3", 0.95)
-    assert similar(prior) == ["t3", "t1"] and similar(prior, same=False) == []
+    assert similar(state) == ["t3", "t1"] and similar(state, same=False) == []
     state.user_data.delete("u")
-    assert similar(prior) == []
+    assert similar(state) == []
 
 
 def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
@@ -171,12 +165,11 @@ def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
         turn = Turn(f"x{number}", "c", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
         state.turns.save(turn, extras=TurnExtras("e", vector.astype("<f2").tobytes()))
     keep(state, "t1", 0.9)
-    prior = PastQuestions(state)
-    assert similar(prior) == similar(prior) == ["t1"]
-    assert similar(prior, vector=np.zeros(WIDTH, np.float32)) == []
-    assert similar(prior, vector=np.full(WIDTH, np.nan, np.float32)) == []
-    assert similar(prior, vector=np.ones(WIDTH + 1, np.float32)) == ["x3"], "another width"
-    assert similar(prior) == ["t1"]
+    assert similar(state) == similar(state) == ["t1"]
+    assert similar(state, vector=np.zeros(WIDTH, np.float32)) == []
+    assert similar(state, vector=np.full(WIDTH, np.nan, np.float32)) == []
+    assert similar(state, vector=np.ones(WIDTH + 1, np.float32)) == ["x3"], "another width"
+    assert similar(state) == ["t1"]
 
 
 def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
@@ -185,24 +178,22 @@ def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
     for number, vector in enumerate(vectors):
         turn = Turn(f"t{number}", f"c{number}", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
         state.turns.save(turn, extras=TurnExtras("e", vector.tobytes()))
-    prior = PastQuestions(state)
     for question in random.standard_normal((5, WIDTH)).astype(np.float32):
         rows = vectors.astype(np.float64)
         cosines = rows @ question / np.linalg.norm(rows, axis=1) / np.linalg.norm(question)
         best = [f"t{number}" for number in np.argsort(-cosines)[:4] if cosines[number] > 0.5]
-        assert similar(prior, same=False, vector=question, threshold=0.5) == best and best
+        assert similar(state, same=False, vector=question, threshold=0.5) == best and best
 
 
 def test_a_state_that_cannot_be_read_costs_no_answer(
     state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     keep(state, "t1", 0.9, question="secret words")
-    prior = PastQuestions(state)
     with state._database.writing() as connection:
         connection.execute("ALTER TABLE question RENAME TO lost")
-    assert similar(prior) == []
+    assert similar(state) == []
     assert "earlier questions could not be read" in caplog.text
     assert "secret" not in caplog.text
     with state._database.writing() as connection:
         connection.execute("ALTER TABLE lost RENAME TO question")
-    assert similar(prior) == ["t1"]
+    assert similar(state) == ["t1"]

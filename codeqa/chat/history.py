@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,62 +76,56 @@ def names_other_code(one: Query, other: Query) -> bool:
     return bool(named and also) and named.isdisjoint(also)
 
 
-@dataclass(frozen=True, slots=True)
-class PastQuestions:
-    """The questions that the users of `state` asked before."""
+def similar_questions(
+    state: State,
+    vector: Vector,
+    *,
+    user: str,
+    repository: str,
+    conversation: str,
+    embedding: str,
+    threshold: float,
+    same: bool,
+    skip: Collection[str] = (),
+) -> list[Exchange]:
+    """At most `QA_K` past exchanges whose question has a cosine above `threshold` to `vector`
+    (d,), the most similar first.
 
-    state: State
+    With `same` those of the conversation, else those of any other one. Left out are turns
+    in `skip`, answers that quote, were stopped, failed or come from the app itself, those
+    that another branch took the place of, and all but the latest of the same question.
+    None come while the state cannot be read: an answer does without them.
+    """
+    try:
+        # Read anew each time: 2,000 questions take a few milliseconds.
+        asked = state.turns.past_questions(user, repository, embedding)
+        turns = [
+            one.turn
+            for one in _most_similar(asked, vector, threshold)
+            if (one.conversation == conversation != "") == same and one.turn not in skip
+        ]
+        found: dict[str, Exchange] = {}
+        """By the question: the most similar come first, of equal ones the latest."""
+        for past in _read(state, turns, user):
+            _, question = read_mode(strip_tag(past.question))
+            if question.casefold() in found or not _counts(past):
+                continue
+            exchange = Exchange(question, past.answer, turn=past.turn, elsewhere=not same)
+            found[question.casefold()] = exchange
+            if len(found) == QA_K:
+                break
+        return list(found.values())
+    except StorageError as error:
+        log.warning("earlier questions could not be read: %s", error)
+        return []
 
-    def similar(
-        self,
-        vector: Vector,
-        *,
-        user: str,
-        repository: str,
-        conversation: str,
-        embedding: str,
-        threshold: float,
-        same: bool,
-        skip: Collection[str] = (),
-        k: int = QA_K,
-    ) -> list[Exchange]:
-        """At most `k` past exchanges whose question has a cosine above `threshold` to `vector`
-        (d,), the most similar first.
 
-        With `same` those of the conversation, else those of any other one. Left out are turns
-        in `skip`, answers that quote, were stopped, failed or come from the app itself, those
-        that another branch took the place of, and all but the latest of the same question.
-        None come while the state cannot be read: an answer does without them.
-        """
-        try:
-            # Read anew each time: 2,000 questions take a few milliseconds.
-            asked = self.state.turns.past_questions(user, repository, embedding)
-            turns = [
-                one.turn
-                for one in _most_similar(asked, vector, threshold)
-                if (one.conversation == conversation != "") == same and one.turn not in skip
-            ]
-            found: dict[str, Exchange] = {}
-            """By the question: the most similar come first, of equal ones the latest."""
-            for past in self._read(turns, user):
-                _, question = read_mode(strip_tag(past.question))
-                if question.casefold() in found or not _counts(past):
-                    continue
-                exchange = Exchange(question, past.answer, turn=past.turn, elsewhere=not same)
-                found[question.casefold()] = exchange
-                if len(found) == k:
-                    break
-            return list(found.values())
-        except StorageError as error:
-            log.warning("earlier questions could not be read: %s", error)
-            return []
-
-    def _read(self, turns: Sequence[str], user: str) -> Iterator[PastExchange]:
-        """The exchanges of `turns` in this order, without those deleted meanwhile."""
-        for start in range(0, len(turns), READ_AT_ONCE):
-            some = turns[start : start + READ_AT_ONCE]
-            read = self.state.turns.exchanges(some, user)
-            yield from (read[turn] for turn in some if turn in read)
+def _read(state: State, turns: Sequence[str], user: str) -> Iterator[PastExchange]:
+    """The exchanges of `turns` in this order, without those deleted meanwhile."""
+    for start in range(0, len(turns), READ_AT_ONCE):
+        some = turns[start : start + READ_AT_ONCE]
+        read = state.turns.exchanges(some, user)
+        yield from (read[turn] for turn in some if turn in read)
 
 
 def _most_similar(

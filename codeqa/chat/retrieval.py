@@ -9,7 +9,7 @@ from codeqa.chat.context_selection import build_context, read_place, repack
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import needs_rewriting, rewrite
 from codeqa.chat.generation import Exchange
-from codeqa.chat.history import PastQuestions, names_other_code
+from codeqa.chat.history import names_other_code, similar_questions
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import QuestionVectors
@@ -20,6 +20,7 @@ from codeqa.files import Files
 from codeqa.llm import Model
 from codeqa.search import Search, parse_query
 from codeqa.settings import Settings
+from codeqa.state import State
 from codeqa.store import Tables
 from codeqa.types import Chunk, Event, StageTime
 
@@ -42,7 +43,7 @@ class Retrieval:
     settings: Settings
     hooks: Hooks
     conversations: Conversations
-    past_questions: PastQuestions
+    state: State
     vectors: QuestionVectors
     connect: Callable[[], Model | None]
     hypotheses: bool
@@ -132,7 +133,8 @@ class Retrieval:
         for same, wanted in ((True, decision.inject_qa_history), (False, decision.inject_rag)):
             if not wanted:
                 continue
-            similar = self.past_questions.similar(
+            similar = similar_questions(
+                self.state,
                 turn.vector,
                 user=options.user,
                 repository=self.conversations.repository,
