@@ -69,7 +69,7 @@ class Chat:
     connect: Callable[[], Model | None]
     """The model of the moment, None for none."""
     generator: AnswerGenerator | None = None
-    """Takes the place of all models."""
+    """Writes every answer instead, and no model is asked: for tests, and for who embeds CodeQA."""
 
     def warm_up(self) -> None:
         """Read what the first question would have to wait for: lexicon and embedding."""
@@ -145,7 +145,7 @@ class Chat:
         if options.tag_is_default and turn.tagged:
             sure = rules.name in ("profile", "privacy") and rules.confidence >= MODEL_BELOW
             # Not all that counts as general: whether a question is about the code is hard to
-            # tell, and a search for nothing costs less than none for what was meant.
+            # tell, and a needless search costs less than leaving out one that was wanted.
             if sure or is_greeting(turn.text):
                 turn.question, turn.intent = strip_tag(turn.question), rules
                 return
@@ -153,7 +153,7 @@ class Chat:
             # A mode, a place or an `@name` that the user chose is about the code.
             turn.intent = Intent("knowledge_base", 1.0, "user", "chosen by the user")
         elif turn.personal.deletes and not turn.tagged:
-            # What deletes something must never be left to a guess, nor to a model's words.
+            # Deletion is decided by exact words, never by a guess of rules or of a model.
             turn.intent = Intent("privacy", 1.0, "heuristics", "the words that delete something")
         else:
             turn.intent = self.classifier.classify(
@@ -265,13 +265,14 @@ class Chat:
         except CodeQAError as error:
             turn.error = error.as_data()
         finally:
+            # Collected and told below: a generator that is being closed must not yield here.
             ended = [turn.end_step("generate", started)]
             ended += _step(turn, "after_generation", self._finish)
             started = time.perf_counter()
             turn.concluded = True
             replaced = turn.so_far.replaced
             if replaced and replaced.answer and not turn.pieces:
-                turn.keep = False  # better the answer that there is than none
+                turn.keep = False  # the earlier answer stays: better than an empty one
             saving = self.conversations.keep(turn) if turn.keep else None
             ended.append(turn.end_step("persist", started))
         yield from ended

@@ -21,6 +21,9 @@ Lines end with `\n` and nothing else: carriage returns, form feeds and U+2028 ar
 One blank line follows the header and every closing fence, the last one included. A fence
 is one backtick longer than any run of backticks in its content, three at least, so that
 content can never close it. A path that could break its line is written as a JSON string.
+
+Conversations of earlier versions kept this text: what `parse_block` demands must stay what they
+hold.
 """
 
 from __future__ import annotations

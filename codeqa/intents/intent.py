@@ -7,7 +7,8 @@ from dataclasses import dataclass
 INTENTS = ("general", "knowledge_base", "continuation", "profile", "privacy")
 
 POLICY_VERSION = 3
-"""Part of the key under which intents are cached: raise it with every change of the rules."""
+"""Part of the key under which a model's word on an intent is cached: raise it when the rules for
+intents or the policy change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,6 @@ class Intent:
     confidence: float
     """0 to 1: how often a message so classified is one."""
     source: str
-    """`tag`, `cache`, `heuristics` or `model`."""
+    """`tag`, `user`, `cache`, `heuristics` or `model`."""
     reason: str = ""
     """The rule that decided, in words."""

@@ -184,19 +184,19 @@ class Search:
         changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *shown)])
 
         signals = RankingSignals.of(found, query)
-        explained: dict[str, Hit] = {}  # most stand in several of the lists
+        explained: dict[str, Hit] = {}  # a hit is in several lists; it is explained once
 
-        def finished(some: Iterable[Hit]) -> tuple[Hit, ...]:
-            hits = tuple(some)
-            for hit in hits:
+        def explain_all(listed_hits: Iterable[Hit]) -> tuple[Hit, ...]:
+            kept = tuple(listed_hits)
+            for hit in kept:
                 if hit.unit.id not in explained:
                     state = changed.get(hit.unit.path, "")
                     explained[hit.unit.id] = explain_hit(hit, signals, state)
-            return tuple(explained[hit.unit.id] for hit in hits)
+            return tuple(explained[hit.unit.id] for hit in kept)
 
-        units, methods, classes = finished(shown), finished(methods), finished(classes)
+        units, methods, classes = map(explain_all, (shown, methods, classes))
         listed = files[: max(top, FILES)]
-        best = finished(file.best for file in listed)
+        best = explain_all(file.best for file in listed)
         whole = (time.perf_counter() - started) * 1000
         own = whole - sum(stage.milliseconds for stage in stages)
         at = sum(stage.name != "rerank" for stage in stages)
@@ -214,7 +214,7 @@ class Search:
             changed=changed,
             reranker=reranker,
             warnings=tuple(warnings),
-            mentioned=finished(mentioned),
+            mentioned=explain_all(mentioned),
             hyde=mode if model else "off",
             stages=tuple(stages),
         )
@@ -234,7 +234,7 @@ class Search:
         return pack(chunks, self._settings.context_characters).text
 
     def _kept(self, hits: Sequence[Hit], top: int) -> int:
-        """How many of the table of the first of `hits` a chat or a list of `top` shows at least."""
+        """How many hits of the first hit's table are sure to be shown."""
         methods = bool(hits) and hits[0].unit.is_method
         kept = self._settings.top_methods if methods else self._settings.top_classes
         return max(1, min(top, kept or top))

@@ -1,7 +1,8 @@
 """Code-aware ranking: fused scores into a list of units and a list of files.
 
-All weights are here, round, each with its reason. They are added to the
-fused score, which runs from 0 to 1.
+What is added to the fused score, which runs from 0 to 1: weights that are round, each with its
+reason. How strongly a unit matches a name is said in `channels` (QUALIFIED, NAMED, …), how much
+each channel counts in the fused score in `fusion`.
 """
 
 from __future__ import annotations

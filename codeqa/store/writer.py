@@ -6,9 +6,9 @@ The order within a batch is what keeps the index valid whenever the process dies
 2. units and edges are written, one commit per table,
 3. the manifest's rows are written.
 
-A file whose row stands in the manifest with a hash is therefore complete. Rows of a batch
-that died between 2 and 3 belong to no such file; `begin` removes them after a run that
-did not end, so that files new to the manifest can always be plainly added.
+A file whose row stands in the manifest with a hash is therefore complete. Rows that
+a run wrote before it died between 2 and 3 belong to a file without a row in the manifest;
+`begin` removes them, so that files new to the manifest can always be plainly added.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 DESCRIBED = "llm_comment != ''"
 """Rows with a description."""
-PATHS_PER_DELETE = 1_000
-"""Paths named in one condition; longer SQL slows its parser."""
+PATHS_PER_STATEMENT = 1_000
+"""Paths named in one condition; longer ones slow LanceDB's parser of SQL."""
 
 
 @dataclass(slots=True)
@@ -268,4 +268,6 @@ def _carried(source: Table, columns: Columns) -> pa.Array:
 
 
 def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (paths[at : at + PATHS_PER_DELETE] for at in range(0, len(paths), PATHS_PER_DELETE))
+    return (
+        paths[at : at + PATHS_PER_STATEMENT] for at in range(0, len(paths), PATHS_PER_STATEMENT)
+    )
