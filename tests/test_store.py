@@ -409,7 +409,8 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
         descriptors.append(
             len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0
         )
-    assert max(files[20:]) <= max(files[:15]) + 5
+    # Thirty updates without a clean-up leave twice the files of fifteen.
+    assert max(files[20:]) < 1.5 * max(files[:15])
     assert max(descriptors[20:], default=0) <= max(descriptors[:15], default=0) + 5
     assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 6
 

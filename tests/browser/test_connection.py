@@ -19,7 +19,8 @@ from codeqa.web.app import create_app
 from codeqa.web.server import bind, make_server
 
 AWAY = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
-        "ERR_EMPTY_RESPONSE", "ERR_INTERNET_DISCONNECTED")  # fmt: skip
+        "ERR_EMPTY_RESPONSE", "ERR_CONTENT_LENGTH_MISMATCH",
+        "ERR_INTERNET_DISCONNECTED")  # fmt: skip
 
 
 class Restartable:
@@ -50,7 +51,8 @@ class Restartable:
 
         # As the system does it: at once, whatever a thread is just writing.
         for channel in list(server.active_channels.values()):
-            with contextlib.suppress(OSError):
+            # A channel that just ended by itself has no socket any more.
+            with contextlib.suppress(OSError, AttributeError):
                 channel.socket.shutdown(socket.SHUT_RDWR)
 
         def cut() -> None:

@@ -105,7 +105,7 @@ def test_questions_without_targets_are_named_with_their_line(
 ) -> None:
     (world / "questions.jsonl").write_text('{"id": "q", "repo": "house", "question": "x y"}\n')
     assert ask(world, "none") == 1
-    assert "line 1: 'relevant' is missing" in capsys.readouterr().err
+    assert "line 1: relevant: Field required" in capsys.readouterr().err
 
 
 def test_an_embedding_that_nobody_knows_is_one_sentence(
