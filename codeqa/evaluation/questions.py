@@ -81,7 +81,7 @@ def load_questions(path: Path) -> list[Question]:
             _check(question)
         except ValueError as error:
             raise UsageError(
-                f"{path}, line {number}: {reason(error)}.",
+                f"{path}, line {number}: {problem_in(error)}.",
                 "Each line is an object with id, repo, question and relevant.",
             ) from None
         if question.id in found:
@@ -102,7 +102,7 @@ def save_questions(path: Path, questions: Iterable[Question]) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def reason(error: Exception) -> str:
+def problem_in(error: Exception) -> str:
     """What is wrong with a line of a file, and where in it."""
     if not isinstance(error, ValidationError):
         return str(error)

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from codeqa.errors import ModelError, UsageError
-from codeqa.evaluation.questions import Question, reason
+from codeqa.evaluation.questions import Question, problem_in
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
 from codeqa.search import Search, open_search, parse_hyde
@@ -172,7 +172,7 @@ def load_ranked(path: Path) -> list[Ranked]:
                     raise ValueError("a result names no path")
             except (ValueError, TypeError) as error:
                 raise UsageError(
-                    f"{path}, line {number}, is no ranked list: {reason(error)}.",
+                    f"{path}, line {number}, is no ranked list: {problem_in(error)}.",
                     "Each line is an object with id or repo and question, and results.",
                 ) from None
             found.append(ranked)

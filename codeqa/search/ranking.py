@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
 from codeqa.search.fusion import fuse, ranks
 from codeqa.search.query import Query
-from codeqa.search.spelling import reason
+from codeqa.search.spelling import nearest_name_reason
 from codeqa.search.word_forms import variants, written_forms
 from codeqa.text.tokens import split_identifier, words
 from codeqa.types import TEXT_KINDS, Hit, Unit
@@ -207,7 +207,7 @@ def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
     spoke.sort(key=lambda signal: -signal[0])
     why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
     why += [text for _, text in penalties(unit, signals)]
-    if misspelt := reason(unit, signals.query):
+    if misspelt := nearest_name_reason(unit, signals.query):
         why.insert(0, misspelt)
     if changed:
         why.append(f"file {changed} since it was indexed")

@@ -101,7 +101,7 @@ def _is_written(tables: Tables, name: str) -> bool:
     return any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES]))
 
 
-def reason(unit: Unit, query: Query) -> str:
+def nearest_name_reason(unit: Unit, query: Query) -> str:
     """What of the question was taken for the name of `unit`; '' when it was written as it is."""
     key = name_key(unit.name) if query.misspelt else ""
     written = next((name for name, near in query.misspelt if name_key(near) == key), "")
