@@ -235,25 +235,27 @@ def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, codeqa: Comman
     assert "hit@1" in done.out and "category" in done.out
     # Judged again without asking, beside itself.
     again = codeqa(*arguments, "--versus", str(out), "--json")
-    figures = json.loads(again.out)
-    assert figures["figures"]["hit@1"]["mean"] == 1
-    assert figures["versus"]["hit@1"]["mean"] == 0 and figures["missing"] == 0
+    document = json.loads(again.out)
+    run = document["runs"]["ranked.jsonl"]
+    assert run["figures"]["hit@1"]["mean"] == 1 and run["missing"] == 0
+    assert run["groups"]["category"]["symbol"]["hit@1"]["questions"] == 1
+    assert document["differences"]["minus ranked.jsonl"]["hit@1"]["mean"] == 0
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "message", "status"),
     [
-        (("--questions", "nowhere.jsonl"), "nowhere.jsonl cannot be read: No such file"),
-        (("--trees", "."), "lacks the folders gate, shop"),
-        (("--out", "nowhere/ranked.jsonl"), "cannot be written: No such file"),
+        (("--questions", "nowhere.jsonl"), "nowhere.jsonl: No such file", 1),
+        (("--trees", "."), "lacks the folders gate, shop", 2),
+        (("--out", "nowhere/ranked.jsonl"), "part: No such file", 1),
     ],
 )
 def test_what_is_missing_is_one_sentence(
-    asked: Path, codeqa: Command, change: tuple[str, str], message: str
+    asked: Path, codeqa: Command, change: tuple[str, str], message: str, status: int
 ) -> None:
     given = {"--questions": "q.jsonl", "--trees": "trees", "--out": "ranked.jsonl"}
     given[change[0]] = change[1]
     words = [word for pair in given.items() for word in (pair[0], str(asked / pair[1]))]
     done = codeqa("eval", *words)
-    assert done.status == 2
+    assert done.status == status
     assert message in done.err and "Traceback" not in done.err

@@ -21,8 +21,6 @@ from codeqa.evaluation import load_questions, prepared
 from codeqa.evaluation.generate import comment_questions, drawn
 from codeqa.evaluation.history import changes
 from codeqa.evaluation.own import PREFIX, THUMB, copied, thumb_questions
-from codeqa.evaluation.plot import save_plot, svg
-from codeqa.evaluation.scores import Figure
 from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subject_question
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
@@ -379,22 +377,6 @@ def test_thumbs_up_ask_for_the_places_that_the_answer_stood_on(
     assert [(t.path, t.start, t.end) for t in found[0].relevant] == [("shop/till.py", 4, 8)]
 
 
-# The plot
-
-
-def test_the_plot_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
-    runs = {"a <b>": {"hit@1": Figure(0.5, 0.4, 0.6, 10)}, "c": {"hit@1": Figure(1, 1, 1, 10)}}
-    picture = svg("Search & find", runs, ["hit@1", "unknown"])
-    assert "a &lt;b&gt;" in picture and "0.500 (0.400 to 0.600)" in picture
-    assert "Search &amp; find" in picture and "unknown" not in picture
-    save_plot(tmp_path / "p.html", "T", runs, ["hit@1"], "One note.")
-    page = (tmp_path / "p.html").read_text("utf-8")
-    assert "<svg" in page and "One note." in page
-    assert page.replace("http://www.w3.org/2000/svg", "").count("http") == 0
-    with pytest.raises(UsageError, match="neither"):
-        save_plot(tmp_path / "p.png", "T", runs, ["hit@1"])
-
-
 # The command
 
 
@@ -407,16 +389,15 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
                 repository=locate(settings, shop).id)  # fmt: skip
     state.turns.save(turn)
     state.feedback.save("t1", turn.user, 1)
-    plot, asked = tmp_path / "plot.svg", tmp_path / "asked.jsonl"
+    asked = tmp_path / "asked.jsonl"
     done = codeqa(
         "eval", shop, "--count", "20", "--compare", "rerank", "--compare",
-        "vectors", "--plot", plot, "--questions", asked, "--out", tmp_path / "lists.jsonl",
+        "vectors", "--questions", asked, "--out", tmp_path / "lists.jsonl",
     )  # fmt: skip
     assert done.status == 0, done.err
     assert "1 thumb up" in done.out and "█" in done.out
     assert "with rerank" in done.out and "without vectors" in done.out
     assert "easier than what people ask" in done.out and "they favour" in done.out
-    assert plot.read_text("utf-8").startswith("<svg")
     questions = load_questions(asked)
     assert any(one.question == "how is it paid?" for one in questions)
     lists = (tmp_path / "lists.jsonl").read_text("utf-8").splitlines()
@@ -430,7 +411,6 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     ("arguments", "message"),
     [
         (["--compare", "hyde"], "Drafts need a language model"),
-        (["--plot", "x.png"], "neither .svg nor .html"),
         (["--rerank"], "REPO goes without --trees"),
     ],
 )

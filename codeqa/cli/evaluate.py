@@ -2,47 +2,81 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from codeqa.cli.command import command, hyde_option, json_option, rerank_option
 from codeqa.cli.console import ProgressDisplay, format_table, print_json
-from codeqa.cli.own_evaluation import PLAIN, SHOWN, VARIANTS, OwnFigures, evaluate_own
 from codeqa.cli.repository import chosen_repository
-from codeqa.errors import UsageError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.evaluation import (
     COUNT,
     Figure,
     Kind,
+    Own,
+    Question,
     Report,
+    ask_all,
     compare,
     load_questions,
     load_ranked,
+    prepared,
     rank_repositories,
+    require_drafting,
+    save_questions,
     save_ranked,
     score,
 )
-from codeqa.settings import load_settings
+from codeqa.llm import Models
+from codeqa.search import open_search
+from codeqa.settings import Settings, load_settings
+from codeqa.state import State
+from codeqa.store import locate
+from codeqa.types import Progress
 
-T = TypeVar("T")
-Differences = Mapping[str, Figure]
-
+PLAIN = "as it is"
+VARIANTS = {
+    "rerank": "with rerank",
+    "vectors": "without vectors",
+    "hyde": "with drafts (HyDE)",
+}
+"""What `--compare` takes → the name of the run that it adds to the one with the defaults."""
 GROUPS_SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
+CAUTION = (
+    "Questions made from doc comments, names and commits are easier than what people ask. Use "
+    "these figures to compare settings on this repository, not as CodeQA's quality."
+)
+THUMB_CAUTION = (
+    "Thumbs up ask for what an earlier answer cited: they favour the settings that found it."
+)
 OWN_HINT = "With a repository: --compare rerank, vectors or hyde."
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The same questions asked in one or several runs; the first is the one that is judged."""
+
+    questions: Sequence[Question]
+    runs: Mapping[str, Report]
+    differences: Mapping[str, Mapping[str, Figure]]
+    notes: Sequence[str]
+    """How the figures may be used, as sentences."""
 
 
 @command(
     "eval",
     [
         "codeqa eval ~/src/flask                                  questions made from it",
-        "codeqa eval ~/src/flask --compare rerank --compare vectors --plot flask.svg",
+        "codeqa eval ~/src/flask --compare rerank --compare vectors",
         "codeqa eval --questions q.jsonl --trees repositories --out ranked.jsonl",
         "codeqa eval --questions q.jsonl --trees repositories --out files.jsonl --list files",
         "codeqa eval --questions q.jsonl --out ranked.jsonl --versus before.jsonl   score alone",
@@ -72,7 +106,6 @@ FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
     help="Of REPO: ask once more with the reranker, without vectors or with drafts, and compare; "
     "may be repeated.",
 )
-@click.option("--plot", type=FILE, help="Of REPO: write the figures as .svg or .html.")
 @click.option(
     "--count",
     type=click.IntRange(10, 2_000),
@@ -100,7 +133,6 @@ def eval_command(
     hyde: str,
     versus: Path | None,
     compared: tuple[str, ...],
-    plot: Path | None,
     count: int,
     seed: int,
     as_json: bool,
@@ -119,151 +151,146 @@ def eval_command(
         if trees or versus or rerank or hyde != "off":
             raise UsageError("REPO goes without --trees, --versus, --rerank and --hyde.", OWN_HINT)
         root = chosen_repository(load_settings(), repo)
-        settings, variants = load_settings(root), dict.fromkeys(compared)
-        found = evaluate_own(settings, root, count, seed, variants, plot, out, questions)
-        if as_json:
-            print_json(_own_document(found))
-        else:
-            click.echo(_own_text(found))
-        return
-    if compared or plot:
-        raise UsageError("--compare and --plot need REPO.", OWN_HINT)
-    if questions is None or out is None:
+        variants = dict.fromkeys(compared)
+        found = _ask_own(load_settings(root), root, count, seed, variants, questions, out)
+    elif compared:
+        raise UsageError("--compare needs REPO.", OWN_HINT)
+    elif questions is None or out is None:
         raise UsageError("Give REPO, or --questions and --out.", "See 'codeqa eval --help'.")
-    asked = _read(load_questions, questions)
-    if trees is not None:
-        with ProgressDisplay() as show:
-            ranked = rank_repositories(
-                load_settings(), asked, trees, kind, show, rerank=rerank, hyde=hyde
-            )
-            try:
-                save_ranked(out, ranked)
-            except OSError as error:
-                raise UsageError(f"{out} cannot be written: {error.strerror}.") from None
-    report = score(asked, _read(load_ranked, out))
-    differences = compare(report, score(asked, _read(load_ranked, versus))) if versus else {}
-    if as_json:
-        print_json(_document(report, differences))
     else:
-        click.echo(_text(report, differences))
+        asked = load_questions(questions)
+        if trees is not None:
+            settings = load_settings()
+            with ProgressDisplay() as show:
+                save_ranked(
+                    out,
+                    rank_repositories(settings, asked, trees, kind, show, rerank=rerank, hyde=hyde),
+                )
+        found = _judge(asked, out, versus)
+    if as_json:
+        print_json(_document(found))
+    else:
+        click.echo(_text(found))
 
 
-def _read(load: Callable[[Path], T], path: Path) -> T:
-    try:
-        return load(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', error)}.") from None
+def _judge(asked: Sequence[Question], out: Path, versus: Path | None) -> Evaluation:
+    report = score(asked, load_ranked(out))
+    differences = {}
+    if versus is not None:
+        differences[f"minus {versus.name}"] = compare(report, score(asked, load_ranked(versus)))
+    left_out = f"{report.missing} questions are not among the ranked lists and score 0"
+    return Evaluation(asked, {out.name: report}, differences, [left_out] if report.missing else [])
 
 
-def _text(report: Report, differences: Differences) -> str:
-    header = ["", "mean", "95 %", "questions", *(["difference", "95 %", ""] if differences else [])]
-    rows = [
-        [*_row(name, figure), *(_difference(differences[name]) if differences else [])]
-        for name, figure in report.figures.items()
-    ]
-    parts = [format_table(header, rows)]
-    for group, values in report.groups.items():
-        lines = [
-            [value, str(figures["ndcg@10"].questions)]
-            + [f"{figures[name].mean:.3f}" if name in figures else "" for name in GROUPS_SHOWN]
-            for value, figures in values.items()
-        ]
-        parts.append(format_table([group, "questions", *GROUPS_SHOWN], lines))
-    if report.latency_ms:
-        parts.append(_latency("latency", report, 1))
-    if report.missing:
-        parts.append(f"{report.missing} questions are not among the ranked lists and score 0")
-    return "\n\n".join(parts)
+def _ask_own(
+    settings: Settings,
+    root: Path,
+    count: int,
+    seed: int,
+    variants: Iterable[str],
+    questions: Path | None,
+    out: Path | None,
+) -> Evaluation:
+    """Make questions from the repository, ask them with the defaults and in each of `variants`.
+
+    The lists with the defaults are written to `out`, the questions to `questions`.
+    """
+    state = State(settings.data_dir)
+    with ExitStack() as stack:
+        # A request to end unwinds as Ctrl-C does, so that the copy is removed.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        stack.callback(signal.signal, signal.SIGTERM, before)
+        models = stack.enter_context(closing(Models(settings)))
+        if "hyde" in variants:
+            require_drafting(models)
+        show = stack.enter_context(ProgressDisplay())
+        thumbs = state.feedback.given(locate(settings, root).id) if state.path.exists() else ()
+        try:
+            own = stack.enter_context(
+                prepared(settings, root, show, count=count, seed=seed, thumbs=thumbs)
+            )
+            runs = {PLAIN: _run(own, "", models, show, out)}
+            runs |= {VARIANTS[one]: _run(own, one, models, show) for one in variants}
+        except KeyboardInterrupt:
+            raise CodeQAError("The evaluation was interrupted.", "Its copy is removed.") from None
+    if questions is not None:
+        save_questions(questions, own.questions)
+    differences = {n: compare(one, runs[PLAIN]) for n, one in runs.items() if n != PLAIN}
+    thumbs_asked = any(question.source == "thumbs" for question in own.questions)
+    notes = [CAUTION, *([THUMB_CAUTION] if thumbs_asked else []), *own.left_out]
+    return Evaluation(own.questions, runs, differences, notes)
 
 
-def _own_text(found: OwnFigures) -> str:
+def _run(
+    own: Own, variant: str, models: Models, show: ProgressDisplay, out: Path | None = None
+) -> Report:
+    drafts = variant == "hyde"
+    search = open_search(
+        own.settings,
+        lambda: own.tables,
+        models=models if drafts else None,
+        vectors=variant != "vectors",
+    )
+    asked = ask_all(
+        own.questions, search, rerank=variant == "rerank", hyde="two" if drafts else "off"
+    )
+    phase, answers = f"asking, {VARIANTS.get(variant, PLAIN)}", []
+    for number, answered in enumerate(asked, start=1):
+        answers.append(answered)
+        show(Progress(phase, number, len(own.questions)))
+    if out is not None:
+        save_ranked(out, [one.units for one in answers])
+    return score(own.questions, [one.files for one in answers], [one.units for one in answers])
+
+
+def _text(found: Evaluation) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in _kinds(found).items())
-    parts = [f"{len(found.own.questions)} questions about {found.own.repository}: {kinds}"]
-    figures = found.reports[PLAIN].figures
-    rows = [[*_row(n, figures[n]), bar(figures[n].mean)] for n in SHOWN if n in figures]
-    parts.append(format_table(["", "mean", "95 %", "questions", ""], rows))
-    for name, differences in found.differences.items():
-        means = found.reports[name].figures
-        lines = [
-            [figure, f"{means[figure].mean:.3f}", *_difference(one)]
-            for figure, one in differences.items()
-            if figure in SHOWN
-        ]
-        parts.append(format_table([name, "mean", "difference", "95 %", ""], lines))
-    parts.append(_by_kind(found.reports))
-    latencies = [_latency(n, one, 0) for n, one in found.reports.items() if one.latency_ms]
-    return "\n\n".join([*parts, "\n".join(latencies), "\n".join(found.notes)])
-
-
-def _by_kind(reports: Mapping[str, Report]) -> str:
-    """ndcg@10 of files by the kind of question, a column for each run."""
-    groups = [report.groups["category"] for report in reports.values()]
+    report = next(iter(found.runs.values()))
+    parts = [f"{len(found.questions)} questions: {kinds}"]
     rows = [
-        [kind, str(figures["ndcg@10"].questions)]
-        + [f"{found[kind]['ndcg@10'].mean:.3f}" for found in groups]
-        for kind, figures in reports[PLAIN].groups["category"].items()
+        [name, f"{one.mean:.3f}", f"{one.low:.3f} to {one.high:.3f}", f"{one.questions}", bar(one)]
+        for name, one in report.figures.items()
     ]
-    return format_table(["ndcg@10 by kind", "questions", *reports], rows)
+    parts.append(format_table(["", "mean", "95 %", "questions", ""], rows))
+    for name, figures in found.differences.items():
+        rows = [
+            [
+                figure,
+                f"{one.mean:+.3f}",
+                f"{one.low:+.3f} to {one.high:+.3f}",
+                "beyond chance" if one.beyond_chance else "",
+            ]
+            for figure, one in figures.items()
+        ]
+        parts.append(format_table([name, "difference", "95 %", ""], rows))
+    for group, values in report.groups.items():
+        if len(values) > 1:
+            rows = [
+                [value, str(figures["ndcg@10"].questions)]
+                + [f"{figures[name].mean:.3f}" if name in figures else "" for name in GROUPS_SHOWN]
+                for value, figures in values.items()
+            ]
+            parts.append(format_table([group, "questions", *GROUPS_SHOWN], rows))
+    parts += [
+        "{}: median {:.1f} ms, 95 % below {:.1f} ms".format(name, *one.latency_ms)
+        for name, one in found.runs.items()
+        if one.latency_ms
+    ]
+    return "\n\n".join([*parts, *found.notes])
 
 
-def _row(name: str, figure: Figure) -> list[str]:
-    interval = f"{figure.low:.3f} to {figure.high:.3f}"
-    return [name, f"{figure.mean:.3f}", interval, str(figure.questions)]
+def _kinds(found: Evaluation) -> dict[str, int]:
+    return dict(Counter(question.category for question in found.questions))
 
 
-def _difference(one: Figure) -> list[str]:
-    interval = f"{one.low:+.3f} to {one.high:+.3f}"
-    return [f"{one.mean:+.3f}", interval, "beyond chance" if one.beyond_chance else ""]
+def _document(found: Evaluation) -> dict[str, Any]:
+    document = asdict(found) | {"questions": _kinds(found)}
+    for report in document["runs"].values():
+        del report["per_question"]
+    return document
 
 
-def _latency(name: str, report: Report, digits: int) -> str:
-    median, slow = report.latency_ms or (0.0, 0.0)
-    return f"{name}: median {median:.{digits}f} ms, 95 % below {slow:.{digits}f} ms"
-
-
-def _kinds(found: OwnFigures) -> dict[str, int]:
-    return dict(Counter(question.category for question in found.own.questions))
-
-
-def _document(report: Report, differences: Differences) -> dict[str, Any]:
-    return {
-        "figures": _values(report.figures),
-        "groups": {group: _means(values) for group, values in report.groups.items()},
-        "latency_ms": report.latency_ms,
-        "missing": report.missing,
-        "versus": _values(differences),
-    }
-
-
-def _own_document(found: OwnFigures) -> dict[str, Any]:
-    return {
-        "repository": found.own.repository,
-        "questions": _kinds(found),
-        "runs": {
-            name: {
-                "figures": _values(report.figures),
-                "kinds": _means(report.groups["category"]),
-                "latency_ms": report.latency_ms,
-            }
-            for name, report in found.reports.items()
-        },
-        "differences": {name: _values(one) for name, one in found.differences.items()},
-        "notes": found.notes,
-    }
-
-
-def _values(figures: Mapping[str, Figure]) -> dict[str, Any]:
-    return {name: asdict(figure) for name, figure in figures.items()}
-
-
-def _means(values: Mapping[str, Mapping[str, Figure]]) -> dict[str, dict[str, float]]:
-    return {
-        value: {name: figure.mean for name, figure in figures.items()}
-        for value, figures in values.items()
-    }
-
-
-def bar(share: float) -> str:
-    """`share` of 1 as a bar of up to 30 characters; eighths of a character count."""
-    eighths = round(max(0.0, min(1.0, share)) * 30 * 8)
+def bar(figure: Figure) -> str:
+    """The figure as a part of 30 characters; eighths of a character count."""
+    eighths = round(figure.mean * 30 * 8)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -1,7 +1,6 @@
 """How good the search is: questions with their targets, ranked lists, figures with intervals."""
 
 from codeqa.evaluation.own import COUNT, Own, prepared
-from codeqa.evaluation.plot import save_plot
 from codeqa.evaluation.questions import Question, Target, load_questions, save_questions
 from codeqa.evaluation.ranked import (
     Answered,
@@ -10,6 +9,7 @@ from codeqa.evaluation.ranked import (
     ask_all,
     load_ranked,
     rank_repositories,
+    require_drafting,
     save_ranked,
 )
 from codeqa.evaluation.scores import (
@@ -38,7 +38,7 @@ __all__ = [
     "load_ranked",
     "prepared",
     "rank_repositories",
-    "save_plot",
+    "require_drafting",
     "save_questions",
     "save_ranked",
     "score",

@@ -81,11 +81,8 @@ def rank_repositories(
             "Each repository that a question names has a folder of that name there.",
         )
     models = Models(settings)
-    if parse_hyde(hyde) != "off" and models.connect_small() is None:
-        raise UsageError(
-            "Drafts need a language model, and none is chosen.",
-            "Choose one with `codeqa models use`, or leave --hyde out.",
-        )
+    if parse_hyde(hyde) != "off":
+        require_drafting(models)
     by_repository: dict[str, list[Question]] = {}
     for question in questions:
         by_repository.setdefault(question.repo, []).append(question)
@@ -99,6 +96,15 @@ def rank_repositories(
                 yield answered.files if kind == "files" else answered.units
 
     return ranked()
+
+
+def require_drafting(models: Models) -> None:
+    """Raises UsageError when there is no model that could write drafts."""
+    if models.connect_small() is None:
+        raise UsageError(
+            "Drafts need a language model, and none is chosen.",
+            "Choose one by CODEQA_MODEL or `codeqa models use`, or do without drafts.",
+        )
 
 
 def ask_all(
