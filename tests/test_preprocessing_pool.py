@@ -14,7 +14,8 @@ from test_preprocessing import alive, children_of
 
 from codeqa.errors import RepositoryError
 from codeqa.parsing import parse_file, pool
-from codeqa.parsing.pool import FileResult, parse_many
+from codeqa.parsing.pool import parse_many
+from codeqa.parsing.worker import FileResult, unpack_parsed
 from codeqa.repository.walk import FileEntry, walk
 from tests.repositories import Write
 
@@ -65,14 +66,15 @@ def test_each_file_comes_back_once_with_all_that_is_known(
     )
     results = parse(root)
     one = results["pkg/m7.py"]
-    assert one.parsed == parse_file("pkg/m7.py", files["pkg/m7.py"].encode(), "source")
+    assert unpack_parsed(one.packed) == parse_file(
+        "pkg/m7.py", files["pkg/m7.py"].encode(), "source"
+    )
     assert one.hash == blake2b(files["pkg/m7.py"].encode(), digest_size=16).hexdigest()
     assert one.size == len(files["pkg/m7.py"]) and one.role == "source" and not one.reason
     assert one.mtime_ns == (root / "pkg/m7.py").stat().st_mtime_ns
     assert (results["tests/test_a.py"].role, results["tests/test_a.py"].masked) == ("test", 1)
-    parsed = results["x.py"].parsed
-    assert parsed is not None and parsed.replaced_bytes == 18
-    assert results["b.xyz"].reason == "binary" and results["b.xyz"].parsed is None
+    assert unpack_parsed(results["x.py"].packed).replaced_bytes == 18
+    assert results["b.xyz"].reason == "binary" and results["b.xyz"].packed is None
 
 
 def test_a_file_with_the_known_hash_is_not_parsed_again(tmp_path: Path, write_files: Write) -> None:
@@ -80,8 +82,8 @@ def test_a_file_with_the_known_hash_is_not_parsed_again(tmp_path: Path, write_fi
     known = {path: result.hash for path, result in parse(root).items()}
     write_files(root, {"b.py": "b = 2\n"})
     again = parse(root, known=known)
-    assert again["a.py"].unchanged and again["a.py"].parsed is None
-    assert not again["b.py"].unchanged and again["b.py"].parsed is not None
+    assert again["a.py"].unchanged and again["a.py"].packed is None
+    assert not again["b.py"].unchanged and again["b.py"].packed is not None
 
 
 def test_files_that_vanish_or_change_under_our_hands_are_skipped(
@@ -115,7 +117,7 @@ def test_a_file_that_ends_its_worker_is_skipped_and_the_rest_goes_on(
     failed = {path for path, result in results.items() if result.reason}
     assert failed == {"m00.py", "m03.py", "m04.py", "m39.py"}
     assert {results[path].reason for path in failed} == {"the parser failed on it"}
-    assert all(result.parsed for path, result in results.items() if path not in failed)
+    assert all(result.packed for path, result in results.items() if path not in failed)
 
 
 def test_a_file_that_takes_too_long_is_skipped(
@@ -132,7 +134,7 @@ def test_a_worker_that_prints_does_not_disturb_the_results(
     tmp_path: Path, write_files: Write, bad_parser: None
 ) -> None:
     results = parse(write_files(tmp_path / "repo", {"a.py": "# please print\nx = 1\n"}))
-    assert results["a.py"].parsed is not None
+    assert results["a.py"].packed is not None
 
 
 def test_a_slow_consumer_costs_no_file(
@@ -173,21 +175,18 @@ def test_workers_give_way_to_others_and_end_when_the_reader_leaves_early(
     before = set(children_of(os.getpid()))
     results = parse_many(root, entries, workers=3, max_file_bytes=1_000_000)
     next(results)
-    workers = set(children_of(os.getpid())) - before
-    assert len(workers) == 3
     lower = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
     # The first result may be there before the last worker has begun.
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(priority(worker) != lower for worker in workers):
+    deadline, workers = time.monotonic() + 10, set[int]()
+    while time.monotonic() < deadline and (
+        len(workers) < 3 or any(priority(worker) != lower for worker in workers)
+    ):
         time.sleep(0.01)
+        workers = set(children_of(os.getpid())) - before
+    assert len(workers) == 3
     assert set(map(priority, workers)) == {lower}
     results.close()  # type: ignore[attr-defined]
     assert not any(map(alive, workers))
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and any(
-        thread.name == "codeqa-parse" for thread in threading.enumerate()
-    ):
-        time.sleep(0.01)
     assert not any(thread.name == "codeqa-parse" for thread in threading.enumerate())
 
 
@@ -195,10 +194,8 @@ def test_few_files_start_one_worker_and_none_start_none(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[int] = []
-    whole = pool.WorkerPool._start_worker
-    monkeypatch.setattr(
-        pool.WorkerPool, "_start_worker", lambda self: (started.append(1), whole(self))[1]
-    )
+    whole = pool._start_process
+    monkeypatch.setattr(pool, "_start_process", lambda: (started.append(1), whole())[1])
     root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(3)})
     assert len(parse(root, workers=8)) == 3
     assert len(started) == 1
@@ -211,4 +208,4 @@ def test_long_paths_never_block_the_sending(tmp_path: Path, write_files: Write) 
     root = write_files(
         tmp_path / "r", {f"{folder}/{'f' * 200}{n}.py": "x = 1\n" for n in range(40)}
     )
-    assert all(result.parsed for result in parse(root, workers=1).values())
+    assert all(result.packed for result in parse(root, workers=1).values())

@@ -17,7 +17,8 @@ from codeqa.embeddings import Embedding
 from codeqa.indexing.plan import Plan
 from codeqa.indexing.status import CancelledError
 from codeqa.indexing.vectors import packer_for, take_vectors
-from codeqa.parsing.pool import FileResult, parse_many
+from codeqa.parsing.pool import parse_many
+from codeqa.parsing.worker import FileResult
 from codeqa.settings import Settings
 from codeqa.store.comments import keep_comments
 from codeqa.store.location import Location

@@ -19,7 +19,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
-from codeqa.parsing.pool import FileResult, parse_many
+from codeqa.parsing.pool import parse_many
+from codeqa.parsing.worker import FileResult, unpack_parsed
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings, load_settings
 from codeqa.text.unit_text import unit_text
@@ -90,10 +91,10 @@ def preprocess(
     for done, result in enumerate(_in_order(paths, results), 1):
         if progress is not None:
             progress(Progress("parsing", done, total, result.path))
-        if result.parsed is not None:
-            yield result.parsed
-        else:
+        if result.reason:
             left_out.append(Skipped(result.path, result.reason))
+        else:
+            yield unpack_parsed(result.packed)
 
 
 def _in_order(paths: list[str], results: Iterator[FileResult]) -> Iterator[FileResult]:

@@ -12,7 +12,6 @@ import faulthandler
 import importlib
 import marshal
 import os
-import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,11 +19,14 @@ from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from codeqa.repository.reading import read_with_status
 from codeqa.repository.skip import classify
 from codeqa.types import ParsedFile, Reference, Skipped, Unit
+
+Packer = Callable[[ParsedFile], Any]
+"""Makes something of a ParsedFile that `marshal` takes."""
 
 NICENESS = 5
 """Parsing makes way for everything else on the machine."""
@@ -37,52 +39,57 @@ PARSER_FAILED = "the parser failed on it"
 SECONDS_TO_START = 60.0
 """Imports and grammars take 0.2 s; a loaded machine takes longer."""
 
-_LENGTH = struct.Struct("<Q")
+_unit_values = attrgetter(*Unit.__dataclass_fields__)
+_reference_values = attrgetter(*Reference.__dataclass_fields__)
 
-FileOutcome = tuple[str, int, int, str, str, str, int, bool, Any]
-"""path, size, mtime_ns, hash, role, reason, masked, unchanged, packed ParsedFile or None."""
+
+class FileResult(NamedTuple):
+    """What became of one file. One of `packed`, `reason` and `unchanged` is set."""
+
+    path: str
+    size: int = 0
+    mtime_ns: int = 0
+    hash: str = ""
+    """blake2b of the content, 16 bytes in hexadecimal; '' when it could not be read."""
+    role: str = ""
+    reason: str = ""
+    """Why the file is not indexed."""
+    masked: int = 0
+    """Secret-looking strings that were replaced by asterisks."""
+    unchanged: bool = False
+    """The content has the hash that the caller knew."""
+    packed: Any = None
+    """What the packer made of the ParsedFile."""
 
 
 def parse_entry(
-    root: Path,
-    path: str,
-    max_file_bytes: int,
-    known_hash: str = "",
-    packer: Callable[[ParsedFile], Any] | None = None,
-) -> FileOutcome:
-    """Read and parse one file; whatever it holds, an outcome comes back.
-
-    `packer` makes what is sent of the ParsedFile (anything `marshal` takes), else `pack_parsed`.
-    """
+    root: Path, path: str, max_file_bytes: int, known_hash: str, packer: Packer
+) -> FileResult:
+    """Read and parse one file; whatever it holds, a result comes back."""
     from codeqa.parsing import parse_file
 
     try:
         data, status = read_with_status(root, path, max_bytes=max_file_bytes)
     except OSError as error:
-        return (path, 0, 0, "", "", _reason(error, max_file_bytes), 0, False, None)
+        return FileResult(path, reason=_reason(error, max_file_bytes))
     digest = blake2b(data, digest_size=16).hexdigest()
-    read = (path, len(data), status.st_mtime_ns, digest)
+    read = FileResult(path, len(data), status.st_mtime_ns, digest)
     if digest == known_hash:
-        return (*read, "", "", 0, True, None)
+        return read._replace(unchanged=True)
     try:
         verdict = classify(path, data)
         if isinstance(verdict, Skipped):
-            return (*read, "", verdict.reason, 0, False, None)
+            return read._replace(reason=verdict.reason)
         parsed = parse_file(path, data, verdict)
-        packed = (packer or pack_parsed)(parsed)
+        return read._replace(role=verdict, masked=parsed.masked, packed=packer(parsed))
     except Exception:  # one file must never end the run
-        return (*read, "", PARSER_FAILED, 0, False, None)
-    return (*read, verdict, "", parsed.masked, False, packed)
+        return read._replace(reason=PARSER_FAILED)
 
 
 def _reason(error: OSError, max_file_bytes: int) -> str:
     if error.errno == errno.EFBIG:
         return f"larger than {max_file_bytes:,} bytes"
     return f"unreadable: {error.strerror or type(error).__name__}"
-
-
-_unit_values = attrgetter(*Unit.__dataclass_fields__)
-_reference_values = attrgetter(*Reference.__dataclass_fields__)
 
 
 def pack_parsed(parsed: ParsedFile) -> tuple[Any, ...]:
@@ -112,30 +119,27 @@ def unpack_parsed(packed: tuple[Any, ...]) -> ParsedFile:
     )
 
 
-def send(stream: IO[bytes], message: Any) -> None:
+def send(stream: IO[bytes], message: tuple[Any, ...]) -> None:
     """Write one message. Raises OSError when the other side is gone."""
     data = marshal.dumps(message)
-    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.write(len(data).to_bytes(8, "little") + data)
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """Read one message; None when the other side is gone."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack(head)
-    data = stream.read(length)
-    return marshal.loads(data) if len(data) == length else None
+    """Read one message; None when the other side is gone, or sends something else."""
+    with suppress(EOFError, MemoryError, OSError, OverflowError, TypeError, ValueError):
+        return marshal.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+    return None
 
 
-def named_function(name: str) -> Callable[[ParsedFile], Any]:
+def named_function(name: str) -> Packer:
     """The function that `name` (`package.module:function`) names, or with an argument
     (`package.module:function=argument`) what that function makes of it."""
     name, made, argument = name.partition("=")
     module, _, attribute = name.partition(":")
     function: Any = getattr(importlib.import_module(module), attribute)
-    packer: Callable[[ParsedFile], Any] = function(argument) if made else function
+    packer: Packer = function(argument) if made else function
     return packer
 
 
@@ -151,16 +155,15 @@ def run_worker() -> None:
     with open(os.devnull, "w") as silent, suppress(OSError):  # noqa: PTH123
         limit = partial(faulthandler.dump_traceback_later, exit=True, file=silent)
         limit(SECONDS_TO_START)
-        start = receive(messages)
+        root, max_file_bytes, seconds, packer_name = receive(messages)
         import codeqa.parsing  # noqa: F401 (slow, and to be done before the first file's clock)
 
-        packer = named_function(start[3]) if start is not None and start[3] else None
+        packer = named_function(packer_name)
         faulthandler.cancel_dump_traceback_later()
         send(results, READY)
-        while start is not None and (batch := receive(messages)) is not None:
-            root, max_file_bytes, seconds, _ = start
-            for path, known_hash in batch:
-                limit(seconds)
-                outcome = parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
-                faulthandler.cancel_dump_traceback_later()
-                send(results, outcome)
+        while (message := receive(messages)) is not None:
+            path, known_hash = message
+            limit(seconds)
+            result = parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
+            faulthandler.cancel_dump_traceback_later()
+            send(results, tuple(result))
