@@ -26,7 +26,7 @@ def test_without_a_message_the_rules_are_printed_in_order_and_the_hooks_below(
         rule.name for rule in RULES
     ]
     assert all(rule.when in result.out and rule.then in result.out for rule in RULES)
-    assert "codeqa:mask_what_is_told" in result.out
+    assert "Hooks, in the order in which they are called:" in result.out
 
 
 def test_the_table_is_also_json(codeqa: Command) -> None:

@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pluggy
 import pytest
 
 from codeqa.chat.features import Features
-from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput
+from codeqa.chat.generation import NO_CONTEXT, GenerationInput
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
 from codeqa.chat.policy import explain_message
 from codeqa.chat.policy_rules import PolicyDecision
@@ -88,34 +87,38 @@ def indexed_repository(folder: Path, settings: Settings) -> Path:
 # decorators
 
 
-def test_a_decorator_of_an_instance_registers_with_that_instance_alone() -> None:
+def test_a_function_that_is_added_belongs_to_these_hooks_alone() -> None:
     one, other = Hooks(), Hooks()
 
-    @one.before_generation
+    @one.add
+    @Hooks.before_generation
     def shout(asked: GenerationInput) -> GenerationInput:
         return replace(asked, question=asked.question.upper())
 
     assert one.run("before_generation", ASKED)[0].question == "HOW IS IT PAID?"
     assert other.run("before_generation", ASKED) == (ASKED, ())
-    assert shout(ASKED).question == "HOW IS IT PAID?"
 
 
 def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
     hooks, seen = Hooks(), {}
 
-    @hooks.policy_override
+    @hooks.add
+    @Hooks.policy_override
     def decide(question: str, intent: Intent, features: Features) -> None:
         seen["policy_override"] = (question, intent, features)
 
-    @hooks.after_retrieval
+    @hooks.add
+    @Hooks.after_retrieval
     def found(retrieved: Retrieved) -> Retrieved:
         return replace(retrieved, chunks=retrieved.chunks[:1])
 
-    @hooks.before_generation
+    @hooks.add
+    @Hooks.before_generation
     def before(asked: GenerationInput) -> GenerationInput:
         return replace(asked, strict=True)
 
-    @hooks.after_generation
+    @hooks.add
+    @Hooks.after_generation
     def after(asked: GenerationInput, text: str) -> str:
         return f"{text} ({asked.question})"
 
@@ -133,11 +136,13 @@ def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
 def test_a_decision_names_the_hook_that_changed_it() -> None:
     hooks = Hooks()
 
-    @hooks.policy_override
+    @hooks.add
+    @Hooks.policy_override
     def search(decision: PolicyDecision) -> PolicyDecision:
         return replace(decision, inject_rag=True)
 
-    @hooks.policy_override
+    @hooks.add
+    @Hooks.policy_override
     def same(decision: PolicyDecision) -> PolicyDecision:
         return replace(decision)
 
@@ -153,20 +158,12 @@ def test_what_cannot_be_a_hook_is_said_at_once() -> None:
     def by_keyword(text: str, *, length: int) -> str:
         return text[:length]
 
-    async def later(text: str) -> str:
-        return text
-
-    def bit_by_bit(text: str) -> Any:
-        yield text
-
     for function, why in (
         (unknown, "asks for 'answer'; after_generation gives text, asked"),
         (by_keyword, "asks for 'length'"),
-        (later, "plain function"),
-        (bit_by_bit, "plain function"),
     ):
         with pytest.raises(HookError, match=why):
-            Hooks().after_generation(function)
+            Hooks().add(Hooks.after_generation(function))
 
 
 # order
@@ -181,7 +178,6 @@ def test_hooks_are_called_in_the_order_that_is_promised(plugins: Plugins) -> Non
         d_first=hook(
             "", "return text + ' first'", "text", "@Hooks.after_generation(tryfirst=True)"
         ),
-        f_told=hook("", "return asked", decorator="@Hooks.before_generation(trylast=True)"),
         e_of_pluggy="import pluggy\n\n@pluggy.HookimplMarker('codeqa')\n"
         "def after_generation(text):\n    return text + ' e'\n",
     )
@@ -191,8 +187,6 @@ def test_hooks_are_called_in_the_order_that_is_promised(plugins: Plugins) -> Non
         "d_first.py:change", "a_first.py:change", "a_first.py:again", "b_second.py:change",
         "e_of_pluggy.py:after_generation", "c_last.py:change",
     )  # fmt: skip
-    own = "codeqa:mask_what_is_told"
-    assert hooks.names("before_generation") == ("f_told.py:change", own), "CodeQA's own are last"
 
 
 # hooks that fail
@@ -230,8 +224,6 @@ def test_a_hook_that_fails_is_named_and_left_out(
         ("after_retrieval", "retrieved", "replace(retrieved, chunks=())", ""),
         ("after_retrieval", "retrieved", "replace(retrieved, chunks=(1,))", "chunks"),
         ("after_retrieval", "retrieved", "retrieved.chunks", "tuple instead of Retrieved"),
-        ("policy_override", "decision", "replace(decision, intent='chat')", "no such intent"),
-        ("policy_override", "decision", "replace(decision, reply='rude')", "no such reply"),
         ("policy_override", "decision", "replace(decision, inject_rag='x')", "inject_rag"),
         ("policy_override", "decision", "replace(decision, rules=[1])", "rules"),
     ],
@@ -257,13 +249,15 @@ def test_a_slow_hook_is_left_behind_and_not_called_again_until_it_is_done() -> N
     hooks = Hooks(seconds=0.05)
     go_on, calls = threading.Event(), []
 
-    @hooks.after_generation(tryfirst=True)
+    @hooks.add
+    @Hooks.after_generation(tryfirst=True)
     def slow(text: str) -> str:
         calls.append(text)
         go_on.wait(10)
         return "late"
 
-    @hooks.after_generation
+    @hooks.add
+    @Hooks.after_generation
     def quick(text: str) -> str:
         return text + "!"
 
@@ -278,45 +272,6 @@ def test_a_slow_hook_is_left_behind_and_not_called_again_until_it_is_done() -> N
     while hooks.run("after_generation", "three", asked=ASKED)[0] != "late!":
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def test_an_error_in_masking_is_not_passed_over() -> None:
-    def breaks(asked: GenerationInput) -> None:
-        raise ValueError
-
-    hooks = Hooks()
-    hooks.add(pluggy.HookimplMarker("codeqa")(breaks, specname="before_generation"), "codeqa:mask")
-    with pytest.raises(ValueError):
-        hooks.run("before_generation", ASKED)
-
-
-# CodeQA's own
-
-
-def test_secrets_are_masked_whoever_brought_them(settings: Settings) -> None:
-    hooks = load_hooks(settings)
-    told = Exchange(f"is {SECRET} right?", f"No, {SECRET} is not.")
-    asked = replace(
-        ASKED,
-        question=f"why {SECRET}?",
-        history=(told,),
-        similar=(told,),
-        profile=f"fact: {SECRET}",
-    )
-    assert hooks.run("before_generation", ASKED)[0] is ASKED, "what is clean stays as it is"
-    masked, problems = hooks.run("before_generation", asked)
-    assert not problems and SECRET not in repr(masked) and "*" * 8 in masked.question
-    retrieved = Retrieved("q", (chunk("a.py", 1, f"KEY = '{SECRET}'\n"), chunk("b.py", 2)))
-    found, _ = hooks.run("after_retrieval", retrieved)
-    assert SECRET not in repr(found) and found.chunks[1] == retrieved.chunks[1]
-
-
-def test_the_same_place_and_the_same_answer_are_told_once(settings: Settings) -> None:
-    similar = tuple(Exchange(f"q{n % 10}", "a", f"t{n % 10}") for n in range(20))
-    chunks = (chunk("a.py", 1), chunk("b.py", 1), chunk("a.py", 1), chunk("a.py", 2))
-    found, _ = load_hooks(settings).run("after_retrieval", Retrieved("q", chunks, similar))
-    assert [(c.path, c.start_line) for c in found.chunks] == [("a.py", 1), ("b.py", 1), ("a.py", 2)]
-    assert [one.turn for one in found.similar] == [f"t{n}" for n in range(8)]
 
 
 # where plugins come from
@@ -526,10 +481,6 @@ def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None
     assert hooks.run("after_generation", "Paid.", asked=ASKED) == ("Paid.", ())
 
 
-def test_the_document_names_every_hook_its_arguments_and_codeqas_own(settings: Settings) -> None:
+def test_the_document_names_every_hook() -> None:
     document = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
-    hooks = load_hooks(settings)
-    for name in ARGUMENTS:
-        assert f"| `{name}` |" in document
-        for own in hooks.names(name):
-            assert f"| `{name}` | `{own.removeprefix('codeqa:')}` |" in document
+    assert all(f"| `{name}` |" in document for name in ARGUMENTS)

@@ -510,13 +510,13 @@ def search(decision, question):
 
 @Hooks.after_retrieval
 def without_legacy(retrieved):
-    kept = tuple(chunk for chunk in retrieved.chunks if not chunk.path.startswith("legacy/"))
-    return replace(retrieved, chunks=kept)
+    kept = (chunk for chunk in retrieved.chunks if not chunk.path.startswith("legacy/"))
+    return replace(retrieved, chunks=tuple(replace(c, content=c.content + "  # " + TOKEN) for c in kept))
 
 
 @Hooks.before_generation
 def politely(asked):
-    return replace(asked, question="Please: " + asked.question)
+    return replace(asked, question="Please: " + asked.question, profile=TOKEN)
 
 
 @Hooks.before_generation
@@ -527,7 +527,7 @@ def broken(asked):
 @Hooks.after_generation
 def signed(text):
     return text + " (House rules)"
-"""
+""".replace("TOKEN", repr(TOKEN))
 
 
 def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(
@@ -542,6 +542,8 @@ def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(
     paths = {chunk.path for chunk in listener.last.block.chunks}
     assert paths and not any(path.startswith("legacy/") for path in paths)
     assert "legacy/" not in listener.last.block.text
+    assert TOKEN not in str(listener.last) and "*" * len(TOKEN) in listener.last.profile
+    assert "*" * len(TOKEN) in listener.last.block.text, "what a hook brought is masked too"
     assert listener.last.question == "Please: how many teapots are on a shelf?"
     assert answer(events) == said and done["revised"] == f"{said} (House rules)"
     (problem,) = done["hook_problems"]

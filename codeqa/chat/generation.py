@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.llm import Cancelled, TokenUsage, never
+from codeqa.repository.secrets import mask_secrets
 from codeqa.types import ContextBlock
 
 NO_CONTEXT = ContextBlock("", ())
@@ -63,6 +64,22 @@ class GenerationInput:
     evidence: QuotedEvidence | None = None
     """Only for a generator that asks for it."""
     cancelled: Cancelled = never
+
+    def masked(self) -> GenerationInput:
+        """The same with secret-looking strings made asterisks, also in earlier questions and
+        answers, which a client may have told; those in the code are masked in the index."""
+        return replace(
+            self,
+            question=mask_secrets(self.question),
+            history=tuple(map(_masked, self.history)),
+            similar=tuple(map(_masked, self.similar)),
+            profile=mask_secrets(self.profile),
+            instructions=mask_secrets(self.instructions),
+        )
+
+
+def _masked(one: Exchange) -> Exchange:
+    return replace(one, question=mask_secrets(one.question), answer=mask_secrets(one.answer))
 
 
 @dataclass(frozen=True, slots=True)

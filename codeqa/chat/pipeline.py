@@ -238,7 +238,8 @@ class Chat:
             profile=profile_text(known),
             suggest=decision.suggest_codebase,
         )
-        turn.asked, problems = self.hooks.run("before_generation", asked)
+        asked, problems = self.hooks.run("before_generation", asked)
+        turn.asked = asked.masked()  # whatever a hook has added
         turn.hook_problems += problems
         turn.block = turn.asked.block
 

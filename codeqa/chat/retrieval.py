@@ -18,6 +18,7 @@ from codeqa.errors import CodeQAError
 from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.files import Files
 from codeqa.llm import Model
+from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Search, parse_query
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -58,7 +59,9 @@ class Retrieval:
         turn.hook_problems += problems
         asked = replace(turn.asked, similar=after.similar)
         if after.chunks != before.chunks:
-            asked = replace(asked, block=pack(after.chunks, self.settings.context_characters))
+            # Chunks of the index are masked already; those that a hook brings may not be.
+            chunks = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
+            asked = replace(asked, block=pack(chunks, self.settings.context_characters))
             if asked.evidence:
                 asked = replace(asked, evidence=_evidence(turn, asked.block.chunks))
         turn.asked, turn.block = asked, asked.block

@@ -1,0 +1,345 @@
+"""Hooks: four moments of a turn at which a plugin may change what is done, and where plugins lie.
+
+A hook gives back a changed value, made with `dataclasses.replace`, or None to leave it as it is.
+One that raises, gives back what it should not, or takes too long is named, logged without a word
+of what it said or was given, and left out; the answer goes on with what there was before it.
+
+pluggy keeps the hooks and their order. They are called one after the other, because each is given
+what the one before it made.
+
+`CODEQA_PLUGINS` is empty, and then nothing is executed. Otherwise it names a folder, whose `*.py`
+files are, or the word `entry-points`, for installed packages that offer a module under
+`codeqa.hooks`, or both with a comma between. Nothing that lies in an indexed repository is
+executed, nor anything in the git work tree around it: whoever wrote that may be anybody.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, TypeVar
+
+import pluggy
+
+from codeqa.chat.features import Features
+from codeqa.chat.generation import Exchange, GenerationInput
+from codeqa.chat.policy_rules import PolicyDecision
+from codeqa.errors import SettingsError
+from codeqa.intents import Intent
+from codeqa.settings import Settings, with_home
+from codeqa.store import list_locations
+from codeqa.text.tokens import well_formed
+from codeqa.types import Chunk
+
+PROJECT = "codeqa"
+"""Name under which pluggy knows these hooks; a hook carries the attribute `codeqa_impl`."""
+HOOK_SECONDS = 2.0
+"""How long one hook may take: the reader waits for it, mostly before the first word."""
+ENTRY_POINTS = "entry-points"
+"""The word in the setting."""
+GROUP = "codeqa.hooks"
+"""Group of entry points under which a package offers its module of hooks."""
+
+Value = TypeVar("Value")
+Problems = tuple[str, ...]
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+log = logging.getLogger(__name__)
+
+
+class HookError(Exception):
+    """Why a hook or a plugin cannot be used, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What was found for a question, before it is packed: chunks by rank, and past answers."""
+
+    question: str
+    """As it was searched for: without tag and mode, a follow-up made complete."""
+    chunks: tuple[Chunk, ...] = ()
+    similar: tuple[Exchange, ...] = ()
+    """Earlier questions like this one, with their answers, the most similar first."""
+
+
+class HookSpecs:
+    """What each hook is given, in the order of a turn; it declares those of the arguments that it
+    wants. The first one goes from hook to hook."""
+
+    @hookspec
+    def policy_override(
+        self, decision: PolicyDecision, features: Features, intent: Intent, question: str
+    ) -> PolicyDecision | None:
+        """After the rules of the policy and before anything is looked up."""
+
+    @hookspec
+    def after_retrieval(self, retrieved: Retrieved) -> Retrieved | None:
+        """After a search, before what it found is packed."""
+
+    @hookspec
+    def before_generation(self, asked: GenerationInput) -> GenerationInput | None:
+        """Before the answer is written: `asked` is all that it may draw on."""
+
+    @hookspec
+    def after_generation(self, text: str, asked: GenerationInput) -> str | None:
+        """After the answer was written: the text as it is kept."""
+
+
+ARGUMENTS = {
+    name: tuple(inspect.signature(function).parameters)[1:]
+    for name, function in vars(HookSpecs).items()
+    if not name.startswith("_")
+}
+"""Hook → the names of what it is given."""
+
+ELEMENTS = {"rules": str, "chunks": Chunk, "similar": Exchange, "history": Exchange}
+"""Fields that are tuples, and what they hold."""
+
+
+class Hooks:
+    """The hooks of one engine; nothing is shared with another.
+
+    Its decorators (`@Hooks.before_generation`, with or without `tryfirst` and `trylast`) mark a
+    function for whoever loads its module, or hands it to `add`.
+    """
+
+    policy_override = staticmethod(partial(hookimpl, specname="policy_override"))
+    after_retrieval = staticmethod(partial(hookimpl, specname="after_retrieval"))
+    before_generation = staticmethod(partial(hookimpl, specname="before_generation"))
+    after_generation = staticmethod(partial(hookimpl, specname="after_generation"))
+
+    def __init__(self, seconds: float = HOOK_SECONDS) -> None:
+        self._seconds = seconds
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(HookSpecs)
+        self._late: dict[str, Future[Any]] = {}
+        """Label of each hook that took too long → its last call, which may still go on."""
+        self.skipped: Problems = ()
+        """Plugins that were found and left out, a sentence each."""
+
+    def add(self, function: Callable[..., Any], label: str = "") -> None:
+        """Register one marked function, called before those that are there; answers call it
+        `label`. Raises HookError."""
+        check_hook(function)
+        plugin = SimpleNamespace(**{function.__name__: function})
+        self._manager.register(plugin, label or f"{function.__module__}:{function.__name__}")
+
+    def names(self, hook: str) -> tuple[str, ...]:
+        """Labels of everything that implements `hook`, in the order of calling."""
+        return tuple(one.plugin_name for one in self._in_order(hook))
+
+    def run(self, hook: str, value: Value, **given: Any) -> tuple[Value, Problems]:
+        """What became of `value`, which goes from one hook to the next, and a sentence for each
+        that was left out. `given` is what the hook may ask for beside it.
+
+        Whatever changes a decision of the policy is named among its rules, as `hook <name>`.
+        """
+        problems: list[str] = []
+        for one in self._in_order(hook):
+            everything = {ARGUMENTS[hook][0]: value, **given}
+            try:
+                made = self._in_time(one, [everything[name] for name in one.argnames])
+                if made is not None and made != value:
+                    value = changed_value(made, value, one.plugin_name)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                problem = explain_error(error, inspect.getfile(one.function))
+                log.warning("the hook %s (%s) was left out: %s", one.plugin_name, hook, problem)
+                problems.append(f"The hook {one.plugin_name} ({hook}) was left out: {problem}.")
+        return value, tuple(problems)
+
+    def _in_time(self, one: pluggy.HookImpl, arguments: list[Any]) -> Any:
+        """What the hook gives back, in a thread that is left to itself when it takes too long.
+
+        Raises what it raises, and HookError.
+        """
+        label, call = one.plugin_name, Future[Any]()
+        if label in self._late and not self._late[label].done():
+            raise HookError("it is still busy with an earlier answer")
+
+        def work() -> None:
+            try:
+                call.set_result(one.function(*arguments))
+            except BaseException as error:  # also SystemExit: it would end the thread silently
+                call.set_exception(error)
+
+        threading.Thread(target=work, name=f"hook {label}", daemon=True).start()
+        try:
+            return call.result(self._seconds)
+        except TimeoutError:
+            if call.done():  # it is the hook's own
+                raise
+            self._late[label] = call
+            raise HookError(f"it took longer than {self._seconds:g} s") from None
+
+    def _in_order(self, hook: str) -> list[pluggy.HookImpl]:
+        """pluggy calls the last one first."""
+        caller: pluggy.HookCaller = getattr(self._manager.hook, hook)
+        return caller.get_hookimpls()[::-1]
+
+
+def check_hook(function: Callable[..., Any]) -> None:
+    """Raise HookError unless `function`, which is marked, can be a hook."""
+    name = function.__name__
+    hook = getattr(function, f"{PROJECT}_impl").get("specname") or name
+    if hook not in ARGUMENTS:
+        raise HookError(f"{name} names no hook; there are {', '.join(ARGUMENTS)}")
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in ARGUMENTS[hook] and parameter.default is parameter.empty:
+            asks = f"{name} asks for {parameter.name!r}"
+            raise HookError(f"{asks}; {hook} gives {', '.join(ARGUMENTS[hook])}")
+
+
+def changed_value(made: Any, given: Any, label: str) -> Any:
+    """What the hook `label` `made`, to take the place of `given`. Raises HookError."""
+    kind = type(given)
+    if not isinstance(made, kind):
+        raise HookError(f"it gave back {type(made).__name__} instead of {kind.__name__} or None")
+    if isinstance(made, str):
+        return well_formed(made)
+    for field in fields(made) if is_dataclass(made) else ():
+        value, before = getattr(made, field.name), getattr(given, field.name)
+        if element := ELEMENTS.get(field.name):
+            fits = isinstance(value, tuple) and all(isinstance(one, element) for one in value)
+        elif value is None or before is None:
+            fits = field.default is None or value is not None
+        else:
+            fits = callable(value) if callable(before) else isinstance(value, type(before))
+        if not fits:
+            raise HookError(f"{kind.__name__}.{field.name} cannot be {type(value).__name__}")
+    decides = isinstance(made, PolicyDecision)
+    return replace(made, rules=(*made.rules, f"hook {label}")) if decides else made
+
+
+def explain_error(error: BaseException, file: str) -> str:
+    """What went wrong, and the last line of the plugin's `file` on the way there: `KeyError at
+    name.py:12`.
+
+    Nothing of the text of an error that is not ours: that may quote anything.
+    """
+    if isinstance(error, HookError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines: list[Any] = [frame.lineno for frame in frames if frame.filename == file]
+    if isinstance(error, SyntaxError) and error.filename == file:
+        lines.append(error.lineno)
+    return f"{type(error).__name__} at {Path(file).name}:{lines[-1] if lines else '?'}"
+
+
+# Plugins.
+
+
+def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
+    """The hooks of the plugins that `CODEQA_PLUGINS` names.
+
+    `repository` is about to be opened and counts as indexed. Raises SettingsError for a folder
+    that cannot be used; a plugin that cannot is left out and told by `Hooks.skipped`.
+    """
+    hooks = Hooks()
+    found: list[tuple[Callable[..., Any], str]] = []
+    skipped: list[str] = []
+    trees = _indexed_trees(settings, repository) if settings.plugins else []
+    for name, places, load in _plugins(settings, trees):
+        try:
+            if any(_around(place, trees) for place in places):
+                raise HookError("it lies in an indexed repository")
+            found += [(one, f"{name}:{one.__name__}") for one in _hooks_of(load())]
+        except (Exception, SystemExit) as error:
+            why = explain_error(error, str(next(iter(places), "?")))
+            log.warning("the plugin %s was left out: %s", name, why)
+            skipped.append(f"The plugin {name} was left out: {why}.")
+    for function, label in reversed(found):  # what pluggy is given last it calls first
+        hooks.add(function, label)
+    hooks.skipped = tuple(skipped)
+    return hooks
+
+
+def _hooks_of(module: object) -> list[Callable[..., Any]]:
+    """The hooks in `module` from top to bottom. Raises HookError."""
+    values = vars(module).values()
+    marked = [one for one in values if isinstance(getattr(one, f"{PROJECT}_impl", None), dict)]
+    if not marked:
+        raise HookError("it defines no hook")
+    for function in marked:
+        check_hook(function)
+    return marked
+
+
+def _plugins(
+    settings: Settings, trees: Sequence[Path]
+) -> Iterator[tuple[str, list[Path], Callable[[], object]]]:
+    """What the setting names, entry points by name, then files by name: of each its name, where
+    its code lies, its file first, and what executes it and gives its module."""
+    named = [part.strip() for part in settings.plugins.split(",") if part.strip()]
+    folders = [part for part in named if part != ENTRY_POINTS]
+    if len(folders) > 1:
+        raise SettingsError(
+            "CODEQA_PLUGINS names more than one folder.",
+            f"Give one folder, the word {ENTRY_POINTS}, or both with a comma between.",
+        )
+    folder = _usable_folder(folders[0], trees) if folders else None
+    points = metadata.entry_points(group=GROUP) if ENTRY_POINTS in named else ()
+    for point in sorted(points, key=lambda one: one.name):
+        spec = importlib.util.find_spec(point.module.partition(".")[0])
+        places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
+        yield point.name, [Path(place) for place in places if place], point.load
+    for path in sorted(folder.glob("*.py")) if folder else ():
+        if path.is_file():
+            yield path.name, [path], partial(_execute, path)
+
+
+def _indexed_trees(settings: Settings, repository: Path | None) -> list[Path]:
+    """Every indexed repository with the work tree around it, as real paths."""
+    roots = [location.root for location in list_locations(settings)]
+    if repository is not None:
+        roots.append(with_home(repository))
+    trees = []
+    for root in roots:
+        real = root.resolve()
+        around = (one for one in (real, *real.parents) if (one / ".git").exists())
+        trees.append(next(around, real))
+    return trees
+
+
+def _usable_folder(given: str, trees: Sequence[Path]) -> Path:
+    folder = with_home(Path(given)).resolve()
+    if not folder.is_dir():
+        raise SettingsError(
+            f"CODEQA_PLUGINS names {given}, which is not a folder.",
+            "Create it, or correct or unset the setting.",
+        )
+    if tree := _around(folder, trees):
+        raise SettingsError(
+            f"The plugin folder {folder} lies in the repository {tree}, which is indexed.",
+            "Move it elsewhere: nothing of an indexed repository is ever executed.",
+        )
+    return folder
+
+
+def _around(place: Path, trees: Sequence[Path]) -> Path | None:
+    """The tree that `place` lies in, links followed."""
+    real = place.resolve()
+    return next((tree for tree in trees if real.is_relative_to(tree)), None)
+
+
+def _execute(path: Path) -> ModuleType:
+    """A file, executed as a module of its own; it writes no byte code beside it."""
+    module = ModuleType(f"codeqa_plugin_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # where dataclasses look up annotations
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+    return module
