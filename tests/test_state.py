@@ -50,7 +50,7 @@ def test_details_that_cannot_be_read_do_not_hide_the_turn(state: State) -> None:
     state.turns.save(ask("t1"))
     with state._database.writing() as connection:
         connection.execute("UPDATE turn SET details = '[1'")
-    assert [turn.details for turn in state.turns.active("c")] == [{}]
+    assert [turn.details for turn in state.turns.active("c", repository="shop")] == [{}]
 
 
 # Conversations
@@ -77,7 +77,7 @@ def test_the_first_question_opens_and_names_a_conversation(state: State) -> None
     expected = Conversation("c1", "local", "shop", "who pays?", 10.0, 20.0, 2)
     assert state.conversations.get("c1") == expected
     assert state.conversations.latest("shop") == [expected]
-    assert ids(state.turns.active("c1")) == ["t1", "t2"]
+    assert ids(state.turns.active("c1", repository="shop")) == ["t1", "t2"]
 
 
 def test_turns_without_a_conversation_are_kept_but_listed_nowhere(state: State) -> None:
@@ -117,22 +117,17 @@ def test_the_same_id_elsewhere_is_another_conversation(
     assert state.conversations.get("c", **other) is None
 
 
-def test_without_a_repository_the_one_last_continued_in_is_meant(state: State) -> None:
-    state.turns.save(ask("t1", created=1.0, repository="shop"))
-    state.turns.save(ask("t2", created=2.0, repository="site"))
-    assert ids(state.turns.active("c")) == ["t2"]
-    state.turns.save(ask("t3", created=3.0, repository="shop"))
-    assert ids(state.turns.active("c")) == ["t1", "t3"]
-    state.conversations.rename("c", "of the shop")
-    assert [one.title for one in state.conversations.latest("site")] == ["who?"]
-    state.conversations.delete("c")
-    assert ids(state.turns.active("c")) == ["t2"]
+def test_without_a_repository_the_one_last_continued_is_meant(state: State) -> None:
+    for number, repository in enumerate(("shop", "site", "shop"), 1):
+        state.turns.save(ask(f"t{number}", created=float(number), repository=repository))
+        found = state.conversations.get("c")
+        assert found is not None and found.repository == repository
 
 
 def test_a_renamed_conversation_keeps_its_title_and_place(state: State) -> None:
     state.turns.save(ask("t1", "c1", created=1.0))
     state.turns.save(ask("t2", "c2", created=2.0))
-    state.conversations.rename("c1", " Who\n@codebase pays \ud800")
+    state.conversations.rename("c1", " Who\n@codebase pays \ud800", repository="shop")
     state.turns.save(ask("t3", "c1", "later", created=1.5))
     assert [(one.id, one.title) for one in state.conversations.latest("shop")] == [
         ("c2", "who?"),
@@ -143,7 +138,7 @@ def test_a_renamed_conversation_keeps_its_title_and_place(state: State) -> None:
 def test_only_a_conversation_that_exists_is_renamed(state: State) -> None:
     state.turns.save(ask("t1", user="ann"))
     with pytest.raises(NotFoundError, match="There is no such conversation"):
-        state.conversations.rename("c", "mine now")
+        state.conversations.rename("c", "mine now", repository="shop")
     assert [one.title for one in state.conversations.latest("shop", "ann")] == ["who?"]
 
 
@@ -154,12 +149,12 @@ def test_a_turn_does_not_bring_back_the_conversation_that_was_deleted_under_it(
     began = state.conversations.get("c")
     assert began is not None
     assert state.turns.save(ask("t2", created=2.0), continues=began.created)
-    state.conversations.delete("c")
+    state.conversations.delete("c", repository="shop")
     assert not state.turns.save(ask("t3", created=3.0), continues=began.created)
     assert state.conversations.get("c") is None and state.turns.get("t3") is None
     state.turns.save(ask("t4", created=4.0))  # another one of the same name
     assert not state.turns.save(ask("t5", created=5.0), "t4", began.created)
-    assert [turn.id for turn in state.turns.active("c")] == ["t4"]
+    assert [turn.id for turn in state.turns.active("c", repository="shop")] == ["t4"]
 
 
 @pytest.mark.parametrize(
@@ -182,13 +177,13 @@ def test_beyond_the_limit_whole_conversations_go_the_longest_untouched_first(
         state.turns.save(ask(f"t{number}", name, created=float(number)))
     state.turns.save(ask("t6", "new", created=6.0, user="ann", repository="site"))
     assert [one.id for one in state.conversations.latest("shop")] == ["long"]
-    assert state.turns.active("old") == []
-    assert ids(state.turns.active("long")) == ["t2", "t5"]
+    assert state.turns.active("old", repository="shop") == []
+    assert ids(state.turns.active("long", repository="shop")) == ["t2", "t5"]
     assert state.turns.get("t4") is not None
     state.turns.save(ask("t7", "new", created=7.0))
     state.turns.save(ask("t8", "new", created=8.0))
     assert state.turns.get("t4") is None
-    assert ids(state.turns.active("long")) == ["t2", "t5"]
+    assert ids(state.turns.active("long", repository="shop")) == ["t2", "t5"]
 
 
 def test_a_conversation_longer_than_the_limit_loses_its_oldest_turns(
@@ -198,7 +193,7 @@ def test_a_conversation_longer_than_the_limit_loses_its_oldest_turns(
     state.turns.save(ask("t0", "other", created=99.0))
     for number in range(1, 6):
         state.turns.save(ask(f"t{number}", created=float(number)))
-    assert ids(state.turns.active("c")) == ["t3", "t4", "t5"]
+    assert ids(state.turns.active("c", repository="shop")) == ["t3", "t4", "t5"]
     assert [one.id for one in state.conversations.latest("shop")] == ["c"]
 
 
@@ -354,7 +349,7 @@ def test_conversations_survive_a_process_that_is_killed(state: State, run_python
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert run_python("-c", code, state.path.parent).returncode != 0
-    assert ids(state.turns.active("c")) == ["t0", "t1", "t2"]
+    assert ids(state.turns.active("c", repository="shop")) == ["t0", "t1", "t2"]
     assert [(one.title, one.turns) for one in state.conversations.latest("shop")] == [("who?", 3)]
 
 
@@ -371,7 +366,7 @@ def test_several_processes_open_and_fill_a_fresh_state_at_once(state: State) -> 
         for name in "abc"
     ]
     assert [worker.communicate(timeout=60)[1] for worker in workers] == ["", "", ""]
-    assert len(state.turns.active("c")) == 30
+    assert len(state.turns.active("c", repository="shop")) == 30
     (conversation,) = state.conversations.latest("shop")
     assert conversation.turns == 30
 

@@ -122,5 +122,5 @@ def test_a_thumb_goes_with_its_conversation(state: State) -> None:
     for turn, conversation in (("t1", "c"), ("t2", "d")):
         ask(state, turn, conversation=conversation)
         state.feedback.save(turn, "local", 1)
-    state.conversations.delete("c")
+    state.conversations.delete("c", repository="shop")
     assert values(state) == [("t2", 1, "")] and rows(state) == 1

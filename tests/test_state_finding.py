@@ -45,7 +45,7 @@ def test_questions_answers_and_titles_are_looked_through(state: State) -> None:
     say(state, "t1", "where is the till?", "here", "c1")
     say(state, "t2", "who?", "The TILL\nis **there**.", "c2")
     say(state, "t3", conversation="c3")
-    state.conversations.rename("c3", "About tills")
+    state.conversations.rename("c3", "About tills", repository="shop")
     say(state, "t4", conversation="c4")
     assert found(state, "till") == [
         ("c3", "", "About tills"),

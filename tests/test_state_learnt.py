@@ -150,7 +150,7 @@ def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
     monkeypatch.setattr(turns_module, "_limit_turns", fail)
     with pytest.raises(StorageError, match="disk full"):
         save(state, "t2", topic=b"56", facts={"name": "Ada"})
-    assert [turn.id for turn in state.turns.active("c")] == ["t1"]
+    assert [turn.id for turn in state.turns.active("c", repository="shop")] == ["t1"]
     assert state.turns.get("t2") is None and asked(state) == ["t1"] and state.profile.facts() == {}
     assert state.conversations.topic("c", *PLACE) == ("e", b"34")
 

@@ -117,14 +117,15 @@ class Privacy:
         if scope == "conversation" and not conversation:
             raise UsageError("No conversation is named.", "Name one, or choose another scope.")
         if scope != "conversation":
-            conversation, repository = "", None
+            conversation = ""
         state, data = self.state, self.state.user_data
+        place = ""
         if scope == "conversation":
-            self.conversation(conversation, user, repository)
-        said = self._needles_of(scope, user, conversation, repository)
+            place = self.conversation(conversation, user, repository).repository
+        said = self._needles_of(scope, user, conversation, place)
         before = data.counts(user)
         if scope == "conversation":
-            state.conversations.delete(conversation, user, repository)
+            state.conversations.delete(conversation, user, place)
         elif scope == "profile":
             state.profile.clear(user)
         else:
@@ -210,9 +211,7 @@ class Privacy:
                 problems.append(NOT_UNCACHED)
         return total
 
-    def _needles_of(
-        self, scope: str, user: str, conversation: str, repository: str | None
-    ) -> _Said:
+    def _needles_of(self, scope: str, user: str, conversation: str, repository: str) -> _Said:
         said = _Said()
         if scope != "conversation":
             for key, fact in self.state.profile.facts(user).items():
@@ -223,7 +222,7 @@ class Privacy:
         if scope == "profile":
             return said
         said.add_id(conversation)
-        for turn in self.state.user_data.turns(user, conversation or None, repository):
+        for turn in self.state.user_data.turns(user, conversation, repository):
             said.add_id(turn.turn)
             said.add_id(turn.conversation)
             for text in (turn.title, turn.question, turn.answer, turn.reason):

@@ -86,9 +86,7 @@ class DataInventory:
     cache: Cache
     models: Models = field(repr=False)
 
-    def stored(
-        self, user: str, conversation: str = "", repository: str | None = None
-    ) -> StoredData:
+    def stored(self, user: str, conversation: str = "", repository: str = "") -> StoredData:
         """What is stored of `user`, who asks in `conversation`. Raises StorageError."""
         owned = self.state.user_data.counts(user)
         places = self.state.user_data.conversations(user)

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from codeqa.errors import NotFoundError
-from codeqa.state.branches import OF_GROUP
 from codeqa.state.database import Database
 from codeqa.state.records import (
     LOCAL_USER,
@@ -25,6 +24,10 @@ BEFORE_HIT = 50
 """Characters of a snippet before what was looked for: a short clause."""
 WORDS_LOOKED_FOR = 20
 """Words of a search that count; who pastes a page looks for its beginning."""
+
+OF_GROUP = "user = ? AND repository = ? AND conversation = ?"
+"""Turns of one conversation."""
+OF_CONVERSATION = "user = ? AND repository = ? AND id = ?"
 
 _CONVERSATION = (
     "id, user, repository, title, created, updated, (SELECT count(*) FROM turn WHERE "
@@ -52,9 +55,14 @@ class ConversationStore:
     def get(
         self, conversation: str, user: str = LOCAL_USER, repository: str | None = None
     ) -> Conversation | None:
-        """The conversation of `user`, or None."""
-        with self._database.reading() as connection:
-            return find_conversation(connection, conversation, user, repository)
+        """The conversation of `user`, or None; without a repository the one last continued of
+        that id."""
+        row = self._database.row(
+            f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? AND id = ? "
+            "AND (repository = ? OR ? IS NULL) ORDER BY updated DESC, rowid DESC LIMIT 1",
+            (user, conversation, repository, repository),
+        )
+        return None if row is None else Conversation(*row)
 
     def find(
         self, text: str, repository: str, user: str = LOCAL_USER, limit: int = MATCHES_LISTED
@@ -83,64 +91,40 @@ class ConversationStore:
         return found
 
     def rename(
-        self,
-        conversation: str,
-        title: str,
-        user: str = LOCAL_USER,
-        repository: str | None = None,
+        self, conversation: str, title: str, user: str = LOCAL_USER, repository: str = ""
     ) -> None:
         """Give a conversation another title, cut as `title_of` does.
 
         Raises NotFoundError when there is no such conversation.
         """
-        with self._database.writing() as connection:
-            found = find_conversation(connection, conversation, user, repository)
-            if found is None:
-                raise NotFoundError(
-                    "There is no such conversation.", "It may have been deleted: load the list."
-                )
-            connection.execute(
-                "UPDATE conversation SET title = ? WHERE user = ? AND repository = ? AND id = ?",
-                (title_of(title), user, found.repository, conversation),
+        group = (user, repository, conversation)
+        if not self._database.change(
+            f"UPDATE conversation SET title = ? WHERE {OF_CONVERSATION}", (title_of(title), *group)
+        ):
+            raise NotFoundError(
+                "There is no such conversation.", "It may have been deleted: load the list."
             )
 
-    def delete(
-        self, conversation: str, user: str = LOCAL_USER, repository: str | None = None
-    ) -> None:
+    def delete(self, conversation: str, user: str = LOCAL_USER, repository: str = "") -> None:
         """Delete a conversation and its turns; nothing happens when there is none."""
+        if not conversation:  # turns without one are no conversation
+            return
         with self._database.writing() as connection:
-            found = find_conversation(connection, conversation, user, repository)
-            if found is not None:
-                delete_group(connection, (user, found.repository, conversation))
+            delete_group(connection, (user, repository, conversation))
 
     def topic(self, conversation: str, user: str, repository: str) -> tuple[str, bytes] | None:
         """Name of the embedding and topic vector of a conversation; None when it has none."""
         row = self._database.row(
-            "SELECT embedding, topic FROM conversation "
-            "WHERE user = ? AND repository = ? AND id = ?",
+            f"SELECT embedding, topic FROM conversation WHERE {OF_CONVERSATION}",
             (user, repository, conversation),
         )
         return None if row is None or row[1] is None else (str(row[0]), bytes(row[1]))
 
 
-def find_conversation(
-    connection: sqlite3.Connection, conversation: str, user: str, repository: str | None
-) -> Conversation | None:
-    """A conversation of `user`; without a repository the one last continued of that id."""
-    row = connection.execute(
-        f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? AND id = ? "
-        "AND (repository = ? OR ? IS NULL) ORDER BY updated DESC, rowid DESC LIMIT 1",
-        (user, conversation, repository, repository),
-    ).fetchone()
-    return None if row is None else Conversation(*row)
-
-
 def delete_group(connection: sqlite3.Connection, group: Group) -> None:
     """Delete a conversation and its turns; triggers take along what belongs to those."""
     connection.execute(f"DELETE FROM turn WHERE {OF_GROUP}", group)
-    connection.execute(
-        "DELETE FROM conversation WHERE user = ? AND repository = ? AND id = ?", group
-    )
+    connection.execute(f"DELETE FROM conversation WHERE {OF_CONVERSATION}", group)
 
 
 def _match(

@@ -18,8 +18,7 @@ class State:
     """The local state in `folder`; safe to share between threads and processes.
 
     A conversation belongs to one user and one repository: the same id under another user
-    or in another repository is another conversation. Where a method leaves `repository`
-    out, the one that the user's conversation of that id was last continued in is meant.
+    or in another repository is another conversation.
     Every method of every part raises StorageError when the file cannot be used.
     """
 

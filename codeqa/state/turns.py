@@ -7,21 +7,11 @@ import json
 import sqlite3
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from codeqa.errors import NotFoundError
-from codeqa.state.branches import (
-    OF_GROUP,
-    PATH,
-    active_turns,
-    latest_after,
-    leaf_of,
-    links_of,
-    parent_for,
-    path_parameters,
-    path_to,
-)
-from codeqa.state.conversations import delete_group, find_conversation
+from codeqa.state.conversations import OF_CONVERSATION, OF_GROUP, delete_group
 from codeqa.state.database import Database
 from codeqa.state.records import (
     LOCAL_USER,
@@ -39,10 +29,47 @@ from codeqa.state.user_data import deleted_since, put_fact
 TURNS_KEPT = 10_000
 """Turns kept in all: with full contexts about 300 MB, some years of daily use."""
 
-_TURN = "id, conversation, question, answer, context, details, created, user, repository, parent"
-_TURN_OF_PATH = ", ".join(f"turn.{column}" for column in _TURN.split(", "))
-_IDS_AT_ONCE = 500
-"""Ids in one statement; SQLite of some builds takes no more than 999."""
+LINKS = (
+    f"SELECT id, parent FROM turn INDEXED BY turn_branch WHERE {OF_GROUP} ORDER BY created, rowid"
+)
+"""From an index that holds nothing else: the rows of the turns carry whole contexts."""
+
+_TURN = ", ".join(Turn.__slots__)
+_OF_IDS = "id IN (SELECT value FROM json_each(?))"
+
+
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    """What follows what in one conversation, and where its active branch ends."""
+
+    parents: dict[str, str]
+    """Id of each turn, the oldest first → the turn before it, '' for none."""
+    leaf: str
+    """'' when there is no turn."""
+
+    def path(self, end: str) -> list[str]:
+        """Ids from the first turn to `end`; also of a damaged file, whose turns go in circles."""
+        path: dict[str, None] = {}
+        while end in self.parents and end not in path:
+            path[end] = None
+            end = self.parents[end]
+        return list(reversed(path))
+
+    def end_behind(self, turn_id: str) -> str:
+        """The latest turn that nothing follows among this one and all behind it; '' without it."""
+        followed = set(self.parents.values())
+        ends = (turn for turn in reversed(self.parents) if turn not in followed)
+        return next((end for end in ends if turn_id in self.path(end)), "")
+
+
+def _branches(connection: sqlite3.Connection, group: Group) -> _Branches:
+    parents = dict(connection.execute(LINKS, group).fetchall())
+    row = connection.execute(
+        f"SELECT leaf FROM conversation WHERE {OF_CONVERSATION}", group
+    ).fetchone()
+    if row is None:
+        return _Branches(parents, "")
+    return _Branches(parents, row[0] if row[0] in parents else next(reversed(parents), ""))
 
 
 class TurnStore:
@@ -79,8 +106,10 @@ class TurnStore:
         texts = (turn.question, turn.answer, turn.context, json.dumps(dict(turn.details)))
         with self._database.writing() as connection:
             if continues and turn.conversation:
-                found = find_conversation(connection, turn.conversation, turn.user, turn.repository)
-                if found is None or found.created != continues:
+                began = connection.execute(
+                    f"SELECT created FROM conversation WHERE {OF_CONVERSATION}", group
+                ).fetchone()
+                if began != (continues,):
                     return False
             if deleted_since(connection, turn.user, "everything", extras.begun):
                 return False
@@ -93,7 +122,9 @@ class TurnStore:
                 return True
             parent = ""
             if turn.conversation:
-                parent = parent_for(connection, group, turn.parent, replaces)
+                known = _branches(connection, group)
+                after = turn.parent if turn.parent in known.parents else known.leaf
+                parent = known.parents.get(replaces, after)
                 connection.execute(
                     "INSERT INTO conversation "
                     "(user, repository, id, title, created, updated, leaf) "
@@ -105,8 +136,8 @@ class TurnStore:
                 f"INSERT INTO turn ({_TURN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (turn.id, turn.conversation, *texts, created, turn.user, turn.repository, parent),
             )
-            _put_extras(connection, turn, extras, created)
-            _limit_turns(connection, turn.id, group, TURNS_KEPT)
+            _put_extras(connection, turn.id, group, extras, created)
+            _limit_turns(connection, turn.id, group)
         return True
 
     def get(self, turn_id: str, user: str = LOCAL_USER) -> Turn | None:
@@ -120,7 +151,7 @@ class TurnStore:
         self,
         conversation: str,
         user: str = LOCAL_USER,
-        repository: str | None = None,
+        repository: str = "",
         last: int | None = None,
         *,
         until: str | None = None,
@@ -132,40 +163,37 @@ class TurnStore:
         conversation to end with: the branch up to it, whether or not that is active.
         """
         with self._database.reading() as connection:
-            found = find_conversation(connection, conversation, user, repository)
-            if found is None:
-                return []
-            group = (user, found.repository, conversation)
-            end = until or leaf_of(connection, group)
+            known = _branches(connection, (user, repository, conversation))
+            path = known.path(until or known.leaf)
+            ids = json.dumps(path if last is None else path[-last:])
             rows = connection.execute(
-                f"{PATH} SELECT {_TURN_OF_PATH} FROM path CROSS JOIN turn ON turn.id = path.id "
-                "ORDER BY created, turn.rowid",
-                path_parameters(group, end, last),
-            ).fetchall()
-        return [_turn_of(row) for row in rows]
+                f"SELECT {_TURN} FROM turn WHERE {_OF_IDS} ORDER BY created, rowid", (ids,)
+            )
+            return [_turn_of(row) for row in rows]
 
     def inactive(self, conversation: str, user: str, repository: str) -> list[Turn]:
         """Turns of a conversation that are not on its active branch, oldest first."""
         group = (user, repository, conversation)
         with self._database.reading() as connection:
-            active = active_turns(connection, group)
+            known = _branches(connection, group)
+            ids = json.dumps(known.path(known.leaf))
             rows = connection.execute(
-                f"SELECT {_TURN} FROM turn WHERE {OF_GROUP} ORDER BY created, rowid", group
+                f"SELECT {_TURN} FROM turn WHERE {OF_GROUP} AND NOT {_OF_IDS} "
+                "ORDER BY created, rowid",
+                (*group, ids),
             )
-            return [_turn_of(row) for row in rows if row[0] not in active]
+            return [_turn_of(row) for row in rows]
 
     def branches(self, conversation: str, user: str, repository: str) -> dict[str, tuple[str, ...]]:
         """Id of each turn on the active branch, from the first on → ids of all turns that
         follow the same one, itself among them, the oldest first."""
-        group = (user, repository, conversation)
         with self._database.reading() as connection:
-            leaf = leaf_of(connection, group)
-            links = links_of(connection, group)
-        parents = dict(links)
+            known = _branches(connection, (user, repository, conversation))
         siblings: dict[str, list[str]] = {}
-        for turn, parent in links:
+        for turn, parent in known.parents.items():
             siblings.setdefault(parent, []).append(turn)
-        return {turn: tuple(siblings[parents[turn]]) for turn in path_to(leaf, parents)}
+        path = known.path(known.leaf)
+        return {turn: tuple(siblings[known.parents[turn]]) for turn in path}
 
     def choose_branch(self, conversation: str, turn_id: str, user: str, repository: str) -> None:
         """Make the branch with the turn active, up to the latest of the turns that follow it.
@@ -174,31 +202,25 @@ class TurnStore:
         """
         group = (user, repository, conversation)
         with self._database.writing() as connection:
-            leaf = latest_after(turn_id, links_of(connection, group))
+            leaf = _branches(connection, group).end_behind(turn_id)
             if not leaf:
                 raise NotFoundError("There is no such answer.", "It may have been deleted.")
             connection.execute(
-                "UPDATE conversation SET leaf = ? WHERE user = ? AND repository = ? AND id = ?",
-                (leaf, *group),
+                f"UPDATE conversation SET leaf = ? WHERE {OF_CONVERSATION}", (leaf, *group)
             )
 
     def exchanges(self, turn_ids: Sequence[str], user: str = LOCAL_USER) -> dict[str, PastExchange]:
         """Id of each of these turns that the user has → its question and answer."""
-        found: list[tuple[Any, ...]] = []
-        active: dict[Group, frozenset[str]] = {}
+        active: dict[Group, set[str]] = {}
         with self._database.reading() as connection:
-            for start in range(0, len(turn_ids), _IDS_AT_ONCE):
-                some = [*turn_ids[start : start + _IDS_AT_ONCE]]
-                marks = ", ".join("?" * len(some))
-                found += connection.execute(
-                    "SELECT id, conversation, repository, question, answer, created, details "
-                    f"FROM turn WHERE user = ? AND id IN ({marks})",
-                    (user, *some),
-                )
-            for _, conversation, repository, *_ in found:
-                group = (user, repository, conversation)
-                if conversation and group not in active:
-                    active[group] = active_turns(connection, group)
+            found = connection.execute(
+                "SELECT id, conversation, repository, question, answer, created, details "
+                f"FROM turn WHERE user = ? AND {_OF_IDS}",
+                (user, json.dumps(list(turn_ids))),
+            ).fetchall()
+            for group in {(user, row[2], row[1]) for row in found if row[1]}:
+                known = _branches(connection, group)
+                active[group] = set(known.path(known.leaf))
         return {
             row[0]: _exchange_of(row, not row[1] or row[0] in active[user, row[2], row[1]])
             for row in found
@@ -238,54 +260,46 @@ def _exchange_of(row: tuple[Any, ...], active: bool) -> PastExchange:
 
 
 def _put_extras(
-    connection: sqlite3.Connection, turn: Turn, extras: TurnExtras, created: float
+    connection: sqlite3.Connection, turn_id: str, group: Group, extras: TurnExtras, created: float
 ) -> None:
     """Keep what comes with a new turn; a turn without a conversation has no topic."""
     if extras.question is not None:
         connection.execute(
             "INSERT INTO question (turn, user, repository, conversation, embedding, vector) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                turn.id,
-                turn.user,
-                turn.repository,
-                turn.conversation,
-                extras.embedding,
-                extras.question,
-            ),
+            (turn_id, *group, extras.embedding, extras.question),
         )
     if extras.topic is not None:
         connection.execute(
-            "UPDATE conversation SET embedding = ?, topic = ? "
-            "WHERE user = ? AND repository = ? AND id = ?",
-            (extras.embedding, extras.topic, turn.user, turn.repository, turn.conversation),
+            f"UPDATE conversation SET embedding = ?, topic = ? WHERE {OF_CONVERSATION}",
+            (extras.embedding, extras.topic, *group),
         )
-    if not deleted_since(connection, turn.user, "profile", extras.begun):
+    user = group[0]
+    if not deleted_since(connection, user, "profile", extras.begun):
         for key, value in extras.facts.items():
-            put_fact(connection, turn.user, key, value, turn.id, created)
+            put_fact(connection, user, key, value, turn_id, created)
 
 
-def _limit_turns(connection: sqlite3.Connection, saved: str, group: Group, kept: int) -> None:
-    """Delete what exceeds `kept` turns: other conversations first, never the turn just saved."""
-    excess = int(connection.execute("SELECT count(*) FROM turn").fetchone()[0]) - kept
+def _limit_turns(connection: sqlite3.Connection, saved: str, group: Group) -> None:
+    """Delete what exceeds TURNS_KEPT: other conversations first, never the turn just saved."""
+    excess = int(connection.execute("SELECT count(*) FROM turn").fetchone()[0]) - TURNS_KEPT
     if excess <= 0:
         return
     # A turn without a conversation counts as one of its own.
     others = connection.execute(
         "SELECT user, repository, conversation, "
-        "CASE conversation WHEN '' THEN id ELSE '' END AS lone, "
-        "count(*), max(created) AS latest FROM turn "
+        "CASE conversation WHEN '' THEN id ELSE '' END AS lone, count(*) FROM turn "
         "WHERE id != ? AND (conversation = '' OR (user, repository, conversation) != (?, ?, ?)) "
-        "GROUP BY user, repository, conversation, lone ORDER BY latest",
+        "GROUP BY user, repository, conversation, lone ORDER BY max(created)",
         (saved, *group),
     ).fetchall()
-    for user, repository, conversation, lone, turns, _ in others:
+    for *other, lone, turns in others:
         if excess <= 0:
             return
         if lone:
             connection.execute("DELETE FROM turn WHERE id = ?", (lone,))
         else:
-            delete_group(connection, (user, repository, conversation))
+            delete_group(connection, (other[0], other[1], other[2]))
         excess -= turns
     if excess > 0:
         connection.execute(

@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codeqa.state.branches import OF_GROUP
-from codeqa.state.conversations import find_conversation
+from codeqa.state.conversations import OF_GROUP
 from codeqa.state.database import Database
 from codeqa.state.records import LOCAL_USER, DataCounts, Fact
 from codeqa.text.tokens import well_formed
@@ -82,19 +81,15 @@ class UserData:
             ).fetchall()
 
     def turns(
-        self, user: str = LOCAL_USER, conversation: str | None = None, repository: str | None = None
+        self, user: str = LOCAL_USER, conversation: str = "", repository: str = ""
     ) -> Iterator[TurnTexts]:
         """Every turn of `user`, on whatever branch; of one conversation where one is given.
 
         One at a time: all answers together may be large.
         """
+        one = (OF_GROUP, (user, repository, conversation))
+        where, values = one if conversation else ("user = ?", (user,))
         with self._database.reading() as connection:
-            where = "user = ?"
-            values: tuple[str, ...] = (user,)
-            if conversation is not None:
-                found = find_conversation(connection, conversation, user, repository)
-                place = found.repository if found else repository or ""
-                where, values = OF_GROUP, (user, place, conversation)
             rows = connection.execute(
                 "SELECT t.id, t.conversation, coalesce(title, ''), question, answer, "
                 f"coalesce(reason, ''), t.created FROM (SELECT * FROM turn WHERE {where}) AS t "
