@@ -331,7 +331,7 @@ def test_doctor_never_shows_a_secret(codeqa: Command, monkeypatch: pytest.Monkey
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("JINA_API_KEY", "jina-secret")
     result = codeqa("doctor")
-    assert "token set" in result.out and "Jina key set" in result.out
+    assert "token set" in result.out and "JINA_API_KEY set" in result.out
     for secret in ("the-token", "sk-secret", "jina-secret"):
         assert secret not in result.out + result.err
 

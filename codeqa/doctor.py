@@ -1,5 +1,8 @@
-"""Checks of what every run needs, from the interpreter to the port, and of what improves answers
-where it is set: model, reranker, Redis."""
+"""Checks of an installation and its indices.
+
+Every check runs on its own: one that fails, whatever the reason, is reported and the
+next one goes on. No check prints or returns a secret.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,35 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from codeqa.doctor.check import Result
 from codeqa.embeddings import fast_embedding
+from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.languages import languages
 from codeqa.llm import Models
 from codeqa.parsing.grammar import grammar
 from codeqa.repository.git import find_git, read_git
+from codeqa.search import reranker_status
 from codeqa.settings import Settings
 from codeqa.state.cache import RedisCache
+from codeqa.store import Filter, Location, Tables, list_locations, local_bytes
 from codeqa.store.location import folder_bytes
+from codeqa.store.meta import record_of
+from codeqa.text.tokens import name_key, search_tokens
+from codeqa.types import METHOD_KINDS, TEXT_KINDS
 
 OLDEST_PYTHON = (3, 11)
 LITTLE_SPACE = 500_000_000
 """Bytes: an index of a million lines takes up to about this much."""
 SECONDS_FOR_GIT = 10
-SPELLED = {"openai": "OpenAI", "openrouter": "OpenRouter"}
-"""Providers whose names are not written as a word with a capital."""
 CHECK_SECONDS = 10.0
 """Lifetime of the value that is written into Redis and read back."""
+SELF_TEST_DEPTH = 50
+"""Hits in which the self-test must find the unit that it looks for, in its own file."""
 CHOSEN = {"page": "picked by the user", "setting": "set by CODEQA_MODEL", "": "chosen"}
 KEYS = {
     "stored": "with the key that was entered",
@@ -40,14 +51,56 @@ KEYS = {
     "unneeded": "without a key",
 }
 
+Result = tuple[bool, str, str]
+"""Whether a check passed, what was found, and what to do when it failed."""
 
-def python() -> Result:
-    """The interpreter's version."""
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of one check; `hint` says what to do when it failed."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+def examine(settings: Settings, only: Path | None = None) -> Iterator[Check]:
+    """Run all checks; `only` is the root of the one index to look at."""
+    yield run_check("Python", check_python)
+    yield run_check("git", check_git)
+    yield run_check("settings", partial(check_settings, settings))
+    yield run_check("data", partial(check_data, settings))
+    yield run_check("languages", check_grammars)
+    yield run_check("LanceDB", check_tables)
+    yield run_check("embedding", check_embedding)
+    yield run_check("port", partial(check_port, settings))
+    yield run_check("model", partial(check_model, settings))
+    yield run_check("reranker", partial(reranker_status, settings))
+    if settings.redis_url:
+        yield run_check("Redis", partial(check_redis, settings))
+    for location in list_locations(settings):
+        if only is None or location.root == only:
+            yield run_check(f"index of {location.name}", partial(check_index, location))
+
+
+def run_check(name: str, check: Callable[[], Result]) -> Check:
+    """The outcome of `check`, also when it raises."""
+    try:
+        return Check(name, *check())
+    except CodeQAError as error:
+        return Check(name, False, error.message, error.hint)
+    except Exception as error:
+        # A doctor must survive what it diagnoses, and other packages raise anything.
+        return Check(name, False, f"{type(error).__name__}: {error}")
+
+
+def check_python() -> Result:
     found = f"{platform.python_version()} ({sys.executable})"
     return sys.version_info >= OLDEST_PYTHON, found, "Install Python 3.11 or newer."
 
 
-def git() -> Result:
+def check_git() -> Result:
     """Git, which lists the files of a repository; never one that lies in the current folder."""
     path = find_git()
     printed = read_git(path, Path(path).parent, ["--version"], SECONDS_FOR_GIT)
@@ -56,42 +109,35 @@ def git() -> Result:
     return printed is not None, found, "Run 'git --version' to see why it fails."
 
 
-def chosen(settings: Settings) -> Result:
+def check_settings(settings: Settings) -> Result:
     """What decides who may connect and what leaves the machine; a key shows as set only."""
     parts = [f"page on {settings.host}:{settings.port}"]
     parts.append("token set" if settings.tokens else "no token")
     parts.append(f"embedding {settings.embedding}" if settings.embedding else "no embedding chosen")
     for name in type(settings).model_fields:
-        provider = name.removesuffix("_api_key")
-        if provider != name and settings.provider_key(name):
-            parts.append(f"{SPELLED.get(provider, provider.capitalize())} key set")
+        if name.endswith("_api_key") and settings.provider_key(name):
+            parts.append(f"{name.upper()} set")
     # As the server judges: commas alone are no token, and it then does not start at all.
     meant = bool(settings.token.get_secret_value())
     ok = bool(settings.tokens) if meant else is_loopback(settings.host)
     return ok, ", ".join(parts), "Set CODEQA_TOKEN: any address but this machine's own needs one."
 
 
-def data(settings: Settings) -> Result:
+def check_data(settings: Settings) -> Result:
     """Whether the data folder can be written and has room."""
     folder = settings.data_dir
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
     used = folder_bytes(folder) if folder.exists() else 0
     detail = f"{folder}, {used / 1e6:,.1f} MB used, {free / 1e9:,.1f} GB free"
-    if not existing.is_dir() or not _writable(existing):
+    try:
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError:
         return False, f"{detail}, not writable", "Set CODEQA_DATA to a folder you may write to."
     return free >= LITTLE_SPACE, detail, "Free some space, or set CODEQA_DATA to another disk."
 
 
-def _writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def grammars() -> Result:
+def check_grammars() -> Result:
     """Whether every grammar loads."""
     keys = [language.key for language in languages().values() if language.grammar]
     broken = []
@@ -107,7 +153,7 @@ def grammars() -> Result:
     return True, f"{len(keys)} grammars load, {len(languages())} languages known", ""
 
 
-def tables() -> Result:
+def check_tables() -> Result:
     """Whether LanceDB writes and reads a table."""
     import lancedb
 
@@ -117,7 +163,7 @@ def tables() -> Result:
     return found == 1, f"{lancedb.__version__} writes and reads", "Install it again."
 
 
-def embedding() -> Result:
+def check_embedding() -> Result:
     """Whether the fast embedding loads and encodes."""
     start = time.perf_counter()
     fast = fast_embedding()
@@ -127,11 +173,10 @@ def embedding() -> Result:
     length = math.hypot(*fast.embed_query("read the configuration file").tolist())
     detail = f"{fast.name} version {fast.version}, {fast.dimension} dimensions"
     detail += f", ready in {milliseconds:.0f} ms"
-    sound = math.isfinite(length) and length > 0
-    return sound, detail, "Install CodeQA again: its embedding knows no plain English word."
+    return length > 0, detail, "Install CodeQA again: its embedding knows no plain English word."
 
 
-def port(settings: Settings) -> Result:
+def check_port(settings: Settings) -> Result:
     """Whether the page's port is free."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -144,7 +189,7 @@ def port(settings: Settings) -> Result:
     return True, f"{settings.port} on {settings.host} is free", ""
 
 
-def model(settings: Settings) -> Result:
+def check_model(settings: Settings) -> Result:
     """The model that answers, its host and where the key comes from; nothing is sent."""
     models = Models(settings)
     if problem := models.problem():
@@ -159,7 +204,7 @@ def model(settings: Settings) -> Result:
     return True, f"{detail}, {CHOSEN[models.source()]}", ""
 
 
-def redis(settings: Settings) -> Result:
+def check_redis(settings: Settings) -> Result:
     """Whether the Redis server keeps a value and gives it back."""
     cache = RedisCache(settings.redis_url)
     key, value = f"codeqa:doctor:{secrets.token_hex(8)}", secrets.token_hex(8)
@@ -173,3 +218,49 @@ def redis(settings: Settings) -> Result:
         return False, problem.removesuffix("."), hint
     detail = f"{cache.address} writes and reads in {milliseconds:.1f} ms"
     return found == value, detail, "See which program answers there: it gave another value back."
+
+
+def check_index(location: Location) -> Result:
+    """Format, rows against the manifest, and one unit that must be found again."""
+    tables = Tables.open(location)
+    counts, manifest = tables.counts(), tables.files()
+    size = f"{local_bytes(location) / 1e6:,.1f} MB in {location.folder}"
+    detail = f"{counts.files:,} files, {counts.units:,} units, {size}"
+    if not location.root.is_dir():
+        gone = f"{detail}; the repository {location.root} is gone"
+        return False, gone, f"Run 'codeqa repos remove {location.id}'."
+    rebuild = f"Run 'codeqa index --full {location.root}'."
+    for name, found in (("units", counts.units), ("references", counts.references)):
+        listed = sum(getattr(record, name) for record in manifest)
+        if listed != found:
+            return False, f"{detail}; {found:,} {name}, the manifest counts {listed:,}", rebuild
+    if problem := _vectors(tables):
+        return False, f"{detail}; {problem}", f"Run 'codeqa index {location.root}'."
+    if missing := _self_test(tables, [record.path for record in manifest if record.units]):
+        return False, f"{detail}; a search does not find {missing}", rebuild
+    return True, f"{detail}, self-test passed", ""
+
+
+def _vectors(tables: Tables) -> str:
+    """What is wrong with the fast embedding's vectors; '' when every unit has one in use."""
+    fast, record, counts = record_of(fast_embedding()), tables.meta().vector, tables.counts()
+    if record != fast:
+        return f"its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}"
+    if record is not None and counts.embedded != counts.units:
+        return f"{counts.units - counts.embedded:,} units have no vector"
+    return ""
+
+
+def _self_test(tables: Tables, paths: list[str]) -> str:
+    """Search for a definition that is in the index; its place when it is not found, else ''."""
+    for path in paths:
+        for unit in tables.in_file(path):
+            if unit.kind in TEXT_KINDS or len(unit.name) < 3:
+                continue
+            table = "methods" if unit.kind in METHOD_KINDS else "classes"
+            query = " ".join(search_tokens(unit.name))
+            found = tables.full_text(table, query, SELF_TEST_DEPTH, Filter(paths=(path,)))
+            by_text = any(hit.id == unit.id for hit, _ in found)
+            by_name = any(hit.name == unit.name for hit in tables.named([name_key(unit.name)]))
+            return "" if by_text and by_name else unit.location
+    return ""
