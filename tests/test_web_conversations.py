@@ -35,7 +35,15 @@ def test_conversations_are_listed_the_last_one_first(client: FlaskClient) -> Non
         ("one", "first", 2),
         ("two", "second", 1),
     ]
-    assert set(listed(client)[0]) == {"id", "title", "created", "updated", "turns"}
+    assert set(listed(client)[0]) == {
+        "id",
+        "title",
+        "created",
+        "updated",
+        "turns",
+        "turn",
+        "snippet",
+    }
 
 
 def test_an_opened_conversation_holds_everything_that_the_page_shows(client: FlaskClient) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from codeqa.symbols.mention_completion import (
+    KINDS,
+    Kind,
+    MentionCompletions,
+    MentionCoverage,
+)
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, RepoQuery, Schema, Text, Values
 from codeqa.web.users import member_of_request
 from codeqa.web.workspace import engine_of
 
-Kind = Literal["file", "folder", "symbol"]
 MOST_ITEMS = 100
 
 endpoints = Endpoints("completion", "Files")
@@ -24,26 +28,6 @@ class CompleteQuery(RepoQuery):
     kind: Kind | Literal[""] = ""
     """Only places of this kind."""
     limit: Annotated[int, Field(ge=1, le=MOST_ITEMS)] = 20
-
-
-class Item(Schema):
-    kind: Kind
-    text: str
-    """What is written behind `@`: it stands for this place and no other."""
-    label: str
-    detail: str
-    path: str
-    line: int
-    end_line: int
-    """Lines of a definition, 0 for a whole file and a folder."""
-    what: str
-    """Kind of a definition, such as `class`."""
-
-
-class Items(Schema):
-    items: list[Item]
-    ready: bool
-    """False while the names are being read for the first time."""
 
 
 class TreeQuery(RepoQuery):
@@ -78,33 +62,15 @@ class MentionsBody(Schema):
     """The answer whose context is looked at."""
 
 
-class MentionedPlace(Schema):
-    text: str
-    """As written, without `@` and quotes."""
-    kind: Kind | Literal[""]
-    """Empty where nothing in the index is called so."""
-    path: str
-    line: int
-    end_line: int
-    places: int
-    """Files, folders or definitions that are meant."""
-    included: Literal["", "whole", "part", "none"]
-    """How much of them was sent; empty without a turn."""
-    held: int
-    lines: int
-    """Lines that were sent, of all that are meant."""
-
-
 class MentionedPlaces(Schema):
-    mentions: list[MentionedPlace]
+    mentions: list[MentionCoverage]
 
 
-@endpoints.get("/api/complete", Items)
-def complete(query: CompleteQuery) -> Values:
+@endpoints.get("/api/complete", MentionCompletions)
+def complete(query: CompleteQuery) -> MentionCompletions:
     """Files, folders and symbols whose name fits what is typed, best first."""
-    kinds: tuple[Kind, ...] = (query.kind,) if query.kind else get_args(Kind)
-    found = engine_of(query).completion.complete(query.q, kinds=kinds, limit=query.limit)
-    return {"items": [asdict(place) for place in found.items], "ready": found.ready}
+    kinds = (query.kind,) if query.kind else KINDS
+    return engine_of(query).completion.complete(query.q, kinds=kinds, limit=query.limit)
 
 
 @endpoints.get("/api/tree", Tree)
@@ -124,5 +90,4 @@ def mentions(query: RepoQuery, body: MentionsBody) -> Values:
     """What a question points at with `@`, and how much of that its answer was made from."""
     engine, user = engine_of(query), member_of_request().user
     chunks = engine.conversations.turn(body.turn, user).chunks if body.turn else None
-    found = engine.completion.coverage(body.text, chunks)
-    return {"mentions": [asdict(mention) for mention in found]}
+    return {"mentions": engine.completion.coverage(body.text, chunks)}

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from codeqa.engine import Engine
 from codeqa.errors import UsageError
+from codeqa.state.records import ConversationMatch
 from codeqa.web import export
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.schemas import (
@@ -41,9 +42,9 @@ class Summary(Schema):
     created: float
     updated: float
     turns: int
-    turn: str = ""
+    turn: str
     """Of a search: the turn that holds what was looked for, empty when the title does."""
-    snippet: str = ""
+    snippet: str
     """And the text around it."""
 
 
@@ -118,13 +119,15 @@ def conversations(query: ConversationsQuery) -> Values:
     """
     kept, user = engine_of(query).conversations, member_of_request().user
     if wanted := query.q.strip():
-        found = [
-            values_of(Summary, one.conversation, turn=one.turn_id, snippet=one.snippet)
-            for one in kept.find(wanted, user)
-        ]
+        found = kept.find(wanted, user)
     else:
-        found = [values_of(Summary, one) for one in kept.all(user)]
-    return {"conversations": found}
+        found = [ConversationMatch(one, "", "") for one in kept.all(user)]
+    return {
+        "conversations": [
+            values_of(Summary, one.conversation, turn=one.turn_id, snippet=one.snippet)
+            for one in found
+        ]
+    }
 
 
 @endpoints.get("/<path:conversation>", OpenedConversation)

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, TypeVar
 
-from flask import Flask, request
+from flask import Flask, jsonify, request
 from pydantic import BaseModel, ValidationError
 
 from codeqa.errors import UsageError
 from codeqa.web.errors import FieldError, RequestRefusedError
 
-Answer = type[BaseModel] | str
-"""What a response holds: a model for JSON, else the media type of a text."""
-Answers = Answer | Mapping[int, Answer | tuple[Answer, ...]]
-"""By status, several for several media types; alone it is that of status 200."""
+Answer = type[Any] | str
+"""What a response holds: a model or dataclass for JSON, else the media type of a text."""
+Answers = Answer | Mapping[int, tuple[Answer, ...]]
+"""By status, one for each media type; alone it is that of status 200."""
 View = TypeVar("View", bound=Callable[..., Any])
 
 NOTED = "_described"
@@ -35,7 +35,7 @@ class Description:
     """What a view takes and gives."""
 
     tag: str
-    answers: Mapping[int, Answer | tuple[Answer, ...]]
+    answers: Mapping[int, tuple[Answer, ...]]
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
     errors: tuple[int, ...] = ENGINE
@@ -74,7 +74,7 @@ class Endpoints:
         tag: str = "",
         **more: Any,
     ) -> Callable[[View], View]:
-        by_status = answers if isinstance(answers, Mapping) else {200: answers}
+        by_status = answers if isinstance(answers, Mapping) else {200: (answers,)}
         about = Description(tag or self._tag, by_status, **more)
 
         def add(view: View) -> View:
@@ -121,7 +121,8 @@ def _reading(view: Callable[..., Any], kinds: Mapping[str, type[BaseModel]]) -> 
 
     @functools.wraps(view)
     def serve(**parts_of_path: str) -> Any:
-        return view(**parts_of_path, **{part: _checked(part, kinds[part]) for part in kinds})
+        values = view(**parts_of_path, **{part: _checked(part, kinds[part]) for part in kinds})
+        return jsonify(values) if is_dataclass(values) else values
 
     return serve
 

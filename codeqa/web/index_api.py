@@ -15,6 +15,7 @@ from codeqa.files import FileText
 from codeqa.render import highlight_lines, sanitise
 from codeqa.repositories import report_repositories
 from codeqa.store import list_locations
+from codeqa.types import Progress
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.examples import example_questions
@@ -40,13 +41,6 @@ class LinesQuery(FileQuery):
     """0 stands for `start`."""
 
 
-class ProgressValues(Schema):
-    phase: str
-    done: int
-    total: int
-    detail: str
-
-
 class Status(Schema):
     id: str
     hyde: str
@@ -64,7 +58,7 @@ class Status(Schema):
     """Reason and number of files, the most frequent first."""
     skipped_total: int
     updated_at: float
-    progress: ProgressValues | None
+    progress: Progress | None
     error: str
 
 
@@ -207,7 +201,7 @@ def repositories() -> Values:
     return {"current": current, "repositories": rows}
 
 
-@endpoints.post("/api/repos", {202: Status})
+@endpoints.post("/api/repos", {202: (Status,)})
 def open_repository(body: PathBody) -> tuple[Values, int]:
     """Open the repository at `path` and index it behind; its status tells how far that is.
 
@@ -253,7 +247,6 @@ def status_values(engine: Engine) -> Values:
         # A reason that stands first is the most frequent one; objects in JSON have no order.
         skipped=list(status.skipped.items()),
         skipped_total=sum(status.skipped.values()),
-        progress=asdict(status.progress) if status.progress else None,
     )
 
 

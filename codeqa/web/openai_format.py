@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from codeqa.chat import AskOptions, Exchange
+from codeqa.chat.citations import Citation
 from codeqa.text.tokens import well_formed
 from codeqa.web.errors import FieldError
 from codeqa.web.schemas import (
     NAME_CHARACTERS,
     QUESTION_CHARACTERS,
     WORDS,
-    CitationValues,
     Clean,
     Counts,
     Schema,
@@ -99,7 +99,7 @@ class Extension(Schema):
     intent: str
     confidence: float
     retrieval_info: Counts
-    citations: list[CitationValues]
+    citations: list[Citation]
     notice: str
 
 

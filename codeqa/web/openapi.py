@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from flask import Flask, current_app
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, create_model
+from pydantic.json_schema import JsonSchemaMode
 from werkzeug.routing import Rule
 
 from codeqa import __version__
 from codeqa.web.endpoints import Answer, Description, Endpoints, description_of
 from codeqa.web.errors import API, HINTS
-from codeqa.web.schemas import ApiFailure, Document, Failure, Values
+from codeqa.web.schemas import ApiFailure, Document, Failure, Schema, Values
 
-Names = Mapping[type[BaseModel], Any]
-"""Where the schema of a model stands in the description."""
-
-SCHEMAS = "#/components/schemas/{model}"
+SCHEMAS = "#/components/schemas/{name}"
 ALWAYS = (401, 403, 421, 429, 500)
 """What the checks before every view may answer, and a server that fails."""
 WITH_BODY = (400, 413, 415)
@@ -56,19 +54,15 @@ def openapi() -> Values:
 
 def openapi_document(app: Flask) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `app`."""
-    operations = list(_operations(app))
-    models: list[type[BaseModel]] = sorted(
-        {model for *_, about in operations for model in _models(about)} | {Failure, ApiFailure},
-        key=lambda model: model.__name__,
-    )
-    references, schemas = models_json_schema(
-        [(model, "validation") for model in models], ref_template=SCHEMAS
-    )
-    names: Names = {model: references[model, "validation"] for model in models}
-    paths: dict[str, dict[str, Any]] = {}
-    for rule, method, text, about in operations:
-        place = paths.setdefault(_template(rule), {})
-        place[method] = _operation(rule, text, about, names)
+    paths: dict[str, dict[str, Any]] = defaultdict(dict)
+    taken: set[type[Any]] = set()
+    given: set[type[Any]] = {Failure, ApiFailure}
+    for rule, method, text, about in _operations(app):
+        # `/api/x/<path:name>` → `/api/x/{name}`
+        path = re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
+        paths[path][method] = _operation(rule, text, about)
+        taken |= {about.body} if about.body else set()
+        given |= {one for some in about.answers.values() for one in some if isinstance(one, type)}
     required = bool(app.extensions["codeqa_gate"].closed)
     return {
         "openapi": "3.1.0",
@@ -79,8 +73,8 @@ def openapi_document(app: Flask) -> dict[str, Any]:
         },
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": schemas.get("$defs", {}),
-            "responses": dict(_failures(names)),
+            "schemas": {**_schemas(taken, "validation"), **_schemas(given, "serialization")},
+            "responses": dict(_failures()),
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer",
                           "description": "A token of CODEQA_TOKEN."},
@@ -96,7 +90,7 @@ def _operations(app: Flask) -> Iterator[tuple[Rule, str, str, Description]]:
     """Route, method, text and what is declared of every view."""
     for rule in app.url_map.iter_rules():
         if rule.endpoint == "static":
-            yield rule, "get", STATIC, Description("Page", {200: "*/*"}, errors=(404,))
+            yield rule, "get", STATIC, Description("Page", {200: ("*/*",)}, errors=(404,))
             continue
         view = app.view_functions[rule.endpoint]
         if about := description_of(view):
@@ -104,7 +98,19 @@ def _operations(app: Flask) -> Iterator[tuple[Rule, str, str, Description]]:
             yield rule, method.lower(), inspect.getdoc(view) or "", about
 
 
-def _operation(rule: Rule, text: str, about: Description, names: Names) -> dict[str, Any]:
+def _schemas(kinds: Iterable[type[Any]], mode: JsonSchemaMode) -> dict[str, Any]:
+    """Schemas of models and dataclasses, and of all in them, by name."""
+    parts: dict[str, Any] = {kind.__name__: (kind, ...) for kind in kinds}
+    whole = create_model("Whole", __base__=Schema, **parts)
+    found = whole.model_json_schema(mode=mode, ref_template=SCHEMAS.format(name="{model}"))
+    return dict(sorted(found["$defs"].items()))
+
+
+def _reference(kind: type[Any]) -> dict[str, Any]:
+    return {"schema": {"$ref": SCHEMAS.format(name=kind.__name__)}}
+
+
+def _operation(rule: Rule, text: str, about: Description) -> dict[str, Any]:
     summary, _, rest = text.partition("\n\n")
     operation: dict[str, Any] = {
         "operationId": "static_get" if text == STATIC else rule.endpoint,
@@ -117,9 +123,8 @@ def _operation(rule: Rule, text: str, about: Description, names: Names) -> dict[
         operation["parameters"] = parameters
     if about.body is not None:
         media = "application/x-www-form-urlencoded" if about.form else "application/json"
-        content = {media: {"schema": names[about.body]}}
-        operation["requestBody"] = {"required": True, "content": content}
-    operation["responses"] = _responses(rule, about, bool(parameters), names)
+        operation["requestBody"] = {"required": True, "content": {media: _reference(about.body)}}
+    operation["responses"] = _responses(rule, about, bool(parameters))
     return operation
 
 
@@ -143,18 +148,16 @@ def _query_parameters(query: type[BaseModel] | None) -> Iterator[dict[str, Any]]
         }  # fmt: skip
 
 
-def _responses(rule: Rule, about: Description, values: bool, names: Names) -> dict[str, Any]:
+def _responses(rule: Rule, about: Description, values: bool) -> dict[str, Any]:
     statuses = {*about.errors, *ALWAYS}
     statuses |= set(WITH_BODY) if about.body and not about.form else set()
     statuses |= set(WITH_VALUES) if values else set()
     shape = ApiFailure if rule.rule.startswith(API) else Failure
     responses: dict[str, Any] = {}
     for status, answers in about.answers.items():
-        answers = answers if isinstance(answers, tuple) else (answers,)
         response: dict[str, Any] = {"description": "Redirected" if status in (302, 303) else "Done"}
-        content = dict(_content(one, names) for one in answers if one)
-        if content:
-            response["content"] = content
+        if answers:
+            response["content"] = dict(map(_content, answers))
         if about.headers:
             response["headers"] = {
                 name: {"description": text, "schema": {"type": "string"}}
@@ -166,29 +169,15 @@ def _responses(rule: Rule, about: Description, values: bool, names: Names) -> di
     return dict(sorted(responses.items()))
 
 
-def _failures(names: Names) -> Iterator[tuple[str, Any]]:
+def _failures() -> Iterator[tuple[str, Any]]:
     """Every way to fail, in both shapes."""
     for shape in (Failure, ApiFailure):
         for status, reason in REASONS.items():
-            content = {"application/json": {"schema": names[shape]}}
+            content = {"application/json": _reference(shape)}
             yield f"{shape.__name__}{status}", {"description": reason, "content": content}
 
 
-def _content(answer: Answer, names: Names) -> tuple[str, Any]:
+def _content(answer: Answer) -> tuple[str, Any]:
     if isinstance(answer, str):
         return answer, {"schema": {} if answer in ANY_SCHEMA else {"type": "string"}}
-    return "application/json", {"schema": names[answer]}
-
-
-def _models(about: Description) -> Iterator[type[BaseModel]]:
-    if about.body is not None:
-        yield about.body
-    for answers in about.answers.values():
-        for answer in answers if isinstance(answers, tuple) else (answers,):
-            if not isinstance(answer, str):
-                yield answer
-
-
-def _template(rule: Rule) -> str:
-    """`/api/x/<path:name>` → `/api/x/{name}`."""
-    return re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
+    return "application/json", _reference(answer)

@@ -15,7 +15,7 @@ from codeqa.web.users import Gate
 from codeqa.web.workspace import workspace
 
 PAGE = "text/html"
-SENT_ON = ""
+SENT_ON = ()
 """A redirection holds nothing of its own."""
 
 endpoints = Endpoints("pages", "Pages")
@@ -25,7 +25,7 @@ class TokenForm(Schema):
     token: str = ""
 
 
-@endpoints.get("/", {200: PAGE, 302: SENT_ON}, errors=())
+@endpoints.get("/", {200: (PAGE,), 302: SENT_ON}, errors=())
 def conversation(query: RepoQuery) -> BaseResponse | str:
     """The page in which questions are asked; without a repository, the picker."""
     space = workspace()
@@ -53,9 +53,9 @@ def picker(problem: str = "") -> str:
     return render_template("picker.html", problem=problem, embedding=embedding)
 
 
-@endpoints.get("/login", {200: PAGE, 302: SENT_ON}, errors=())
+@endpoints.get("/login", {200: (PAGE,), 302: SENT_ON}, errors=())
 @endpoints.post(
-    "/login", {302: SENT_ON, 401: PAGE, 429: PAGE}, body=TokenForm, form=True, errors=()
+    "/login", {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)}, body=TokenForm, form=True, errors=()
 )
 def login() -> BaseResponse:
     """Asks for a token, and remembers in the session that it was given."""

@@ -13,6 +13,7 @@ from flask import Response, request, session
 from pydantic import ConfigDict, Field
 
 from codeqa.chat import AskOptions
+from codeqa.chat.citations import Citation
 from codeqa.engine import Engine
 from codeqa.errors import UsageError, error_from
 from codeqa.render import Cite
@@ -23,7 +24,6 @@ from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import (
     QUESTION_CHARACTERS,
     WORDS,
-    CitationValues,
     Clean,
     Counts,
     Id,
@@ -133,7 +133,7 @@ class BatchAnswer(Schema):
     intent: str
     confidence: float
     retrieval_info: Counts
-    citations: list[CitationValues]
+    citations: list[Citation]
     notice: str
     """What the reader should know about the answer, as sentences; may be empty."""
 

@@ -65,9 +65,11 @@ WORDS: dict[str, Any] = {"type": "string", "pattern": r"\S", "maxLength": QUESTI
 
 
 class Schema(BaseModel):
-    """Docstrings of fields are their descriptions."""
+    """Docstrings of fields are their descriptions, also of dataclasses in it."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        use_attribute_docstrings=True, json_schema_serialization_defaults_required=True
+    )
 
 
 class FailureDetails(Schema):
@@ -120,16 +122,3 @@ class Document(Schema):
 class Counts(Schema):
     num_docs: int
     similar_queries: int
-
-
-class CitationValues(Schema):
-    path: str
-    start: int
-    end: int
-    name: str
-    """The identifier that the answer names before it; may be empty."""
-    verified: bool
-    exists: bool
-    """The file has these lines, whether or not they were shown."""
-    problem: str
-    """Why it is not verified; may be empty."""

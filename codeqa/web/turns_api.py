@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from codeqa.chat import TurnRecord
+from codeqa.chat.citations import Citation
 from codeqa.engine import Engine
 from codeqa.render import Cite
 from codeqa.types import Chunk
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
 from codeqa.web.questions_api import citer
-from codeqa.web.schemas import CitationValues, Clean, FailureDetails, RepoQuery, Schema, Values
+from codeqa.web.schemas import Clean, FailureDetails, RepoQuery, Schema, Values
 from codeqa.web.users import member_of_request
 from codeqa.web.workspace import engine_of
 
@@ -71,7 +72,7 @@ class TurnValues(Schema):
     tagged: bool
     html: str
     answer: str
-    citations: list[CitationValues]
+    citations: list[Citation]
     finished: bool
     error: FailureDetails | None
     generator: str
