@@ -211,12 +211,10 @@ def test_keys_and_lifetimes_are_those_of_the_caller(shared_server: RedisServer) 
         "http://localhost:6379",
         "redis://localhost:port",
         "redis://localhost:99999",
-        "redis://localhost/first",
         "redis://:secret#word@localhost",
         "redis://:secret/word@localhost",
         "redis://:secret@localhost?socket_timeout=secret",
         "redis://:secret@localhost?nonsense=secret",
-        "unix://",
     ],
 )
 def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -> None:
@@ -231,9 +229,9 @@ def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("redis://", "localhost:6379"),
-        ("redis://name:pass%2Fword@example.org/2?socket_timeout=60", "example.org:6379/2"),
-        ("rediss://:password@[::1]:7000/", "[::1]:7000"),
+        ("redis://", "localhost"),
+        ("redis://name:pass%2Fword@example.org/2?socket_timeout=60", "example.org/2"),
+        ("rediss://:password@[::1]:7000/1", "[::1]:7000/1"),
         ("unix://name:password@/run/redis.sock?db=1", "/run/redis.sock"),
     ],
 )
@@ -388,9 +386,9 @@ def test_a_value_that_could_not_be_changed_does_not_come_up_again(
     ("options", "reason"),
     [
         (["--requirepass", "right"], "does not accept the name and password"),
-        (["--maxmemory", "1", "--maxmemory-policy", "noeviction"], "has no memory left for values"),
-        (["--replicaof", "127.0.0.1", "1"], "is a replica that takes no changes"),
-        (["--user", "default", "on", "nopass", "~*", "-@all"], "does not permit"),
+        (["--maxmemory", "1", "--maxmemory-policy", "noeviction"], "OutOfMemoryError"),
+        (["--replicaof", "127.0.0.1", "1"], "ReadOnlyError"),
+        (["--user", "default", "on", "nopass", "~*", "-@all"], "NoPermissionError"),
     ],
     ids=["password", "memory", "replica", "permissions"],
 )

@@ -1,6 +1,7 @@
 """Local state in one SQLite file: conversations with their branches, thumbs, vectors of questions,
 facts about the user, values with a lifetime, recent repositories."""
 
+from codeqa.state.cache import ValueStore
 from codeqa.state.records import (
     CitedLines,
     Conversation,
@@ -15,7 +16,6 @@ from codeqa.state.records import (
     title_of,
 )
 from codeqa.state.state import State
-from codeqa.state.values import ValueStore
 
 __all__ = [
     "CitedLines",

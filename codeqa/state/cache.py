@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import logging
 import re
-import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings
+from codeqa.state.database import Database
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -32,43 +32,58 @@ SWEEP_SECONDS = 20.0
 some hundred thousand a second."""
 SWEEP_STEP = 1_000
 """Keys that the server looks at in one step, and that are deleted by one command at most."""
-DEFAULT_PORT = 6379
 
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
 
-class Cache(Protocol):
-    """What `ValueStore` and `RedisCache` have in common; keys and values are well-formed text."""
+class ValueStore:
+    """Small values in the local state, each under a key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def get(self, key: str) -> str | None:
         """Value of `key`; None when there is none, its lifetime is over or it was lost."""
+        row = self._database.row(
+            "SELECT value FROM value WHERE key = ? AND (expires IS NULL OR expires > ?)",
+            (key, time.time()),
+        )
+        return None if row is None else str(row[0])
 
-    def set(self, key: str, value: str, seconds: float) -> None:
-        """Keep `value` for `seconds`, in place of an earlier one."""
+    def set(self, key: str, value: str, seconds: float | None = None) -> None:
+        """Keep `value` for `seconds`, until deleted without, in place of an earlier one."""
+        now = time.time()
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM value WHERE expires <= ?", (now,))
+            connection.execute(
+                "INSERT OR REPLACE INTO value VALUES (?, ?, ?)",
+                (key, value, None if seconds is None else now + seconds),
+            )
 
     def delete(self, key: str) -> None:
         """Forget `key`; nothing happens when it is not there."""
+        self._database.change("DELETE FROM value WHERE key = ?", (key,))
 
-    def keys(self, prefix: str) -> list[str] | None:
-        """Keys that begin with `prefix`; None when nobody can say."""
+    def keys(self, prefix: str) -> list[str]:
+        """Keys that begin with `prefix`."""
+        rows = self._database.rows(
+            "SELECT key FROM value WHERE substr(key, 1, ?) = ? "
+            "AND (expires IS NULL OR expires > ?) ORDER BY key",
+            (len(prefix), prefix, time.time()),
+        )
+        return [row[0] for row in rows]
 
-    def delete_prefix(self, prefix: str) -> int | None:
-        """Forget all keys that begin with `prefix`: how many there were, None when that is not
-        known to be done."""
-
-
-def open_cache(settings: Settings, values: Cache) -> Cache:
-    """The Redis server that is set, else `values`. Nothing is connected yet.
-
-    Raises SettingsError when the setting is no address of a Redis server.
-    """
-    return RedisCache(settings.redis_url) if settings.redis_url else values
+    def delete_prefix(self, prefix: str) -> int:
+        """Forget all keys that begin with `prefix`; how many there were."""
+        return self._database.change(
+            "DELETE FROM value WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
+        )
 
 
 class RedisCache:
-    """Values in the Redis server at `url`; safe to share between threads.
+    """The same in the Redis server at `url`; safe to share between threads.
 
     A value that could not be replaced or deleted is deleted as soon as the server is back, so
     that no old one comes up in its place. Raises SettingsError when `url` cannot be used.
@@ -76,7 +91,9 @@ class RedisCache:
 
     def __init__(self, url: str) -> None:
         self._client = _client(url)
-        self.address = _address(url)
+        parts = urlsplit(url)
+        self.address = f"{parts.netloc.rpartition('@')[2]}{parts.path}" or "localhost"
+        """Host, port and database, or the socket's path; without name and password."""
         self._lock = threading.Lock()
         self._problem = ""
         self._try_at = 0.0
@@ -189,8 +206,7 @@ def _client(url: str) -> Redis:
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    parse_url: Any = redis.connection.parse_url
-    ours = {
+    ours: dict[str, Any] = {
         "socket_connect_timeout": SOCKET_SECONDS,
         "socket_timeout": SOCKET_SECONDS,
         "retry": Retry(NoBackoff(), 0),
@@ -201,13 +217,8 @@ def _client(url: str) -> Redis:
         "driver_info": None,
     }
     try:
-        parts = urlsplit(url)
-        if parts.scheme == "unix" and not parts.path.strip("/"):
-            raise ValueError("no socket")
-        if parts.scheme != "unix" and not re.fullmatch(r"(/\d*)?", parts.path):
-            raise ValueError("no number of a database")
-        pool = redis.ConnectionPool(**{**parse_url(url), **ours})
-        pool.make_connection()
+        client = redis.Redis.from_url(url, **ours)
+        client.connection_pool.make_connection()
     except (ValueError, TypeError, redis.RedisError):
         # Not even as its cause: these errors quote the address, and with it the password.
         raise SettingsError(
@@ -215,41 +226,32 @@ def _client(url: str) -> Redis:
             "Write it as redis://host:6379/0, rediss://… for TLS or unix:///path/of/socket, "
             "special characters of a password as %XX.",
         ) from None
-    return redis.Redis(connection_pool=pool)
-
-
-def _address(url: str) -> str:
-    """Host, port and database, or the socket's path; without name and password."""
-    parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return parts.path
-    place = parts.netloc.rpartition("@")[2] or "localhost"
-    return f"{place if parts.port else f'{place}:{DEFAULT_PORT}'}{parts.path.rstrip('/')}"
+    return client
 
 
 def _reason(error: Exception) -> str:
-    """What the server does wrong, in our words: its own may quote keys and values."""
-    from redis import exceptions as failures
+    """What the server does wrong, without its own words: these may quote keys and values."""
+    from redis import exceptions
 
-    reasons = (
-        (failures.TimeoutError, "does not answer"),
-        (TimeoutError, "does not answer"),
-        (failures.InvalidResponse, "answers, but not as a Redis server does"),
-        (failures.AuthenticationError, "does not accept the name and password"),
-        (failures.NoPermissionError, "does not permit this user to read and write"),
-        (failures.BusyLoadingError, "is still loading its data"),
-        (failures.ReadOnlyError, "is a replica that takes no changes"),
-        (failures.OutOfMemoryError, "has no memory left for values"),
-        (failures.ResponseError, "refuses a command"),
-    )
-    if found := next((reason for kind, reason in reasons if isinstance(error, kind)), ""):
-        return found
     cause = error.__cause__ or error.__context__
-    if isinstance(cause, ssl.SSLError):
-        return f"cannot be reached by TLS ({cause.reason or type(cause).__name__})"
+    if isinstance(error, TimeoutError | exceptions.TimeoutError):
+        return "does not answer"
+    if isinstance(error, exceptions.AuthenticationError):
+        return "does not accept the name and password"
     if isinstance(cause, OSError) and cause.strerror:
         return f"cannot be reached ({cause.strerror})"
-    return "cannot be reached"
+    return f"does not work ({type(error).__name__})"
+
+
+Cache = ValueStore | RedisCache
+
+
+def open_cache(settings: Settings, values: ValueStore) -> Cache:
+    """The Redis server that is set, else `values`. Nothing is connected yet.
+
+    Raises SettingsError when the setting is no address of a Redis server.
+    """
+    return RedisCache(settings.redis_url) if settings.redis_url else values
 
 
 def context_key(user: str, conversation: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+from codeqa.state.cache import ValueStore
 from codeqa.state.conversations import ConversationStore
 from codeqa.state.database import Database
 from codeqa.state.feedback import FeedbackStore
 from codeqa.state.turns import TurnStore
 from codeqa.state.user_data import ProfileStore, UserData
-from codeqa.state.values import RecentRepositories, ValueStore
 
 FILE_NAME = "state.sqlite"
+RECENT_KEPT = 20
 
 
 class State:
@@ -39,3 +41,31 @@ class State:
         Raises StorageError when others use the file meanwhile.
         """
         self._database.compact()
+
+
+class RecentRepositories:
+    """The repositories that were opened recently."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def remember(self, path: Path) -> None:
+        """Put `path` at the head of the repositories opened recently."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO recent VALUES (?, ?)", (str(path), time.time())
+            )
+            connection.execute(
+                "DELETE FROM recent WHERE path NOT IN "
+                "(SELECT path FROM recent ORDER BY opened DESC LIMIT ?)",
+                (RECENT_KEPT,),
+            )
+
+    def forget(self, path: Path) -> None:
+        """Take `path` off the list of recent repositories."""
+        self._database.change("DELETE FROM recent WHERE path = ?", (str(path),))
+
+    def latest(self) -> list[Path]:
+        """Repositories opened, the latest first, whether or not they still exist."""
+        rows = self._database.rows("SELECT path FROM recent ORDER BY opened DESC")
+        return [Path(row[0]) for row in rows]
