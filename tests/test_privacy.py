@@ -143,7 +143,7 @@ def test_a_deleted_profile_is_in_no_byte_and_conversations_stay(
     assert len(state.turns.active("conversation-of-umbrellas", "local", REPOSITORY)) == 1
     tell(state, "conversation-of-names", texts=f" My name is {NAME}.", facts=True)
     erased = privacy.delete("profile", "local")
-    assert erased.found == () and NAME not in str(erased.as_data())
+    assert erased.found == () and NAME not in str(erased)
     assert "1 conversation of yours that you keep" in erased.kept[0], "where it was said it stays"
 
 
@@ -228,7 +228,7 @@ def test_what_a_copy_of_the_file_or_an_index_table_still_holds_is_found(
     table.parent.mkdir(parents=True)
     table.write_bytes(os.urandom(BLOCK_BYTES - 10) + turn.encode() + os.urandom(1000))
     erased = privacy.delete("conversation", "local", "conversation-of-umbrellas")
-    assert len(erased.found) == 2 and "umbrella" not in str(erased.as_data())
+    assert len(erased.found) == 2 and "umbrella" not in str(erased)
     assert "backup.sqlite" in str(erased.found) and "methods.lance" in str(erased.found)
 
 

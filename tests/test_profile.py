@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.account.facts import detect_facts
-from codeqa.account.profile import VALUE_CHARACTERS, kind_of, matching, preferences, profile_text
+from codeqa.account.facts import (
+    VALUE_CHARACTERS,
+    detect_facts,
+    kind_of,
+    matching,
+    preferences,
+    profile_text,
+)
 from codeqa.account.requests import asked_fact, facts_to_forget
 
 KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7b"

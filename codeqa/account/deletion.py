@@ -10,24 +10,17 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import stat
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from codeqa.account.bytesearch import LEAST_BYTES, Needles, Searched, search_files
+from codeqa.account.facts import LEARNT, kind_of
 from codeqa.account.inventory import DataInventory, counted, prefix_of
-from codeqa.account.profile import LEARNT, kind_of
 from codeqa.errors import NotFoundError, StorageError, UsageError
-from codeqa.intents import read_mode
-from codeqa.intents.classifier import CACHE_SECONDS, cache_key
+from codeqa.intents import cache_prefix
 from codeqa.state import Conversation, State
-from codeqa.text.tag import strip_tag
-from codeqa.text.tokens import words
 
 SCOPES = ("conversation", "profile", "everything")
 
@@ -39,7 +32,11 @@ ID_BYTES = 16
 """Shorter names of conversations, which clients give, are not searched for."""
 PIECE_CHARACTERS = 40
 """Short enough to lie within a page of the database nearly always."""
-PIECES = 3
+_COUNTS = {
+    "conversations": "conversations", "turns": "turns", "thumbs": "thumbs", "vectors": "questions",
+    "facts": "facts",
+}  # fmt: skip
+"""What is counted → as the state calls it."""
 log = logging.getLogger(__name__)
 
 NOT_UNCACHED = (
@@ -66,32 +63,6 @@ class DeletionResult:
     problems: tuple[str, ...] = ()
     """What could not be done or seen, one sentence each."""
 
-    def as_data(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-
-@dataclass(slots=True)
-class _Said:
-    """What is to be gone, as needles; ids apart."""
-
-    ids: set[bytes] = field(default_factory=set)
-    texts: set[bytes] = field(default_factory=set)
-    intents: set[str] = field(default_factory=set)
-    """Keys under which intents of the questions may be cached: those say nothing of a user."""
-
-    def add_id(self, text: str) -> None:
-        if len(data := text.encode()) >= ID_BYTES:
-            self.ids.add(data)
-
-    def add_text(self, text: str) -> None:
-        for piece in pieces_of(text):
-            self.add_exactly(piece, TEXT_BYTES)
-
-    def add_exactly(self, text: str, least: int = LEAST_BYTES) -> None:
-        forms = (text.encode(), json.dumps(text)[1:-1].encode())
-        self.texts |= {form for form in forms if len(form) >= least}
-
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
@@ -116,50 +87,51 @@ class Privacy:
             raise UsageError("There is nothing of that name.", f"Choose one: {', '.join(SCOPES)}.")
         if scope == "conversation" and not conversation:
             raise UsageError("No conversation is named.", "Name one, or choose another scope.")
-        if scope != "conversation":
-            conversation = ""
         state, data = self.state, self.state.user_data
-        place = ""
-        if scope == "conversation":
-            place = self.conversation(conversation, user, repository).repository
-        said = self._needles_of(scope, user, conversation, place)
         before = data.counts(user)
         if scope == "conversation":
+            place = self.conversation(conversation, user, repository).repository
+            ids, texts = self._said(user, conversation, place)
             state.conversations.delete(conversation, user, place)
         elif scope == "profile":
+            ids, texts = set(), self._told(user)
             state.profile.clear(user)
         else:
+            ids, texts = self._said(user)
+            texts |= self._told(user)
             data.delete(user)
         problems: list[str] = []
         cached = 0
         if scope != "profile":
-            cached = self._forget_cached(user, conversation, said, problems)
+            name = conversation if scope == "conversation" else ""
+            for cache in self.inventory.caches():
+                deleted = cache.delete_prefix(prefix_of(user, name))
+                cache.delete_prefix(cache_prefix(user))
+                cached += deleted or 0
+                if deleted is None:
+                    problems.append(NOT_UNCACHED)
         try:
             state.compact()
         except StorageError as error:
             problems.append(str(error))
         after = data.counts(user)
-        counts = {
-            "conversations": before.conversations - after.conversations,
-            "turns": before.turns - after.turns,
-            "thumbs": before.thumbs - after.thumbs,
-            "vectors": before.questions - after.questions,
-            "facts": before.facts - after.facts,
-            "cached": cached,
-        }
-        searched = self._search(said)
+        searched = self._search(ids, texts)
         if searched.unread:
             problems.append(
                 f"{counted(len(searched.unread), 'file')} of the data folder could not be searched "
                 f"within {SEARCH_SECONDS:g} seconds or not be read."
             )
         found, kept = self._judged(searched, user)
+        gone = {
+            name: max(0, getattr(before, counts) - getattr(after, counts))
+            for name, counts in _COUNTS.items()
+        }
         return DeletionResult(
             scope=scope,
-            counts={name: max(0, count) for name, count in counts.items()},
+            counts={**gone, "cached": cached},
             searched_files=searched.files,
             searched_bytes=searched.size,
-            searched_texts=len(said.ids) + len(said.texts),
+            searched_texts=len(ids) + len(texts),
             found=found,
             kept=kept,
             problems=tuple(problems),
@@ -180,17 +152,17 @@ class Privacy:
     def forget_facts(self, user: str, facts: Sequence[str]) -> int:
         """Delete single facts, each by its kind, its key or what was told (`facts_to_forget`),
         also from the bytes of the file; how many there were."""
-        told = [_plain(fact) for fact in facts]
+        said = f" {' '.join(facts)} ".casefold()
 
         def named(key: str, value: str) -> bool:
             kind = kind_of(key)
             # Facts of earlier kinds are known by their value alone: "new to Rust".
-            by_value = kind not in LEARNT and any(_plain(value) in one for one in told)
+            by_value = kind not in LEARNT and f" {value} ".casefold() in said
             return key in facts or kind in facts or by_value
 
-        known = self.state.profile.facts(user)
-        keys = [key for key, fact in known.items() if named(key, fact.value)]
-        deleted = sum(self.state.profile.delete(key, user) for key in keys)
+        profile = self.state.profile
+        keys = [key for key, fact in profile.facts(user).items() if named(key, fact.value)]
+        deleted = sum(profile.delete(key, user) for key in keys)
         if deleted:
             try:
                 self.state.compact()
@@ -198,51 +170,40 @@ class Privacy:
                 log.warning("a deleted fact may still be in the file's bytes: %s", error)
         return deleted
 
-    def _forget_cached(self, user: str, conversation: str, said: _Said, problems: list[str]) -> int:
-        """Delete the cached contexts, and the intents of what was asked lately; how many
-        contexts there were."""
-        total = 0
-        for cache in self.inventory.caches():
-            deleted = cache.delete_prefix(prefix_of(user, conversation))
-            total += deleted or 0
-            for key in said.intents:
-                cache.delete(key)
-            if deleted is None:
-                problems.append(NOT_UNCACHED)
-        return total
+    def _told(self, user: str) -> set[bytes]:
+        """The facts of a user as needles: as a row, as a line for a model, and as JSON; short
+        values alone are anywhere."""
+        texts: set[bytes] = set()
+        for key, fact in self.state.profile.facts(user).items():
+            texts |= _forms(f"{user}{key}{fact.value}", LEAST_BYTES)
+            for piece in (f"{kind_of(key)}: {fact.value}", *pieces_of(fact.value)):
+                texts |= _forms(piece)
+        return texts
 
-    def _needles_of(self, scope: str, user: str, conversation: str, repository: str) -> _Said:
-        said = _Said()
-        if scope != "conversation":
-            for key, fact in self.state.profile.facts(user).items():
-                # As a row, as a line for a model, and as JSON: short values alone are anywhere.
-                said.add_exactly(f"{user}{key}{fact.value}")
-                said.add_exactly(f"{kind_of(key)}: {fact.value}", TEXT_BYTES)
-                said.add_text(fact.value)
-        if scope == "profile":
-            return said
-        said.add_id(conversation)
+    def _said(
+        self, user: str, conversation: str = "", repository: str = ""
+    ) -> tuple[set[bytes], set[bytes]]:
+        """The ids of a user's turns, or of those of one conversation, and pieces of their texts."""
+        ids, texts = {conversation}, set()
         for turn in self.state.user_data.turns(user, conversation, repository):
-            said.add_id(turn.turn)
-            said.add_id(turn.conversation)
+            ids |= {turn.turn, turn.conversation}
             for text in (turn.title, turn.question, turn.answer, turn.reason):
-                said.add_text(text)
-            if turn.created > time.time() - CACHE_SECONDS:
-                _, text = read_mode(strip_tag(turn.question))
-                said.intents |= {cache_key(user, text, history) for history in (True, False)}
-        return said
+                for piece in pieces_of(text):
+                    texts |= _forms(piece)
+        return {data for one in ids if len(data := one.encode()) >= ID_BYTES}, texts
 
-    def _search(self, said: _Said) -> Searched:
+    def _search(self, ids: set[bytes], texts: set[bytes]) -> Searched:
         """The data folder, searched: what was said comes first, index tables last."""
         searched = Searched()
         until = time.monotonic() + SEARCH_SECONDS
-        folder = self.inventory.settings.data_dir
-        state = self.inventory.state_files()
-        files = [path for path in _files(folder) if path not in state]
+        folder, state = self.inventory.settings.data_dir, self.inventory.state_files()
+        files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink()]
         tables = [path for path in files if path.is_relative_to(folder / "repos")]
-        ours = [*state, *sorted({*files} - {*tables})]
-        search_files(ours, Needles(said.ids | said.texts), searched, until)
-        search_files(tables, Needles(said.ids), searched, until)
+        ours = dict.fromkeys((*state, *files))
+        for path in tables:
+            del ours[path]
+        search_files(ours, Needles(ids | texts), searched, until)
+        search_files(tables, Needles(ids), searched, until)
         return searched
 
     def _judged(self, searched: Searched, user: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -280,9 +241,10 @@ class Privacy:
         )
 
 
-def _plain(text: str) -> str:
-    """The words of `text` in small letters, each between blanks."""
-    return f" {' '.join(words(text)).casefold()} "
+def _forms(text: str, least: int = TEXT_BYTES) -> set[bytes]:
+    """`text` as UTF-8 and as JSON writes it, where that is long enough to tell something."""
+    forms = (text.encode(), json.dumps(text)[1:-1].encode())
+    return {form for form in forms if len(form) >= least}
 
 
 def pieces_of(text: str) -> Iterator[str]:
@@ -291,20 +253,7 @@ def pieces_of(text: str) -> Iterator[str]:
     if not lines:
         return
     chosen = dict.fromkeys((lines[0], max(lines, key=len), lines[-1]))
-    for line in list(chosen)[:PIECES]:
+    for line in chosen:
         yield line[:PIECE_CHARACTERS].strip()
         if len(line) > 2 * PIECE_CHARACTERS:
             yield line[-PIECE_CHARACTERS:].strip()
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Every plain file below `folder`; links are not followed."""
-    for base, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(base, name)
-            try:
-                if stat.S_ISREG(path.lstat().st_mode):
-                    yield path
-            except OSError:
-                continue

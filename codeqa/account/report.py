@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from codeqa.account.deletion import DeletionResult
+from codeqa.account.facts import kind_of
 from codeqa.account.inventory import Receiver, StoredData, counted
-from codeqa.account.profile import kind_of
 from codeqa.account.requests import CONFIRMATIONS
 from codeqa.text.markdown import code_span, escape
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from codeqa.account import DeletionResult, Privacy, deletion_report, privacy_report
@@ -29,7 +31,7 @@ def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
     stored = _privacy().inventory.stored(user)
     if as_json:
-        print_json(stored.as_data())
+        print_json(asdict(stored))
     else:
         click.echo(_plain(privacy_report("", stored)))
 

@@ -1,6 +1,12 @@
 """What a message is for: by tag, cache, rules, or a language model."""
 
-from codeqa.intents.classifier import MODEL_BELOW, Classifier, by_heuristics, cache_key
+from codeqa.intents.classifier import (
+    MODEL_BELOW,
+    Classifier,
+    by_heuristics,
+    cache_key,
+    cache_prefix,
+)
 from codeqa.intents.intent import INTENTS, Intent
 from codeqa.intents.mode import DEFAULT_MODE, MODES, read_mode
 
@@ -13,5 +19,6 @@ __all__ = [
     "Intent",
     "by_heuristics",
     "cache_key",
+    "cache_prefix",
     "read_mode",
 ]

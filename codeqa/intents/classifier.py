@@ -158,11 +158,16 @@ class Classifier:
             log.warning("an intent could not be cached: %s", places_of(error))
 
 
+def cache_prefix(user: str) -> str:
+    """How the keys of all intents begin that are cached for `user`."""
+    return f"intent:{hashlib.sha256(user.encode()).hexdigest()[:32]}:"
+
+
 def cache_key(user: str, text: str, has_history: bool) -> str:
     """Key of a cached intent; neither the user nor the text can be read from it."""
     normal = " ".join(well_formed(text).casefold().split())
     parts = json.dumps([user, normal, has_history, POLICY_VERSION])
-    return f"intent:{hashlib.sha256(parts.encode()).hexdigest()}"
+    return f"{cache_prefix(user)}{hashlib.sha256(parts.encode()).hexdigest()}"
 
 
 def messages_for(text: str, has_history: bool, config_dir: Path | None) -> list[Message]:

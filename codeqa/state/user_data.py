@@ -46,8 +46,6 @@ class TurnTexts:
     answer: str
     reason: str
     """Behind its thumb."""
-    created: float
-    """In seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class UserData:
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT t.id, t.conversation, coalesce(title, ''), question, answer, "
-                f"coalesce(reason, ''), t.created FROM (SELECT * FROM turn WHERE {where}) AS t "
+                f"coalesce(reason, '') FROM (SELECT * FROM turn WHERE {where}) AS t "
                 "LEFT JOIN feedback ON feedback.turn = t.id "
                 "LEFT JOIN conversation AS c ON c.user = t.user "
                 "AND c.repository = t.repository AND c.id = t.conversation",
