@@ -511,7 +511,7 @@ def search(decision, question):
 @Hooks.after_retrieval
 def without_legacy(retrieved):
     kept = (chunk for chunk in retrieved.chunks if not chunk.path.startswith("legacy/"))
-    return replace(retrieved, chunks=tuple(replace(c, content=c.content + "  # " + TOKEN) for c in kept))
+    return replace(retrieved, chunks=tuple(replace(c, content=c.content + TOKEN) for c in kept))
 
 
 @Hooks.before_generation
@@ -527,7 +527,7 @@ def broken(asked):
 @Hooks.after_generation
 def signed(text):
     return text + " (House rules)"
-""".replace("TOKEN", repr(TOKEN))
+""".replace("TOKEN", repr(f"# {TOKEN}"))
 
 
 def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(

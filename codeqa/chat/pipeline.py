@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from codeqa.account import Privacy, preferences, profile_text
-from codeqa.chat.app_generator import AppGenerator
 from codeqa.chat.citations import verify_all
 from codeqa.chat.context_selection import build_context
 from codeqa.chat.conversations import Conversations
@@ -26,6 +25,7 @@ from codeqa.chat.messages import NEED_CODE
 from codeqa.chat.options import AskOptions
 from codeqa.chat.persistence import problem_of
 from codeqa.chat.policy import decide
+from codeqa.chat.replies import AppGenerator
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.turn import TurnState, begin_turn

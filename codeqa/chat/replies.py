@@ -1,37 +1,161 @@
-"""What the app itself answers, without a model: small talk, facts, and what is stored.
+"""What the app answers itself, without any model: small talk, facts, what is stored; and the
+deletions that it is told to do.
 
 Nothing here is guessed: what would take a language model is said to take one.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 
 from codeqa.account import (
     PersonalReading,
+    Privacy,
     StoredData,
     deletion_question,
+    deletion_report,
     is_preference,
     kind_of,
     matching,
     privacy_report,
 )
+from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import GOODBYE, HELLO, THANKS
-from codeqa.text.markdown import code_span, escape
+from codeqa.chat.generation import GenerationInput, Piece
+from codeqa.chat.turn import TurnState
+from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 
 TRY = (
     "@codebase what is this repository, and how is it organised?",
     "@codebase where does the program start?",
 )
-CHOOSE_A_MODEL = (
-    "Choose one at the top of the page or with `codeqa models use`; a server on this machine will "
-    "do, and nothing is sent before you choose."
-)
+EXAMPLES = "\n".join(f"- {code_span(question)}" for question in TRY)
 FACTS_SHOWN = 40
 READ_CHARACTERS = 2_000
 """Only so much of a message is looked at: what is answered here is said in a sentence."""
+NOT_KEPT_HERE = (
+    "This conversation is not kept here, so there is nothing of it to delete; the program that "
+    "shows it may keep it itself.\n"
+)
+NOT_REMEMBERED = (
+    "I will not remember that: nothing of this conversation is kept here. Say it on the page, and "
+    "it holds everywhere.\n"
+)
+ELSEWHERE = (
+    "Nothing was deleted: other programs cannot delete what is stored. Open the page and send the "
+    "same there, or use `codeqa privacy delete` in a terminal.\n"
+)
+
+_WHAT_FOR = re.compile(
+    r"(?<!\w)(?:what (?:can|could|do) (?:you|i) (?:do|ask|help)|what are you|who are you|"
+    r"how (?:do|can) (?:i|you) (?:use (?:you|this)|help|work)|what is (?:this|codeqa)|"
+    r"can (?:you|i) (?:help|ask|read|do|understand|see|run)|help|was kannst du|que peux-tu|"
+    r"qué puedes)(?!\w)"
+)
+_SMALL_TALK = (
+    (rf"(?<!\w)(?:{THANKS})(?!\w)", "You are welcome{you}."),
+    (
+        rf"^\W*(?:ok(?:ay)?\W+)?(?:{GOODBYE})(?!\w)",
+        "Goodbye{you}. This conversation is kept: you can go on with it any time.",
+    ),
+    (rf"^\W*(?:{HELLO}|test)(?!\w)", "Hello{you}. {offer}"),
+    (
+        r"^\W*(?:ok(?:ay)?|cool|nice|great|good|perfect|awesome|got it|alright|super|wow|i see)"
+        r"(?!\w)[^?]{0,20}$",
+        "Good. Ask on whenever you like.",
+    ),
+)
+"""How people talk, in small letters with single blanks, and what is replied."""
+_COMMON = word_set(
+    "what which where who how is am are was do did have has you know remember i me my the a an "
+    "in on at of to for with and that favourite favorite preferred"
+)
+_SAID = ("fact", "format", "experience", "address")
+"""Kinds that no noun of ours stands for."""
+_CLAUSES = {
+    "language": "you want answers in {}",
+    "code language": "your preferred programming language is {}",
+    "verbosity": "you want {} answers",
+}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AppGenerator:
+    """Writes the reply that `turn.reply` names."""
+
+    turn: TurnState
+    conversations: Conversations
+    privacy: Privacy
+    repository_name: str
+
+    name = "app"
+    needs_evidence = False
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """Yield the reply piece by piece. Raises StorageError when a deletion cannot be done."""
+        yield from pieces(self._write())
+
+    def _write(self) -> str:
+        turn, personal = self.turn, self.turn.personal
+        text, known = turn.text[:READ_CHARACTERS], turn.so_far.profile
+        program = turn.options.from_program
+        if turn.reply == "privacy" and personal.confirmed:
+            # What speaks for its user may repeat whatever it has read.
+            return ELSEWHERE if program else self._delete(personal.confirmed)
+        if turn.reply in ("privacy", "profile") and personal.forget and not program:
+            number = self.privacy.forget_facts(turn.options.user, personal.forget)
+            return forgotten_reply(personal.forget, number)
+        if turn.reply == "privacy":
+            return privacy_reply(text, personal, self._stored())
+        if turn.reply == "profile":
+            if personal.facts and not turn.keep:
+                return NOT_REMEMBERED
+            return profile_reply(
+                text, personal, known=known, learnt=turn.facts, model=self._model()
+            )
+        name = {**known, **turn.facts}.get("name", "")
+        return general_reply(text, self.repository_name, name=name, model=self._model())
+
+    def _delete(self, scope: str) -> str:
+        """Delete, and say what came of it; the message that asks for it goes as well."""
+        turn, options = self.turn, self.turn.options
+        self.conversations.flush()
+        turn.keep = turn.keep and scope == "profile"
+        if scope == "conversation" and not options.conversation:
+            return NOT_KEPT_HERE
+        if scope != "profile":
+            conversation = options.conversation if scope == "conversation" else ""
+            self.conversations.abandon(options.user, conversation)
+        repository = self.conversations.repository
+        try:
+            done = self.privacy.delete(scope, options.user, options.conversation, repository)
+        except NotFoundError:
+            return NOT_KEPT_HERE
+        return deletion_report(done)
+
+    def _stored(self) -> StoredData | None:
+        options = self.turn.options
+        self.conversations.flush()
+        try:
+            return self.privacy.inventory.stored(
+                options.user, options.conversation, self.conversations.repository
+            )
+        except CodeQAError as error:
+            log.warning("what is stored could not be read: %s", error)
+            return None
+
+    def _model(self) -> str:
+        try:
+            return str(self.privacy.inventory.models.current() or "")
+        except CodeQAError:
+            return ""
 
 
 def general_reply(text: str, repository: str, *, name: str = "", model: str = "") -> str:
@@ -40,33 +164,27 @@ def general_reply(text: str, repository: str, *, name: str = "", model: str = ""
     `repository` and `name` are what the repository and the user are called, `model` the model
     that is chosen, '' for none.
     """
-    said = " ".join(text[:READ_CHARACTERS].lower().split())
+    said = " ".join(text.lower().split())
     code_of = f"the code of {code_span(repository)}"
-    examples = "\n".join(f"- {code_span(question)}" for question in TRY)
-    offer = f"Ask me about {code_of}, for example:\n\n{examples}"
-    you = f", {escape(name)}" if name else ""
-    if _ASKS_WHAT_FOR.search(said):
+    offer = f"Ask me about {code_of}, for example:\n\n{EXAMPLES}"
+    if _WHAT_FOR.search(said):
         return (
             f"I answer questions about {code_of}, and cite the lines that an answer stands on. A "
             "question that begins with `@codebase` is searched for; one without goes on from what "
             "was found before. `@` and the name of a file, folder or definition looks at just "
             "that. Without a language model I quote the code; with one I explain it.\n\n"
-            f"Try:\n\n{examples}\n"
+            f"Try:\n\n{EXAMPLES}\n"
         )
-    if _SAYS_THANKS.search(said):
-        return f"You are welcome{you}.\n"
-    if _SAYS_GOODBYE.match(said):
-        return f"Goodbye{you}. This conversation is kept: you can go on with it any time.\n"
-    if _SAYS_HELLO.match(said):
-        return f"Hello{you}. {offer}\n"
-    if _IS_FINE.match(said):
-        return "Good. Ask on whenever you like.\n"
+    for pattern, reply in _SMALL_TALK:
+        if re.search(pattern, said):
+            return reply.format(you=f", {escape(name)}" if name else "", offer=offer) + "\n"
     if model:
         return f"{offer}\n"
     return (
         f"That takes a language model, and none is used: without one I answer from {code_of} "
-        f"alone. {CHOOSE_A_MODEL}\n\nIf it is about the code, begin with `@codebase`, for "
-        f"example {code_span(TRY[0])}.\n"
+        "alone. Choose one at the top of the page or with `codeqa models use`; a server on this "
+        "machine will do, and nothing is sent before you choose.\n\nIf it is about the code, begin "
+        f"with `@codebase`, for example {code_span(TRY[0])}.\n"
     )
 
 
@@ -85,18 +203,18 @@ def profile_reply(
     if learnt:
         return _remembered(known, learnt, model)
     kind = personal.asked
-    if not kind:
-        if near := _near(known, "", text[:READ_CHARACTERS]):
-            return _told(near)
+    if found := (matching(known, kind) if kind else {}) or _near(known, kind, text):
+        clauses = [_clause(key, value) for key, value in list(found.items())[:FACTS_SHOWN]]
+        return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"
+    if kind:
         return (
-            "I did not find anything in this to remember: I keep your name, how you want to be "
-            "answered, and what you ask me to remember, as in `My name is Ada.`, `I prefer short "
-            "answers.` or `Remember that I work on the parser.`\n"
+            f"You have not told me {'anything about yourself' if kind == '*' else _noun(kind)}.\n"
         )
-    if found := matching(known, kind) or _near(known, kind, text[:READ_CHARACTERS]):
-        return _told(found)
-    told = "anything about yourself" if kind == "*" else _noun(kind)
-    return f"You have not told me {told}.\n"
+    return (
+        "I did not find anything in this to remember: I keep your name, how you want to be "
+        "answered, and what you ask me to remember, as in `My name is Ada.`, `I prefer short "
+        "answers.` or `Remember that I work on the parser.`\n"
+    )
 
 
 def privacy_reply(text: str, personal: PersonalReading, stored: StoredData | None) -> str:
@@ -105,7 +223,6 @@ def privacy_reply(text: str, personal: PersonalReading, stored: StoredData | Non
     A deletion is never done here, only asked back. Without `stored` the account cannot be read,
     which is said.
     """
-    text = text[:READ_CHARACTERS]
     if stored is None:
         return (
             "What is stored cannot be read at the moment. `codeqa privacy show` in a terminal "
@@ -131,14 +248,9 @@ def forgotten_reply(kinds: Sequence[str], number: int) -> str:
     )
 
 
-def _told(facts: Mapping[str, str]) -> str:
-    clauses = [_clause(key, value) for key, value in list(facts.items())[:FACTS_SHOWN]]
-    return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"
-
-
 def _remembered(known: Mapping[str, str], learnt: Mapping[str, str], model: str) -> str:
-    shown = list(learnt.items())[:FACTS_SHOWN]
-    lines = [f"I will remember that {_listed([_clause(key, value) for key, value in shown])}."]
+    shown = [_clause(key, value) for key, value in list(learnt.items())[:FACTS_SHOWN]]
+    lines = [f"I will remember that {' and '.join(shown)}."]
     if any(known.get(key) not in (None, value) for key, value in learnt.items()):
         lines.append("That replaces what you said before.")
     if any(map(is_preference, learnt)) and not model:
@@ -165,19 +277,6 @@ def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
     }
 
 
-_COMMON = word_set(
-    "what which where who how is am are was do did have has you know remember i me my the a an "
-    "in on at of to for with and that favourite favorite preferred"
-)
-_SAID = ("fact", "format", "experience", "address")
-"""Kinds that no noun of ours stands for."""
-_CLAUSES = {
-    "language": "you want answers in {}",
-    "code language": "your preferred programming language is {}",
-    "verbosity": "you want {} answers",
-}
-
-
 def _clause(key: str, value: str) -> str:
     """A fact as a clause: `your name is Ada`."""
     kind = kind_of(key)
@@ -189,23 +288,3 @@ def _clause(key: str, value: str) -> str:
 def _noun(kind: str) -> str:
     """What a user tells with a fact of that kind: `your name`."""
     return "that" if kind in _SAID else f"your {kind}"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-
-
-_SAYS_HELLO = re.compile(rf"\W*(?:{HELLO}|test)(?!\w)")
-_SAYS_THANKS = re.compile(rf"(?<!\w)(?:{THANKS})(?!\w)")
-_SAYS_GOODBYE = re.compile(rf"\W*(?:ok(?:ay)?\W+)?(?:{GOODBYE})(?!\w)")
-_ASKS_WHAT_FOR = re.compile(
-    r"(?<!\w)(?:what (?:can|could|do) (?:you|i) (?:do|ask|help)|what are you|who are you|"
-    r"how (?:do|can) (?:i|you) (?:use (?:you|this)|help|work)|what is (?:this|codeqa)|"
-    r"can (?:you|i) (?:help|ask|read|do|understand|see|run)|help|was kannst du|que peux-tu|"
-    r"qué puedes)(?!\w)"
-)
-_IS_FINE = re.compile(
-    r"\W*(?:ok(?:ay)?|cool|nice(?: one)?|great|good|perfect|awesome|got it|no worries|alright|"
-    r"sounds good|super|lol|haha+|wow|ah|i see)(?!\w)[^?]{0,20}$"
-)
-"""Of text in small letters with single blanks."""
