@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.chat.chunk_names import LONGEST_LINE, ChunkNames
+from codeqa.chat.chunk_names import ChunkNames
 from codeqa.chat.citations import Citation, find_citations
 from codeqa.types import Chunk
 
@@ -45,19 +45,12 @@ def test_a_named_chunk_becomes_a_citation_of_its_lines(said: str, shown: str) ->
     "said",
     [
         "[Chunk 4]", "[Chunk 0]", "[Chunk 1, Chunk 4]", "[ctx_ffffffff]", "[Chunk 3]",
-        "Chunk 1 and ctx_0000000a", "(chunks of 50 lines)", "[Chunk 1](https://example.org)",
-        "[x](Chunk 2)", "`[Chunk 1]`", "```python\nx[Chunk 1]\n```\n",
-        "> ````\n> [Chunk 1]\n> ```\n> [Chunk 1]\n> ````\n", "[src/app.py:4-5] and [1]",
+        "Chunk 1 and ctx_0000000a", "(chunks of 50 lines)", "[src/app.py:4-5] and [1]",
         "[Chunk 1" + ", Chunk 1" * 20 + "]", "an open [Chunk 1",
     ],
 )  # fmt: skip
 def test_everything_else_stays_as_the_model_said_it(said: str) -> None:
     assert written(said) == said
-
-
-def test_prose_after_code_is_prose_again() -> None:
-    assert written("```\n[Chunk 1]\n```\n[Chunk 1]") == "```\n[Chunk 1]\n```\n[src/app.py:3-9]"
-    assert written("`x` [Chunk 1]") == "`x` [src/app.py:3-9]"
 
 
 def test_only_what_may_become_a_name_waits() -> None:
@@ -69,14 +62,6 @@ def test_only_what_may_become_a_name_waits() -> None:
     assert names.feed(" and [c") == " and "
     assert names.feed("all it]") == "[call it]"
     assert names.close() == ""
-
-
-def test_a_line_without_end_is_handed_on() -> None:
-    names = ChunkNames(CHUNKS)
-    line = "x" * LONGEST_LINE
-    assert names.feed(line) == line
-    assert names.feed(" [Chunk 1] ") == " [Chunk 1] "
-    assert names.feed("\n[Chunk 1] ") == "\n[src/app.py:3-9] "
 
 
 FRAGMENTS = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codeqa.chat.policy_rules import RULES
+from codeqa.chat.policy import RULES
 
 if TYPE_CHECKING:
     from cli_shop import Command

@@ -16,8 +16,7 @@ import pytest
 from codeqa.chat.features import Features
 from codeqa.chat.generation import NO_CONTEXT, GenerationInput
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
-from codeqa.chat.policy import explain_message
-from codeqa.chat.policy_rules import PolicyDecision
+from codeqa.chat.policy import PolicyDecision, explain_message
 from codeqa.errors import SettingsError
 from codeqa.intents import Intent
 from codeqa.settings import Settings, load_settings

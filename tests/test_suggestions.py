@@ -68,24 +68,6 @@ def test_what_was_asked_is_not_asked_again(question: str, missing: str) -> None:
     assert found
 
 
-def test_a_name_that_is_asked_about_may_be_short_and_keeps_its_owner() -> None:
-    run = chunk("shop/app.py", "run", "def run(self):\n    pass", kind="method")
-    answer = "By [shop/app.py:1-2]."
-    assert suggest("How does @Shop.run work?", [run], answer) == (
-        "Where is `Shop.run` used?",
-        "Are there tests for `Shop.run`?",
-    )
-    assert suggest("How does run work?", [run], answer)[0] == "Where is `run` used?"
-    assert suggest("How does it start?", [run], answer) == ()
-
-
-def test_a_class_that_another_one_inherits_from_is_asked_about_so() -> None:
-    base = chunk("shop/base.py", "Base", "class Base:\n    pass", kind="class")
-    found = suggest("What is Base?", [base, ORDER], "`Base` [shop/base.py:1-2]")
-    assert "Which classes inherit from `Base`?" in found
-    assert "Which classes inherit from `Order`?" not in found
-
-
 def test_tests_documents_call_sites_and_private_names_give_rise_to_nothing() -> None:
     chunks = [
         chunk("tests/test_orders.py", "test_an_order", "def test_an_order(): ...", role="test"),

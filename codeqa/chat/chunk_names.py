@@ -11,28 +11,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from codeqa.chat.citations import fence_after, find_citations
+from codeqa.chat.citations import find_citations
 from codeqa.types import Chunk
 
 LONGEST_NAME = 80
 """Characters in brackets that may wait for their end: five chunks by Id."""
-LONGEST_LINE = 10_000
-"""What is longer is no prose; it is handed on as it is, so that lines without end cost nothing."""
 
 _ONE = r"(?:chunks?[ #]*\d{1,3}|(?:id: ?)?ctx_[0-9a-f]{8})"
 _MORE = rf"(?: ?(?:[,;&/]|\band\b) ?(?:{_ONE}|#?\d{{1,3}}))*"
-_NAMES = re.compile(rf"\[({_ONE}{_MORE})\](?!\()|\(({_ONE}{_MORE})\)", re.IGNORECASE)
+_NAMES = re.compile(rf"\[({_ONE}{_MORE})\]|\(({_ONE}{_MORE})\)", re.IGNORECASE)
 _NAME = re.compile(r"ctx_[0-9a-f]{8}|\d+", re.IGNORECASE)
 _BEGINNINGS = ("chunk", "ctx_", "id:")
-_GOES_ON = re.compile(r"[\w ,;&/#:]*[\])]?")
+_GOES_ON = re.compile(r"[\w ,;&/#:]*")
 """What may follow a bracket as long as it may still become names."""
-_LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class ChunkNames:
     """The names of `chunks`, the block's in its order, in an answer that comes in pieces.
 
-    Names of chunks that are not in the block, and what stands in code, stay as they are.
+    Names of chunks that are not in the block stay as they are.
     """
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
@@ -42,51 +39,32 @@ class ChunkNames:
             if find_citations(place):  # a path may hold what would end it early
                 self._places[str(number)] = self._places[chunk.id] = place
         self._held = ""
-        self._line = ""
-        self._fence = ""
 
     def feed(self, text: str) -> str:
         """The answer as far as it can be told after `text`; a name that has begun waits."""
         text = self._held + text
         end = _begin_of_name(text)
         self._held = text[end:]
-        return self._written(text[:end])
+        return _NAMES.sub(self._cited, text[:end])
 
     def close(self) -> str:
         """What still waited when the answer ends."""
         rest, self._held = self._held, ""
-        return self._written(rest)
+        return rest
 
-    def _written(self, text: str) -> str:
-        return "".join(map(self._part, _LINES.findall(text)))
-
-    def _part(self, part: str) -> str:
-        """A line, or as much of one as there is."""
-
-        def cited(match: re.Match[str]) -> str:
-            names = _NAME.findall(match[1] or match[2])
-            places = [self._places.get(name.lower(), "") for name in names]
-            before = self._line + part[: match.start()]
-            code, address = before.count("`") % 2, match[2] and before.endswith("]")
-            if code or address or not all(places) or len(match[0]) > LONGEST_NAME:
-                return match[0]
-            listed = ", ".join(dict.fromkeys(places))
-            return listed if match[1] else f"({listed})"
-
-        prose = not self._fence and len(self._line) < LONGEST_LINE
-        written = _NAMES.sub(cited, part) if prose else part
-        if len(self._line) < LONGEST_LINE:
-            self._line += part
-        if part.endswith("\n"):
-            self._fence = fence_after(self._line.rstrip("\n"), self._fence)
-            self._line = ""
-        return written
+    def _cited(self, match: re.Match[str]) -> str:
+        names = _NAME.findall(match[1] or match[2])
+        places = [self._places.get(name.lower(), "") for name in names]
+        if not all(places) or len(match[0]) > LONGEST_NAME:
+            return match[0]
+        listed = ", ".join(dict.fromkeys(places))
+        return listed if match[1] else f"({listed})"
 
 
 def _begin_of_name(text: str) -> int:
-    """Where in `text` names begin that what follows may complete; its length for nowhere."""
+    """Where in `text` a name begins that what follows may complete; its length for nowhere."""
     at = max(text.rfind("["), text.rfind("("))
     begun = text[at + 1 :].lower()
     named = any(begun.startswith(one) or one.startswith(begun) for one in _BEGINNINGS)
     waits = at >= 0 and len(begun) < LONGEST_NAME and named and _GOES_ON.fullmatch(begun)
-    return at if waits and text[max(0, at - 1) : at + 1] != "](" else len(text)
+    return at if waits else len(text)

@@ -34,7 +34,7 @@ import pluggy
 
 from codeqa.chat.features import Features
 from codeqa.chat.generation import Exchange, GenerationInput
-from codeqa.chat.policy_rules import PolicyDecision
+from codeqa.chat.policy import PolicyDecision
 from codeqa.errors import SettingsError
 from codeqa.intents import Intent
 from codeqa.settings import Settings, with_home

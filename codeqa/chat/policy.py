@@ -1,23 +1,188 @@
 """What is done for a message: a pure function of its features, by a table of rules.
 
-The groups of rules are gone through in order, and in each the first that fits decides; a group
-of which none fits decides nothing. Rules see the decision so far, so later groups go by the
-intent that the first one settled.
+Whatever answers wrongly in kind is corrected here and not in a prompt. The groups of rules are
+gone through in order, and in each the first that fits decides; a group of which none fits decides
+nothing. Rules see the decision so far, so later groups go by the intent that the first one
+settled. `codeqa policy` and docs/policy.md show the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from codeqa.account import read_personal
 from codeqa.chat.features import Features, extract_features
-from codeqa.chat.policy_rules import GROUPS, RULES, PolicyDecision
 from codeqa.errors import UsageError
 from codeqa.intents import Intent, by_heuristics, read_mode
 from codeqa.search import parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDecision:
+    """What is done for a message; everything that no rule decides stays undone."""
+
+    intent: str
+    """What the message is treated as, which may differ from how it was classified."""
+    use_curated_history: bool = False
+    """Tell the last turns and those that resemble the question."""
+    inject_rag: bool = False
+    """Search the code for this question, and past answers of other conversations."""
+    inject_qa_history: bool = False
+    """Past answers of the same conversation."""
+    inject_profile: bool = False
+    """What is known of the user, as `key: value` lines."""
+    privacy_mode: bool = False
+    """The message is about what is stored; goes with `inject_profile`."""
+    use_cached_context: bool = False
+    """Go on from the code that the conversation already has."""
+    suggest_codebase: bool = False
+    """Suggest asking again with `@codebase`."""
+    searched_automatically: bool = False
+    """`inject_rag` though nobody asked for a search: the reader is told."""
+    save_profile: bool = False
+    """The message states a fact about its writer, which is kept."""
+    reply: str = ""
+    """What the app itself answers: `privacy` always, `greeting` and `profile` only where no
+    language model is used."""
+    rules: tuple[str, ...] = ()
+    """Names of the rules that decided, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """A row of the table; `when` says in words what `fits` tests, `then` what `change` does."""
+
+    group: str
+    name: str
+    when: str
+    fits: Callable[[Features, str, bool], bool]
+    """Given the features, the intent as decided so far, and whether retrieval is `auto`."""
+    then: str
+    change: Mapping[str, Any]
+
+
+GROUPS = {
+    "intent": "what the message is treated as",
+    "code": "where the code comes from",
+    "earlier": "what of earlier turns is told",
+    "facts": "what is kept of the user",
+    "profile": "what is told of the user",
+    "reply": "what the app itself answers",
+}
+
+RULES = (
+    # A tag decides before anything else.
+    PolicyRule("intent", "tagged", "it carries `@codebase`, or points at code with `@name`",
+        lambda seen, intent, auto: seen.tagged,
+        "treat it as knowledge_base", {"intent": "knowledge_base"}),
+    PolicyRule("intent", "not-to-be-kept",
+        "it is classified as profile and asks not to keep something",
+        lambda seen, intent, auto: intent == "profile" and seen.privacy_signal,
+        "treat it as privacy", {"intent": "privacy"}),
+    PolicyRule("intent", "question-beside-a-fact",
+        "it is classified as profile, and asks something about code instead of a fact",
+        lambda seen, intent, auto: intent == "profile" and not seen.is_profile_question
+        and seen.asks and seen.code_signal,
+        "treat it as knowledge_base", {"intent": "knowledge_base"}),
+    # The topic gate makes an off-topic follow-up general, unless it is about code.
+    PolicyRule("intent", "new-topic-in-the-code",
+        "it is a continuation, off topic, and has a code signal",
+        lambda seen, intent, auto: seen.code_signal and _leaves_the_topic(seen, intent),
+        "treat it as knowledge_base", {"intent": "knowledge_base"}),
+    PolicyRule("intent", "new-topic", "it is a continuation and off topic",
+        lambda seen, intent, auto: _leaves_the_topic(seen, intent),
+        "treat it as general", {"intent": "general"}),
+    PolicyRule("intent", "nothing-to-continue-but-code",
+        "it is a continuation of nothing and has a code signal",
+        lambda seen, intent, auto: seen.code_signal and _continues_nothing(seen, intent),
+        "treat it as knowledge_base", {"intent": "knowledge_base"}),
+    PolicyRule("intent", "nothing-to-continue", "it is a continuation of nothing",
+        lambda seen, intent, auto: _continues_nothing(seen, intent),
+        "treat it as general", {"intent": "general"}),
+    PolicyRule("code", "search-as-tagged", "it carries `@codebase`, or points at code with `@name`",
+        lambda seen, intent, auto: seen.tagged,
+        "search the code and past answers", {"inject_rag": True}),
+    PolicyRule("code", "continue-from-the-code-at-hand",
+        "it is a continuation, and the conversation has code",
+        lambda seen, intent, auto: intent == "continuation" and seen.has_context,
+        "go on from that code", {"use_cached_context": True}),
+    PolicyRule("code", "search-for-a-follow-up",
+        "it is a continuation with a code signal, there is no code, and retrieval is auto",
+        lambda seen, intent, auto: intent == "continuation" and seen.code_signal and auto,
+        "search the code and past answers, and say so",
+        {"inject_rag": True, "searched_automatically": True}),
+    PolicyRule("code", "follow-up-without-code",
+        "it is a continuation with a code signal, and there is no code",
+        lambda seen, intent, auto: intent == "continuation" and seen.code_signal,
+        "suggest `@codebase`", {"suggest_codebase": True}),
+    PolicyRule("code", "search-automatically", "it is knowledge_base, and retrieval is auto",
+        lambda seen, intent, auto: intent == "knowledge_base" and auto,
+        "search the code and past answers, and say so",
+        {"inject_rag": True, "searched_automatically": True}),
+    PolicyRule("code", "never-stale-code", "it is knowledge_base and off topic",
+        lambda seen, intent, auto: intent == "knowledge_base" and seen.off_topic,
+        "use no code, suggest `@codebase`", {"suggest_codebase": True}),
+    PolicyRule("code", "the-code-at-hand", "it is knowledge_base, and the conversation has code",
+        lambda seen, intent, auto: intent == "knowledge_base" and seen.has_context,
+        "go on from that code", {"use_cached_context": True}),
+    PolicyRule("code", "no-code-at-hand", "it is knowledge_base",
+        lambda seen, intent, auto: intent == "knowledge_base",
+        "suggest `@codebase`", {"suggest_codebase": True}),
+    PolicyRule("code", "something-else", "it is general and off topic",
+        lambda seen, intent, auto: intent == "general" and seen.off_topic,
+        "suggest `@codebase`", {"suggest_codebase": True}),
+    PolicyRule("earlier", "conversation-so-far",
+        "it is a continuation, or knowledge_base that takes up an earlier turn",
+        lambda seen, intent, auto: intent == "continuation"
+        or (intent == "knowledge_base" and seen.is_followup),
+        "tell curated history and past answers of this conversation",
+        {"use_curated_history": True, "inject_qa_history": True}),
+    PolicyRule("earlier", "history", "it is knowledge_base",
+        lambda seen, intent, auto: intent == "knowledge_base",
+        "tell curated history", {"use_curated_history": True}),
+    PolicyRule("facts", "keep-a-fact",
+        "it states a fact about its writer, and nothing in it is about privacy",
+        lambda seen, intent, auto: seen.is_profile_statement and intent != "privacy"
+        and not seen.privacy_signal,
+        "keep the fact", {"save_profile": True}),
+    PolicyRule("profile", "all-that-is-stored", "it is privacy",
+        lambda seen, intent, auto: intent == "privacy",
+        "privacy mode, with all that is known", {"privacy_mode": True, "inject_profile": True}),
+    PolicyRule("profile", "question-about-oneself",
+        "it is profile and asks for a fact, or states none",
+        lambda seen, intent, auto: intent == "profile"
+        and (seen.is_profile_question or not seen.is_profile_statement),
+        "tell what is known", {"inject_profile": True}),
+    PolicyRule("profile", "refers-to-oneself", "it refers to what is known, and something is",
+        lambda seen, intent, auto: seen.references_profile and seen.has_profile_data,
+        "tell what is known", {"inject_profile": True}),
+    PolicyRule("profile", "lasting-wishes", "there are lasting wishes as to the answers",
+        lambda seen, intent, auto: seen.has_preferences,
+        "tell what is known", {"inject_profile": True}),
+    PolicyRule("reply", "privacy-is-ours", "it is privacy",
+        lambda seen, intent, auto: intent == "privacy",
+        "the app says exactly what is stored; no model is asked", {"reply": "privacy"}),
+    PolicyRule("reply", "profile-without-a-model", "it is profile",
+        lambda seen, intent, auto: intent == "profile",
+        "without a model, the app answers from the profile", {"reply": "profile"}),
+    PolicyRule("reply", "general-without-a-model", "it is general, and not off topic",
+        lambda seen, intent, auto: intent == "general" and not seen.off_topic,
+        "without a model, the app answers what it can", {"reply": "greeting"}),
+)  # fmt: skip
+"""Group by group in the order of `GROUPS`; within a group the first that fits decides."""
+
+
+def _leaves_the_topic(seen: Features, intent: str) -> bool:
+    return intent == "continuation" and seen.off_topic
+
+
+def _continues_nothing(seen: Features, intent: str) -> bool:
+    """There is neither an earlier turn nor code: a client without conversations has only code."""
+    return intent == "continuation" and not seen.conversation_length and not seen.has_context
 
 
 def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyDecision:

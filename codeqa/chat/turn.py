@@ -14,7 +14,7 @@ from codeqa.chat.features import Features
 from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, ModelRequest
 from codeqa.chat.messages import count_tokens
 from codeqa.chat.options import AskOptions
-from codeqa.chat.policy_rules import PolicyDecision
+from codeqa.chat.policy import PolicyDecision
 from codeqa.chat.record import NO_TOKENS, NOTHING_RETRIEVED, TurnRecord, search_as_data
 from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
