@@ -95,7 +95,7 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
 
     from codeqa.settings import load_settings
     from codeqa.store import Tables, locate
-    from codeqa.symbols.mention_completion.mention_index import KINDS, MentionIndex
+    from codeqa.symbols.mention_index import KINDS, MentionIndex
 
     catalogue: Any = Tables.open(locate(load_settings(), folder)).catalogue()
     if count:
@@ -120,7 +120,7 @@ def measure(folder: Path, count: int) -> dict[str, Any]:
     times["all, of the processor"] = worked
     return {
         "repository": folder.name,
-        "symbols": len(places),
+        "symbols": len(places.definitions),
         "files": len(catalogue.roles()),
         "read_seconds": round(seconds, 2),
         "grown_mb": round(grown / 1e6, 1),

@@ -16,9 +16,9 @@ from codeqa.indexing import Indexer
 from codeqa.search.mentions import resolve_mentions, take_mentions
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
-from codeqa.symbols.mention_completion import MentionCompleter, MentionCompletion
-from codeqa.symbols.mention_completion.mention_index import as_mention
-from codeqa.symbols.mention_completion.name_matcher import (
+from codeqa.symbols.mention_completion import MentionCompleter
+from codeqa.symbols.mention_index import MentionCompletion, as_mention
+from codeqa.symbols.name_matcher import (
     EXACT,
     INSIDE,
     MISSED,
@@ -27,7 +27,6 @@ from codeqa.symbols.mention_completion.name_matcher import (
     NameMatcher,
     fold,
 )
-from codeqa.symbols.mention_completion.path_names import PathNames
 from codeqa.types import Unit
 from codeqa.web.app import create_app
 from tests.indexed import indexed
@@ -288,7 +287,6 @@ def test_the_tree_gives_folders_and_files_of_one_level(completer: MentionComplet
         assert (branch.path, branch.folders, branch.files) == ("shop/admin/", (), ("app.py",))
     with pytest.raises(NotFoundError):
         completer.tree("../etc")
-    assert PathNames({}).branch("") is not None
 
 
 # What a question mentions

@@ -11,13 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 from browser.fake_models import FakeModels
 
 from codeqa.chat import AskOptions, TurnRecord
 from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
-from codeqa.symbols.mention_completion import MentionCompletion, MentionCompletions
-from codeqa.symbols.mention_completion.mention_index import as_mention
-from codeqa.symbols.mention_completion.path_names import PathNames
+from codeqa.store.catalogue import DEFINITION_COLUMNS
+from codeqa.symbols.mention_completion import MentionCompletions
+from codeqa.symbols.mention_index import MentionIndex
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
@@ -506,17 +507,17 @@ class FakeCompletion:
     """Knows the files alone; what a question mentions is nothing."""
 
     def __init__(self) -> None:
-        self._paths = PathNames(dict.fromkeys(FILES, "source"))
+        definitions = pa.schema([(name, pa.string()) for name in DEFINITION_COLUMNS]).empty_table()
+        catalogue: Any = SimpleNamespace(
+            roles=lambda: dict.fromkeys(FILES, "source"), definitions=lambda: definitions
+        )
+        self._index = MentionIndex(catalogue)
 
     def complete(self, typed: str, *, kinds: Any, limit: int) -> MentionCompletions:
-        found = self._paths.best(typed, limit, folders=False)
-        places = [
-            MentionCompletion("file", as_mention(p), p.rpartition("/")[2], p, p) for _, p in found
-        ]
-        return MentionCompletions(tuple(places))
+        return MentionCompletions(tuple(self._index.complete(typed, ["file"], limit)))
 
     def tree(self, folder: str = "") -> Any:
-        return self._paths.branch(folder)
+        return self._index.listing(folder)
 
     def coverage(self, question: str, chunks: Any = None) -> list[Any]:
         return []

@@ -6,40 +6,28 @@ somebody types after it has changed: until then the older names serve.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from codeqa.errors import NotFoundError
 from codeqa.store import Tables
 from codeqa.store.catalogue import Catalogue
-from codeqa.symbols.mention_completion.mention_index import (
+from codeqa.symbols.mention_coverage import MentionCoverage, mention_coverage
+from codeqa.symbols.mention_index import (
     KINDS,
+    FolderListing,
     Kind,
     MentionCompletion,
     MentionIndex,
 )
-from codeqa.symbols.mention_completion.path_names import FolderListing
-from codeqa.symbols.mention_coverage import MentionCoverage, mention_coverage
 from codeqa.types import Chunk
-
-__all__ = [
-    "KINDS",
-    "FolderListing",
-    "Kind",
-    "MentionCompleter",
-    "MentionCompletion",
-    "MentionCompletions",
-    "MentionCoverage",
-]
 
 PATIENCE = 2.0
 """Seconds that the first to ask waits for the names: a hundred thousand take less than one."""
 MOST_TYPED = 300
 """Signs of what is typed that are looked at: a mention may have no more."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +48,10 @@ class MentionCompleter:
     def __init__(self, open_tables: Callable[[], Tables]) -> None:
         self._open_tables = open_tables
         self._lock = threading.Lock()
-        self._known: tuple[Catalogue, MentionIndex] | None = None
-        self._reading: threading.Event | None = None
+        self._reader = ThreadPoolExecutor(1, "names")
+        self._reading: Future[MentionIndex] | None = None
+        self._catalogue: Catalogue | None = None
+        self._known: MentionIndex | None = None
 
     def complete(
         self, typed: str, *, kinds: Sequence[Kind] = KINDS, limit: int = 20
@@ -80,7 +70,7 @@ class MentionCompleter:
         index = self._index()
         if index is None:
             return None
-        branch = index.paths.branch(folder)
+        branch = index.listing(folder)
         if branch is None:
             raise NotFoundError(
                 f"{folder!r} is not an indexed folder.",
@@ -96,32 +86,20 @@ class MentionCompleter:
         return mention_coverage(self._open_tables(), question, chunks)
 
     def _index(self) -> MentionIndex | None:
-        """The names of the current version, else of the one before; None when none are read."""
+        """The names of the current version, else of the one before; None when none are read.
+
+        Raises what reading the first ones raised.
+        """
         catalogue = self._open_tables().catalogue()
-        known = self._known
-        if known is not None and known[0] is catalogue:
-            return known[1]
         with self._lock:
             reading = self._reading
-            if reading is None:
-                reading = self._reading = threading.Event()
-                threading.Thread(
-                    target=self._read, args=(catalogue, reading), name="names", daemon=True
-                ).start()
-        if known is None:
-            reading.wait(PATIENCE)
-            known = self._known
-        return known[1] if known else None
-
-    def _read(self, catalogue: Catalogue, done: threading.Event) -> None:
-        try:
-            import pyarrow as pa
-
-            self._known = (catalogue, MentionIndex(catalogue))
-            pa.default_memory_pool().release_unused()  # the columns that were read
-        except Exception:  # a rebuild dropped its tables: whoever asks next reads the new ones
-            _log.debug("the names were not read", exc_info=True)
-        finally:
-            with self._lock:
-                self._reading = None
-            done.set()
+            changed = self._catalogue is not catalogue
+            # A rebuild that drops its tables while they are read fails: then once more.
+            if reading is None or (reading.done() and (changed or reading.exception())):
+                self._catalogue = catalogue
+                reading = self._reading = self._reader.submit(MentionIndex, catalogue)
+        if self._known is None:
+            wait([reading], PATIENCE)
+        if reading.done() and (self._known is None or reading.exception() is None):
+            self._known = reading.result()
+        return self._known
