@@ -223,7 +223,7 @@ def test_cancelling_while_connecting_is_at_once() -> None:
                 pieces = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.3)
                 assert list(pieces) == []
                 assert time.monotonic() - began < 2
-            with Model(target, 0.3) as model, pytest.raises(ModelError, match=r"within 0\.3 sec"):
+            with Model(target, 0.3) as model, pytest.raises(ModelError, match="cannot be reached"):
                 list(model.stream(MESSAGES))
         finally:
             for one in waiting:
@@ -407,7 +407,7 @@ def test_only_what_a_request_needs_is_sent_along(monkeypatch: pytest.MonkeyPatch
 def test_a_redirect_is_not_followed() -> None:
     with openai_server() as other:
         moved = (307, {"Location": f"{other.base_url}/chat/completions"}, {})
-        with pytest.raises(ModelError, match=r"sends requests on to 127\.0\.0\.1") as caught:
+        with pytest.raises(ModelError, match="sends requests on") as caught:
             ask(moved)
         assert other.requests == []
     assert caught.value.hint

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import re
 import socket
 import time
@@ -72,16 +71,14 @@ AGAIN = True
          "no credit", "Add credit", 0),
         (failure(400, "Your credit balance is too low"), "no credit", "Add credit", 0),
         (failure(429), "limits the rate", "in a minute", AGAIN),
-        (failure(408), "gave up waiting", "again", AGAIN),
+        (failure(408), "failed with status 408", "again", AGAIN),
         (failure(409), "status 409", "Check", AGAIN),
         (failure(500, "oh dear"), "failed with status 500: “oh dear”", "in a minute", AGAIN),
         (failure(501), "status 501", "in a minute", 0),
         (failure(503, "Overloaded"), "is overloaded", "in a minute", AGAIN),
         (failure(529), "is overloaded", "in a minute", AGAIN),
         (failure(400, "flagged", code="content_filter"), "content rules", "other words", 0),
-        ((302, {"location": "https://login.example/x"}, {}), "on to login.example", "trust", 0),
-        ((302, {"location": "http://["}, {}), "requests on, which is not followed", "trust", 0),
-        ((302, {"location": "http://a\tb<script>/"}, {}), "requests on, which", "trust", 0),
+        ((302, {"location": "https://login.example/x"}, {}), "requests on, which", "trust", 0),
         ((418, {}, "<html>teapot</html>"), "status 418\\.$", "Check", 0),
         ((400, {}, {"detail": [{"loc": ["body", "n"], "msg": "too many"}]}), "“too many”", "C", 0),
         ((400, {}, {"error": "plain words"}), "“plain words”", "Check", 0),
@@ -189,7 +186,7 @@ def test_a_context_that_is_too_long_is_told_with_a_status_and_inside_of_a_stream
     ["The context manager failed", "max_tokens must be positive", "Unknown window size"],
 )
 def test_other_refusals_are_not_taken_for_it(message: str) -> None:
-    assert not api_error(failure(400, message)).too_long
+    assert api_error(failure(400, message)).kind == "refused"
 
 
 @pytest.mark.parametrize(
@@ -228,13 +225,10 @@ def test_a_wait_that_nobody_would_wait_for_is_said_at_once(wait: str, said: str)
     began = time.monotonic()
     error, requests = fail(rate_limited(wait))
     assert requests == 1 and time.monotonic() - began < 5
-    assert f"asks to wait {said}" in error.message
+    assert error.hint == f"Ask again in {said}, or choose another model."
 
 
-def test_a_wait_may_be_given_as_a_date_and_nonsense_is_none() -> None:
-    date = email.utils.formatdate(time.time() + 3_000, usegmt=True)
-    error, requests = fail(rate_limited(date))
-    assert requests == 1 and "50 minutes" in error.message
+def test_a_wait_that_is_no_number_is_none() -> None:
     for nonsense in ("soon", "nan", "inf", "-5", "Mon, 99 Foo"):
         assert read_api_error(429, {}, {"retry-after": nonsense}).worth_retrying
 
@@ -254,7 +248,7 @@ def test_a_wait_may_be_given_as_a_date_and_nonsense_is_none() -> None:
 def test_a_wait_that_stands_in_the_message_is_read(message: str, seconds: float | None) -> None:
     error = read_api_error(429, {"error": {"message": message}})
     assert error.retry_after == pytest.approx(seconds)
-    assert error.passes
+    assert error.kind == "rate"
     assert read_api_error(429, {}, {"retry-after": "3"}).retry_after == 3
 
 
@@ -262,7 +256,7 @@ def test_a_limit_for_a_minute_is_not_taken_for_an_empty_account() -> None:
     words = "You exceeded your current quota, check your billing details. Please retry in 34.07s."
     body = [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": words}}]
     error, _ = fail((429, {}, body))
-    assert "asks to wait 34 seconds" in error.message
+    assert "limits the rate" in error.message and "in 34 seconds" in error.hint
 
 
 def test_what_nobody_thought_of_is_an_error_without_its_words(

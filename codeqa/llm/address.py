@@ -22,21 +22,19 @@ def normal_address(text: str, default_path: str = "") -> str:
     or a fragment: those would be shown wherever the address is.
     """
     address = text.strip()
-    if any(character.isspace() or not character.isprintable() for character in address):
-        raise _unusable("it has a space or an invisible character in it")
     try:
         parts = urlsplit(address)
-        host, port = parts.hostname, parts.port
+        host, port = parts.hostname or "", parts.port
+        plain = address.isprintable() and " " not in address and HOST.fullmatch(host)
+        more = parts.username is not None or parts.query or parts.fragment
+        if parts.scheme not in DEFAULT_PORTS or not plain or more:
+            raise ValueError
     except ValueError:
-        raise _unusable("it is no valid URL") from None
-    if parts.scheme not in DEFAULT_PORTS or not host:
-        raise _unusable("it does not begin with http:// or https:// and a host")
-    if not HOST.fullmatch(host):
-        raise _unusable("its host is no plain host name (xn--… in other alphabets)")
-    if parts.username is not None or parts.password is not None:
-        raise _unusable("it carries a user name or password")
-    if parts.query or parts.fragment:
-        raise _unusable("it carries a query or fragment")
+        raise UsageError(
+            "The address of the model is no plain http:// or https:// URL, or carries a user name, "
+            "a password, a query or a fragment.",
+            "Give the base address of the API, as in http://127.0.0.1:11434/v1.",
+        ) from None
     path = parts.path.rstrip("/").removesuffix(WHOLE_PATH).rstrip("/") or default_path
     shown = f"[{host}]" if ":" in host else host
     place = f"{shown}:{port}" if port is not None and port != DEFAULT_PORTS[parts.scheme] else shown
@@ -53,10 +51,3 @@ def leads_here(address: str) -> bool:
     """Whether `address` leads to this machine and nowhere else."""
     host = urlsplit(address).hostname or ""
     return is_loopback(host) or host.endswith(".localhost")
-
-
-def _unusable(why: str) -> UsageError:
-    return UsageError(
-        f"The address of the model cannot be used: {why}.",
-        "Give the base address of the API, as in http://127.0.0.1:11434/v1.",
-    )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import email.utils
 import math
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 _TOO_LONG = re.compile(
     r"context_length|context length|exceed_context_size|context size has been exceeded"
@@ -38,13 +35,17 @@ _IN_A_WHILE = re.compile(
 """OpenAI, Groq and Gemini write the time to wait into the message: `1m26.4s`, `34s`, `20ms`."""
 _IN_SECONDS = {"h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _OVERLOADED = re.compile(r"overloaded|over capacity|at capacity", re.IGNORECASE)
-_HOST = re.compile(r"[A-Za-z0-9.:-]{1,253}")
+
+_ABOUT_MODEL = re.compile(r"\bmodels?\b|model_not_found", re.IGNORECASE)
+_BAD_KEY = re.compile(r"api.?key|authentication|unauthori[sz]ed", re.IGNORECASE)
 
 LONGEST_RETRY_AFTER = 20.0
 """Seconds that a provider may ask to wait for; nobody watches a page that is silent for longer."""
 
 _PASSING = frozenset({408, 409, 429})
 """And every 5xx but 501: a server that cannot do it will not learn."""
+_BY_STATUS = {0: "in stream", 401: "key", 403: "forbidden", 408: "failed", 429: "rate"}
+_BY_CLASS = {3: "redirect", 5: "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,39 +60,47 @@ class ApiError:
     message: str = ""
     words: str = ""
     retry_after: float | None = None
-    leads_to: str = ""
 
     @property
-    def too_long(self) -> bool:
-        return bool(_TOO_LONG.search(self.words)) or self.status == 413
-
-    @property
-    def no_money(self) -> bool:
-        if self.status == 402 or "insufficient_quota" in self.words:
-            return True
-        # Gemini words a limit for a minute as it words one for the account.
-        passes = self.retry_after is not None or "RESOURCE_EXHAUSTED" in self.words
-        return self.status < 500 and not passes and bool(_NO_MONEY.search(self.words))
-
-    @property
-    def filtered(self) -> bool:
-        return self.status < 500 and bool(_FILTERED.search(self.words))
-
-    @property
-    def overloaded(self) -> bool:
-        return self.status == 529 or bool(_OVERLOADED.search(self.words))
-
-    @property
-    def passes(self) -> bool:
-        """Whether the same request may well succeed later."""
-        if self.too_long or self.no_money:
-            return False
-        return self.status in _PASSING or (self.status >= 500 and self.status != 501)
+    def kind(self) -> str:
+        """Which sentence of `codeqa.llm.failures` it becomes."""
+        status, words = self.status, self.words
+        if _TOO_LONG.search(words) or status == 413:
+            return "too long"
+        if self._no_credit():
+            return "no credit"
+        if self._passes and self._waits_long:
+            return "rate"
+        if status == 529 or _OVERLOADED.search(words):
+            return "overloaded"
+        if status < 500 and _FILTERED.search(words):
+            return "filtered"
+        if status == 400 and _BAD_KEY.search(words):
+            return "key"
+        if status == 404:
+            return "no model" if _ABOUT_MODEL.search(words) else "no api"
+        return _BY_STATUS.get(status) or _BY_CLASS.get(status // 100, "refused")
 
     @property
     def worth_retrying(self) -> bool:
-        """Whether it may succeed while somebody waits for it."""
-        return self.passes and (self.retry_after or 0.0) <= LONGEST_RETRY_AFTER
+        """Whether the same request may succeed while somebody waits for it."""
+        hopeless = self._waits_long or self.kind in ("too long", "no credit")
+        return self._passes and not hopeless
+
+    @property
+    def _waits_long(self) -> bool:
+        return (self.retry_after or 0.0) > LONGEST_RETRY_AFTER
+
+    @property
+    def _passes(self) -> bool:
+        return self.status in _PASSING or (self.status >= 500 and self.status != 501)
+
+    def _no_credit(self) -> bool:
+        if self.status == 402 or "insufficient_quota" in self.words:
+            return True
+        # Gemini words a limit for a minute as it words one for the account.
+        for_now = self.retry_after is not None or "RESOURCE_EXHAUSTED" in self.words
+        return self.status < 500 and not for_now and bool(_NO_MONEY.search(self.words))
 
 
 def read_api_error(status: int, body: Any, headers: Mapping[str, str] | None = None) -> ApiError:
@@ -121,31 +130,19 @@ def read_api_error(status: int, body: Any, headers: Mapping[str, str] | None = N
     wait = _retry_after(headers or {})
     if wait is None and status == 429:
         wait = _said_wait(message)
-    return ApiError(status, message, words, wait, _leads_to(headers or {}))
+    return ApiError(status, message, words, wait)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from the header's seconds or date; None when it says nothing usable."""
-    text = headers.get("retry-after", "")
+    """Seconds to wait, as the header says; None when it says nothing usable."""
     try:
-        seconds = float(text)
+        seconds = float(headers.get("retry-after", ""))
     except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+        return None
+    return seconds if 0 <= seconds < math.inf else None
 
 
 def _said_wait(message: str) -> float | None:
     found = _IN_A_WHILE.search(message)
     given = {unit: count for unit, count in found.groupdict().items() if count} if found else {}
     return sum(float(count) * _IN_SECONDS[unit] for unit, count in given.items()) or None
-
-
-def _leads_to(headers: Mapping[str, str]) -> str:
-    try:
-        host = urlsplit(headers.get("location", "")).hostname or ""
-    except ValueError:
-        return ""
-    return host if _HOST.fullmatch(host) else ""

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import ModelError, places_of
+from codeqa.errors import ModelError
 from codeqa.llm.answer import Answer
 from codeqa.llm.api_error import ApiError, read_api_error
 from codeqa.llm.choice import is_model_name
 from codeqa.llm.endpoint import Endpoint, Message, TokenUsage, message_text
-from codeqa.llm.failures import (
-    broke_off,
-    explain_api_error,
-    explain_end,
-    explain_lost,
-    explain_unexpected,
-    not_an_api,
-)
+from codeqa.llm.failures import explain_api_error, explain_end, explain_lost, failure
 from codeqa.text.tokens import well_formed
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from codeqa.llm.sdk import EventStream
-
-log = logging.getLogger(__name__)
 
 LIST_SECONDS = 10.0
 LONGEST_ANSWER = 1_000_000
@@ -48,7 +39,7 @@ class RequestFormat:
     def adapted(self, error: ApiError) -> RequestFormat | None:
         """The format that avoids what `error` names; None when there is none."""
         words = error.words.lower()
-        if error.status not in (400, 422) or error.too_long:
+        if error.status not in (400, 422) or error.kind == "too long":
             return None
         if self.stream_options and "stream_options" in words:
             return replace(self, stream_options=False)
@@ -64,7 +55,8 @@ class RequestFormat:
         """The whole request, every text in it such that it can be encoded."""
         if not self.parts:
             messages = [{**message, "content": message_text(message)} for message in messages]
-        fields: dict[str, Any] = {"model": model, "stream": True, "messages": _sendable(messages)}
+        sendable = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
+        fields: dict[str, Any] = {"model": model, "stream": True, "messages": sendable}
         if max_tokens is not None:
             fields[self.limit] = max_tokens
         if self.stream_options:
@@ -94,7 +86,7 @@ class Connection:
         try:
             async with await self._ask(messages, max_tokens) as stream:
                 if "html" in stream.response.headers.get("content-type", ""):
-                    raise not_an_api(self._target)
+                    raise failure("no chat api", self._target)
                 async for event in stream:
                     text = answer.take(event)
                     if answer.error is not None:
@@ -103,11 +95,8 @@ class Connection:
                         begun = True
                         yield text
                     if answer.length > LONGEST_ANSWER:
-                        raise broke_off(
-                            self._target,
-                            f": it is longer than {LONGEST_ANSWER:,} characters",
-                            "Ask for less at once, or choose another model.",
-                        )
+                        why = f"it is longer than {LONGEST_ANSWER:,} characters"
+                        raise failure("broke off", self._target, why=why)
         except ModelError:
             raise
         except Exception as error:
@@ -137,10 +126,7 @@ class Connection:
                 async with stream:
                     return _model_names(await stream.whole(), self._target)
         except TimeoutError:
-            raise ModelError(
-                f"{self._target.host} did not list its models in {LIST_SECONDS:g} seconds.",
-                "Type the name of the model.",
-            ) from None
+            raise failure("silent", self._target, timeout=LIST_SECONDS) from None
         except ModelError:
             raise
         except Exception as error:
@@ -179,21 +165,13 @@ class Connection:
 
     def _explained(self, error: Exception, sent: str = "", begun: bool = False) -> ModelError:
         """The sentence for whatever the SDK raised."""
-        import httpx2
         import openai
 
-        from codeqa.llm.sdk import UnreadableError, provider_error
+        from codeqa.llm.sdk import provider_error
 
         if isinstance(error, openai.APIStatusError):
             return explain_api_error(provider_error(error), self._target, sent)
-        if isinstance(error, UnreadableError):
-            return ModelError(
-                f"{self._target.host} sent an answer that cannot be read.", "Ask again."
-            )
-        if isinstance(error, openai.OpenAIError | httpx2.HTTPError):
-            return explain_lost(error, self._target, self._timeout, begun)
-        log.error("Unexpected while a model was asked: %s", places_of(error))
-        return explain_unexpected(error, self._target)
+        return explain_lost(error, self._target, self._timeout, begun)
 
     def _open(self) -> AsyncOpenAI:
         if self._client is None:
@@ -201,16 +179,6 @@ class Connection:
 
             self._client = open_client(self._target, self._timeout)
         return self._client
-
-
-def _sendable(value: Any) -> Any:
-    if isinstance(value, str):
-        return well_formed(value)
-    if isinstance(value, Mapping):
-        return {key: _sendable(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_sendable(one) for one in value]
-    return value
 
 
 def _listing_headers(target: Endpoint) -> dict[str, str]:
@@ -227,6 +195,6 @@ def _model_names(payload: Any, target: Endpoint) -> list[str]:
         if rows is None and payload.get("object") == "list":  # Ollama without any model
             rows = []
     if not isinstance(rows, list):
-        raise not_an_api(target)
+        raise failure("no chat api", target)
     names = [row.get("id") or row.get("name") for row in rows if isinstance(row, Mapping)]
     return list(dict.fromkeys(n for n in names if isinstance(n, str) and is_model_name(n)))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 import ssl
 from collections.abc import Iterator
+from typing import Any
 
-from codeqa.errors import ContextLengthError, ModelError, RateLimitError
+from codeqa.errors import ContextLengthError, ModelError, RateLimitError, places_of
 from codeqa.llm.address import leads_here
 from codeqa.llm.answer import Answer
 from codeqa.llm.api_error import ApiError
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import CUSTOM, provider_named
 
-CONNECT_SECONDS = 10.0
+log = logging.getLogger(__name__)
+
 QUOTED_CHARACTERS = 160
 """Of a provider's own words, where ours say too little."""
 ECHO_CHARACTERS = 16
@@ -22,193 +25,179 @@ ECHO_CHARACTERS = 16
 KEY_CHARACTERS = 8
 """Nor is what holds so much of the key: some repeat it in part, with asterisks for the rest."""
 
+AGAIN = "Ask again."
+IN_A_MINUTE = "Ask again in a minute."
 OTHER_WORDS = "Ask in other words, or choose another model."
 CHECK_ADDRESS = "Check the address; it usually ends in /v1."
 CHECK_NETWORK = "Check the address and the network."
 
-_ABOUT_MODEL = re.compile(r"\bmodels?\b|model_not_found", re.IGNORECASE)
-_BAD_KEY = re.compile(r"api.?key|authentication|unauthori[sz]ed", re.IGNORECASE)
+SENTENCES = {
+    # An error that the provider told: the kinds of `ApiError`
+    "too long": (
+        "The request is too long for {model} at {host}.",
+        "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a model with a longer context.",
+    ),
+    "no credit": (
+        "The account at {host} has no credit left.",
+        "Add credit there, or choose another model.",
+    ),
+    "overloaded": ("{host} is overloaded.", IN_A_MINUTE),
+    "rate": (
+        "{host} limits the rate of requests.",
+        "Ask again in {wait}, or choose another model.",
+    ),
+    "filtered": ("{host} refused to answer under its content rules.", OTHER_WORDS),
+    "no key": ("{host} asks for a key.", "Enter one for this address{or_set}."),
+    "key": (
+        "{host} refused the key.",
+        "Check the key, or enter another one for this address{or_set}.",
+    ),
+    "forbidden": (
+        "{host} does not allow this key to use {model}{said}.",
+        "Check what the key may do, or choose another model.",
+    ),
+    "no model": ("{host} has no model {model!r}.", "{fetch}"),
+    "no api": ("There is no chat API at {url}.", CHECK_ADDRESS),
+    "redirect": (
+        "{host} sends requests on, which is not followed.",
+        "Give the address that it leads to, if you trust it.",
+    ),
+    "failed": ("{host} failed with status {status}{said}.", IN_A_MINUTE),
+    "in stream": ("{host} reported an error in its answer{said}.", AGAIN),
+    "refused": (
+        "{host} refused the request with status {status}{said}.",
+        "Check the name of the model and what it supports.",
+    ),
+    # A connection that was not made or did not last
+    "silent": (
+        "{host} stayed silent for {timeout:g} seconds.",
+        "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model.",
+    ),
+    "no host": (
+        "There is no host called {host}, or its name cannot be looked up.",
+        CHECK_NETWORK,
+    ),
+    "no tls": (
+        "No secure connection to {host} could be made.",
+        "Check https:// in the address and the server's certificate (SSL_CERT_FILE names "
+        "your own authority).",
+    ),
+    "nothing there": ("Nothing answers at {url}.", "{start}"),
+    "unreachable": ("{host} cannot be reached.", CHECK_NETWORK),
+    "lost": ("{host} closed the connection without an answer.", AGAIN),
+    "unexpected": ("The request to {host} failed unexpectedly ({error}).", AGAIN),
+    # An answer that is none, or of which the end is missing
+    "no chat api": ("What answers at {url} is not a chat API.", CHECK_ADDRESS),
+    "unreadable": ("{host} sent an answer that cannot be read.", AGAIN),
+    "only thought": (
+        "{model} only reasoned and gave no answer.",
+        "Ask for less at once, or choose a model that does not reason.",
+    ),
+    "empty": (
+        "{host} sent an answer without content.",
+        "Ask again; a local server says nothing when its context is too small.",
+    ),
+    "broke off": ("The answer from {host} broke off: {why}.", AGAIN),
+}
+"""Kind of failure → the sentence for it, and the next step."""
+
 _LIKE_A_KEY = re.compile(
     r"\b(?:sk|gsk|csk|xai|pk|rk|hf|nvapi|or)[-_][\w*.-]{6,}|\bAIza[\w*-]{10,}"
     r"|\bBearer\s+\S+|[A-Za-z0-9*_-]{32,}"
 )
 
 
+def failure(kind: str, target: Endpoint, **more: Any) -> ModelError:
+    """The error with the sentence for `kind`, whose further fields are `more`."""
+    provider = provider_named(target.provider) if target.provider else CUSTOM
+    here, variable = leads_here(target.base_url), target.key_variable
+    fetch = "Choose another one; `codeqa models` and the page list them."
+    if provider.name == "ollama":
+        fetch = f"Fetch it with `ollama pull {target.model}`, or choose another one."
+    start = "Check the address, and that the server is running."
+    if provider.start and here:
+        start = f"Is {provider.title} running? Start it with `{provider.start}`."
+    fields = {
+        "host": target.host,
+        "model": target.model,
+        "url": target.base_url,
+        "fetch": fetch,
+        "start": start,
+        "or_set": f", or set {variable}" if variable else "",
+        **more,
+    }
+    message, hint = (part.format_map(fields) for part in SENTENCES[kind])
+    if kind == "too long":
+        return ContextLengthError(message, hint)
+    if kind in ("overloaded", "rate"):
+        return RateLimitError(message, hint, more["seconds"])
+    return ModelError(message, hint)
+
+
 def explain_api_error(error: ApiError, target: Endpoint, sent: str = "") -> ModelError:
     """The sentence for `error`; `sent` is what must not be quoted back."""
-    host, status, wait = target.host, error.status, error.retry_after or 0.0
-    if error.too_long:
-        return ContextLengthError(
-            f"The request is too long for {target.model} at {host}.",
-            "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a model with a "
-            "longer context.",
-        )
-    if error.passes and not error.worth_retrying:
-        return RateLimitError(
-            f"{host} limits the rate and asks to wait {_spoken(wait)}.",
-            "Ask again then, or choose another model.",
-            wait,
-        )
-    if error.overloaded:
-        return RateLimitError(f"{host} is overloaded.", "Ask again in a minute.", wait)
-    if status == 429 and not error.no_money:
-        hint = f"Ask again in {_spoken(wait) if wait else 'a minute'}."
-        return RateLimitError(f"{host} limits the rate of requests.", hint, wait)
-    return ModelError(*_sentence(error, target, sent))
-
-
-def _sentence(error: ApiError, target: Endpoint, sent: str) -> tuple[str, str]:
-    """What happened, and the next step."""
-    host, status = target.host, error.status
-    quoted = _quoted(error.message, target.key, sent)
-    said = f": “{quoted}”" if quoted else ""
-    if error.no_money:
-        return (
-            f"The account at {host} has no credit left.",
-            "Add credit there, or choose another model.",
-        )
-    if error.filtered:
-        return f"{host} refused the request under its content rules.", OTHER_WORDS
-    if status == 401 or (status == 400 and _BAD_KEY.search(error.words)):
-        return _key_refused(target)
-    if status == 403:
-        return (
-            f"{host} does not allow this key to use {target.model}{said}.",
-            "Check what the key may do, or choose another model.",
-        )
-    if status == 404:
-        return _not_found(error, target)
-    if 300 <= status < 400:
-        leads_to = f" to {error.leads_to}" if error.leads_to else ""
-        return (
-            f"{host} sends requests on{leads_to}, which is not followed.",
-            "Give the address that it leads to, if you trust it.",
-        )
-    if status in (408, 504):
-        return f"{host} gave up waiting for the model (status {status}).", "Ask again."
-    if status >= 500:
-        return f"{host} failed with status {status}{said}.", "Ask again in a minute."
-    if not status:
-        return f"{host} reported an error in its answer{said}.", "Ask again."
-    return (
-        f"{host} refused the request with status {status}{said}.",
-        "Check the name of the model and what it supports.",
+    quoted, seconds = _quoted(error.message, target.key, sent), error.retry_after or 0.0
+    return failure(
+        "no key" if error.kind == "key" and not target.key else error.kind,
+        target,
+        status=error.status,
+        said=f": “{quoted}”" if quoted else "",
+        seconds=seconds,
+        wait=_spoken(seconds),
     )
 
 
 def explain_lost(
     error: BaseException, target: Endpoint, timeout: float, begun: bool = False
 ) -> ModelError:
-    """The sentence for a connection that was not made or did not last."""
-    host = target.host
+    """The sentence for a request that ended in `error`; `begun` when a part of its answer came."""
+    import httpx2
+    import openai
+
+    from codeqa.llm.sdk import UnreadableError
+
+    kinds: tuple[tuple[type[BaseException], str], ...] = (
+        (UnreadableError, "unreadable"),
+        (httpx2.ConnectTimeout, "unreachable"),
+        (httpx2.TimeoutException, "silent"),
+        (socket.gaierror, "no host"),
+        (ssl.SSLError, "no tls"),
+        (ConnectionRefusedError, "nothing there"),
+        (httpx2.ConnectError, "unreachable"),
+        (httpx2.HTTPError, "lost"),
+        (openai.OpenAIError, "lost"),
+    )
     causes = tuple(_causes(error))
-    names = {type(one).__name__ for one in causes}
-    if begun:
+    known = (kind for type_, kind in kinds if any(isinstance(one, type_) for one in causes))
+    kind = next(known, "unexpected")
+    if kind == "unexpected":
+        log.error("Unexpected while a model was asked: %s", places_of(error))
+    elif begun:
         silent = f"it stayed silent for {timeout:g} seconds"
-        return broke_off(
-            target, f": {silent if 'ReadTimeout' in names else 'the connection was lost'}"
-        )
-    if "ConnectTimeout" in names:
-        seconds = min(timeout, CONNECT_SECONDS)
-        return ModelError(
-            f"{host} cannot be reached: no connection within {seconds:g} seconds.", CHECK_NETWORK
-        )
-    if any("Timeout" in name for name in names):
-        return ModelError(
-            f"{host} stayed silent for {timeout:g} seconds.",
-            "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model.",
-        )
-    if any(isinstance(one, socket.gaierror) for one in causes):
-        return ModelError(
-            f"There is no host called {host}, or its name cannot be looked up.", CHECK_NETWORK
-        )
-    if any(isinstance(one, ssl.SSLError) for one in causes):
-        return ModelError(
-            f"No secure connection to {host} could be made.",
-            "Check https:// in the address and the server's certificate (SSL_CERT_FILE names "
-            "your own authority).",
-        )
-    if any(isinstance(one, ConnectionRefusedError) for one in causes):
-        return ModelError(f"Nothing answers at {target.base_url}.", _how_to_start(target))
-    if "ConnectError" in names:
-        return ModelError(f"{host} cannot be reached.", CHECK_NETWORK)
-    return ModelError(f"{host} closed the connection without an answer.", "Ask again.")
+        why = silent if kind == "silent" else "the connection was lost"
+        return failure("broke off", target, why=why)
+    # Its type is named alone: the words of what nobody thought of may be code.
+    return failure(kind, target, timeout=timeout, error=type(error).__name__)
 
 
 def explain_end(answer: Answer, target: Endpoint, begun: bool) -> ModelError | None:
     """What is wrong with an answer that has come to its end; None for a whole one."""
-    filtered = answer.reason == "content_filter"
+    if answer.reason == "content_filter":
+        return failure("filtered", target)
     if begun:
-        if filtered:
-            return broke_off(target, " under its content rules", OTHER_WORDS)
-        complete = answer.reason or answer.ended
-        return None if complete else broke_off(target, ": the connection was closed")
+        whole = answer.reason or answer.ended
+        return None if whole else failure("broke off", target, why="the connection was closed")
     if not answer.understood:
-        return not_an_api(target)
-    if filtered:
-        return ModelError(
-            f"{target.host} withheld the answer under its content rules.", OTHER_WORDS
-        )
-    if answer.thought:
-        return ModelError(
-            f"{target.model} only reasoned and gave no answer.",
-            "Ask for less at once, or choose a model that does not reason.",
-        )
-    hint = "Ask again."
-    if leads_here(target.base_url):
-        hint = "Ask again; a local server says nothing when its context is too small."
-    return ModelError(f"{target.host} sent an answer without content.", hint)
-
-
-def broke_off(target: Endpoint, why: str, hint: str = "Ask again.") -> ModelError:
-    """The sentence for an answer of which the end is missing."""
-    return ModelError(f"The answer from {target.host} broke off{why}.", hint)
-
-
-def not_an_api(target: Endpoint) -> ModelError:
-    """The sentence for an address where something else answers."""
-    return ModelError(f"What answers at {target.base_url} is not a chat API.", CHECK_ADDRESS)
-
-
-def explain_unexpected(error: BaseException, target: Endpoint) -> ModelError:
-    """The sentence for what nobody thought of; it names the kind, since words may be code."""
-    return ModelError(
-        f"The request to {target.host} failed unexpectedly ({type(error).__name__}).", "Ask again."
-    )
-
-
-def _key_refused(target: Endpoint) -> tuple[str, str]:
-    if not target.key:
-        set_one = f", or set {target.key_variable}" if target.key_variable else ""
-        return f"{target.host} asks for a key.", f"Enter one for this address{set_one}."
-    exported = f", or {target.key_variable}" if target.key_variable else ""
-    return f"{target.host} refused the key.", f"Check the key that you entered{exported}."
-
-
-def _not_found(error: ApiError, target: Endpoint) -> tuple[str, str]:
-    if not _ABOUT_MODEL.search(error.words):
-        return f"There is no chat API at {target.base_url}.", CHECK_ADDRESS
-    hint = "Choose another one; `codeqa models` and the page list them."
-    if target.provider == "ollama":
-        hint = f"Fetch it with `ollama pull {target.model}`, or choose another one."
-    return f"{target.host} has no model {target.model!r}.", hint
-
-
-def _how_to_start(target: Endpoint) -> str:
-    provider = provider_named(target.provider) if target.provider else CUSTOM
-    if provider.start and leads_here(target.base_url):
-        return f"Is {provider.title} running? Start it with `{provider.start}`."
-    return "Check the address, and that the server is running."
+        return failure("no chat api", target)
+    return failure("only thought" if answer.thought else "empty", target)
 
 
 def _spoken(seconds: float) -> str:
+    if not seconds:
+        return "a minute"
     if seconds < 120:
-        count, unit = max(1, round(seconds)), "second"
-    elif seconds < 7_200:
-        count, unit = round(seconds / 60), "minute"
-    else:
-        count, unit = round(seconds / 3_600), "hour"
-    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+        return f"{max(2, round(seconds))} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7_200 else f"{seconds / 3_600:.0f} hours"
 
 
 def _quoted(text: str, key: str, sent: str) -> str:
@@ -234,14 +223,8 @@ def _quoted(text: str, key: str, sent: str) -> str:
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """`error` and everything behind it, also inside of groups."""
-    waiting = [error]
-    seen: set[int] = set()
-    while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield one
-        waiting += [one.__cause__, one.__context__]
-        if isinstance(one, BaseExceptionGroup):
-            waiting += one.exceptions
+    if error is not None:
+        yield error
+        yield from _causes(error.__cause__ or error.__context__)
+        for one in getattr(error, "exceptions", ()):
+            yield from _causes(one)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from codeqa.errors import ModelError, SettingsError, UsageError
@@ -25,7 +25,7 @@ from codeqa.llm.client import Model
 from codeqa.llm.endpoint import Endpoint, TokenUsage
 from codeqa.llm.local import RunningServer, chat_models_first, chats, running
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
-from codeqa.llm.saved import ModelsFile, SavedModels
+from codeqa.llm.saved import ModelsFile, Pick, SavedModels
 from codeqa.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,8 @@ class Models:
         checked = checked_key(key)
 
         def edit(saved: SavedModels) -> SavedModels:
-            saved = replace(saved, pick=choice, over=self._setting())
+            picked = asdict(choice or ModelChoice("", ""))
+            saved = replace(saved, pick=Pick(**picked, over=self._setting()))
             return saved.with_key(place, checked) if checked else saved
 
         self._file.change(edit)
@@ -263,9 +264,10 @@ class Models:
         if self._preferred is not None:
             return self._preferred, "setting"
         saved = self._saved()
-        if saved.over == self._setting():
+        if (pick := saved.pick) and pick.over == self._setting():
             try:
-                return settled(saved.pick) if saved.pick else None, "page"
+                chosen = ModelChoice(pick.provider, pick.model, pick.address)
+                return settled(chosen) if pick.provider else None, "page"
             except UsageError:  # a provider that this version does not know
                 log.warning("The model picked on the page is not known to this version.")
         text = self._settings.model.strip()

@@ -8,7 +8,6 @@ pointed at its current model are preferred, since a dated one stops working.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from codeqa.errors import UsageError
 
@@ -30,11 +29,6 @@ class ModelProvider:
     small_model: str = ""
     local: bool = False
     start: str = ""
-
-    @property
-    def host(self) -> str:
-        """Host name that texts are sent to, '' when the user gives the address."""
-        return urlsplit(self.base_url).hostname or ""
 
 
 PROVIDERS = (

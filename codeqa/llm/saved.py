@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 
 from codeqa.errors import StorageError
-from codeqa.llm.choice import ModelChoice
 
 FILE_NAME = "models.json"
-FORMAT = 1
 LOCK_SECONDS = 6.0
 """Writing takes milliseconds; whoever holds the lock for longer is stuck."""
 PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
+class Pick:
+    """What was picked on the page; an empty provider is "no model"."""
+
+    provider: str
+    model: str
+    address: str
+    over: str
+    """The setting that the pick took the place of: when that changes, it holds again."""
+
+
+@dataclass(frozen=True, slots=True)
 class SavedModels:
     """The content of the file; `problem` says why there is none."""
 
-    pick: ModelChoice | None = None
-    """What was picked on the page; None for "no model" as well."""
-    over: str | None = None
-    """The setting that the pick took the place of: when that changes, it holds again. None when
-    nothing was picked."""
+    format: Literal[1] = 1
+    pick: Pick | None = None
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Location of an address (scheme, host, port) → key."""
     problem: str = ""
@@ -52,10 +58,10 @@ class ModelsFile:
         try:
             if os.name == "posix" and self.path.stat().st_mode & 0o077:
                 self.path.chmod(PRIVATE)  # as a restored backup may leave it
-            return _parse(json.loads(self.path.read_text(encoding="utf-8")))
+            return TypeAdapter(SavedModels).validate_json(self.path.read_bytes())
         except FileNotFoundError:
             return SavedModels()
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (OSError, ValueError):
             return SavedModels(
                 problem=f"{self.path} is damaged or cannot be read, so the model and the keys that "
                 "were kept in it are not used."
@@ -70,9 +76,9 @@ class ModelsFile:
                 saved = self.read()
                 new.unlink(missing_ok=True)
                 # Nobody else can read it from its first byte.
-                owner_only = partial(os.open, mode=PRIVATE)
-                with open(new, "x", encoding="utf-8", opener=owner_only) as file:
-                    json.dump(_as_json(edit(saved)), file, indent=1)
+                with open(new, "xb", opener=partial(os.open, mode=PRIVATE)) as file:
+                    content = TypeAdapter(SavedModels)
+                    file.write(content.dump_json(edit(saved), exclude={"problem"}, indent=1))
                     file.flush()
                     os.fsync(file.fileno())
                 if saved.problem:  # a damaged file may still hold keys that its owner wants back
@@ -83,23 +89,3 @@ class ModelsFile:
                 f"The choice of the model cannot be kept: {error.strerror or error}.",
                 f"See that {self.path.parent} is writable and has room.",
             ) from None
-
-
-def _parse(content: Any) -> SavedModels:
-    if content["format"] != FORMAT:
-        raise ValueError
-    keys = {str(place): str(key) for place, key in content["keys"].items()}
-    if content["pick"] is None:
-        return SavedModels(keys=keys)
-    pick = {name: str(content["pick"][name]) for name in ("provider", "model", "address", "over")}
-    over = pick.pop("over")
-    return SavedModels(ModelChoice(**pick) if pick["provider"] else None, over, keys)
-
-
-def _as_json(saved: SavedModels) -> dict[str, Any]:
-    pick = {**asdict(saved.pick or ModelChoice("", "")), "over": saved.over}
-    return {
-        "format": FORMAT,
-        "pick": None if saved.over is None else pick,
-        "keys": dict(saved.keys),
-    }

@@ -21,8 +21,8 @@ from codeqa.llm.address import leads_here
 from codeqa.llm.answer import DONE
 from codeqa.llm.api_error import ApiError, read_api_error
 from codeqa.llm.endpoint import Endpoint
-from codeqa.llm.failures import CONNECT_SECONDS
 
+CONNECT_SECONDS = 10.0
 RETRIES = 2
 ERROR_BYTES = 64_000
 ERROR_SECONDS = 5.0
