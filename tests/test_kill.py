@@ -55,7 +55,7 @@ def mutate(root: Path, chance: random.Random) -> None:
 def wait_until_free(location: Location) -> None:
     """A worker that was being forked holds the lock's descriptor until it execs."""
     until = time.monotonic() + 5
-    while (holder := holder_of(location)) is not None:
+    while holder := holder_of(location):
         assert time.monotonic() < until, f"the lock outlives its process: {holder}"
         time.sleep(0.05)
 

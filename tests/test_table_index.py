@@ -23,7 +23,7 @@ from codeqa.embeddings import (
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer, vectors
-from codeqa.indexing.build import CancelledError
+from codeqa.indexing.status import CancelledError
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Tables, locate
 from codeqa.store.comments import write_comments

@@ -1,27 +1,29 @@
 """The first pass: every file's text and symbols, in batches that are committed one by one.
 
-Workers parse ahead, this process makes columns of what they send, and one thread writes,
-so that at most two batches and what the workers have finished are in memory at a time.
+The repository as it is is compared with the manifest as it was. Workers parse ahead, this
+process makes columns of what they send, and one thread writes, so that at most two batches and
+what the workers have finished are in memory at a time.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from codeqa.embeddings import Embedding
-from codeqa.indexing.plan import Plan
-from codeqa.indexing.status import CancelledError
 from codeqa.indexing.vectors import packer_for, take_vectors
 from codeqa.parsing.pool import parse_many
 from codeqa.parsing.worker import FileResult
+from codeqa.repository.roles import role_of
+from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store.comments import keep_comments
-from codeqa.store.location import Location
 from codeqa.store.records import SKIPPED, Batch, FileRecord, FileRows, append_rows
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
@@ -29,39 +31,99 @@ from codeqa.types import Progress
 BATCH_ROWS = 20_000
 """Units and edges in one batch at most; keeps memory bounded by rows, not by files."""
 
+TIME_RESOLUTION_NS = 2_000_000_000
+"""Coarsest step of file times in use (FAT). A file that changed so shortly before it was
+read may have changed again within the same step, unseen by its size and time; such files
+are compared by content, as git does with its index."""
+
+_PARTS = ("repository", "parsing", "languages", "text", "store/records.py")
+_ENDINGS = {".py", ".scm", ".toml"}
+"""Code and data that turn files into rows: when any of it changes, the rows are stale."""
+
+_LAST = {"source": 0, "vendored": 2, "generated": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Files to read in the order of their use, and files that need no reading."""
+
+    read: tuple[FileEntry, ...]
+    known: Mapping[str, str]
+    """Path → hash of the content whose rows are complete."""
+    removed: tuple[str, ...]
+    """Paths that are in the manifest and no longer in the repository."""
+    skipped: tuple[FileRecord, ...]
+    """Rows for files that are newly left out by name, size or kind."""
+    unchanged: int
+    """Files that are left alone on the word of their size and time."""
+
+
+def make_plan(found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int) -> Plan:
+    """Compare `found` with `manifest`.
+
+    `checked_ns` is the start of the last completed run: what changed before it, and still
+    has the size and time of its row, is unchanged.
+    """
+    read = []
+    known = {}
+    unchanged = 0
+    trusted_ns = checked_ns - TIME_RESOLUTION_NS
+    for entry in found.files:
+        record = manifest.get(entry.path)
+        if record is not None and record.hash:
+            known[entry.path] = record.hash
+            same = (record.size, record.mtime_ns) == (entry.size, entry.mtime_ns)
+            if same and entry.mtime_ns < trusted_ns:
+                unchanged += 1
+                continue
+        read.append(entry)
+    read.sort(key=lambda entry: (_LAST.get(role_of(entry.path), 1), entry.path))
+    skipped = []
+    for item in found.skipped:
+        record = manifest.get(item.path)
+        if record is None or (record.status, record.reason) != (SKIPPED, item.reason):
+            skipped.append(
+                FileRecord(item.path, status=SKIPPED, reason=item.reason, indexed_at=time.time())
+            )
+    present = {entry.path for entry in found.files}
+    present.update(item.path for item in found.skipped)
+    removed = sorted(path for path in manifest if path not in present)
+    return Plan(tuple(read), known, tuple(removed), tuple(skipped), unchanged)
+
 
 @dataclass(slots=True)
 class Outcome:
     """What the pass met, in files."""
 
+    unchanged: int
+    removed: int
     changed: int = 0
-    unchanged: int = 0
     wrote: bool = False
+    """Anything was written."""
+    read: bool = False
+    """Any file was opened."""
 
 
 def build(
     settings: Settings,
-    location: Location,
+    found: Walk,
     writer: Writer,
-    plan: Plan,
-    manifest: Mapping[str, FileRecord],
     fast: Embedding | None,
     progress: Callable[[Progress], None],
-    cancelled: Callable[[], bool],
 ) -> Outcome:
-    """Carry out `plan`. Raises CancelledError; whatever ends it leaves a valid index."""
-    outcome = Outcome(unchanged=plan.unchanged)
+    """Bring the tables up to `found`; whatever ends it leaves a valid index."""
+    manifest = writer.manifest()
+    plan = make_plan(found, manifest, writer.checked_ns)
+    outcome = Outcome(plan.unchanged, len(plan.removed), read=bool(plan.read))
     batch = Batch()
     pending: Future[None] | None = None
     touched: list[FileRecord] = []
     total = len(plan.read)
-    began = False
 
     def begin() -> None:
-        nonlocal began
-        if not began:
+        if not outcome.wrote:
             writer.begin(manifest)
-            began = outcome.wrote = True
+            outcome.wrote = True
 
     def write(full: Batch) -> None:
         changed = keep_comments(writer, full)
@@ -71,10 +133,10 @@ def build(
         begin()
         writer.remove(plan.removed)
         if plan.skipped:
-            writer.write(Batch(files=[_stamped(record) for record in plan.skipped]))
+            writer.write(Batch(files=list(plan.skipped)))
     progress(Progress("indexing", 0, total))
     results: Any = parse_many(
-        location.root,
+        found.root,
         plan.read,
         workers=settings.worker_count,
         max_file_bytes=settings.max_file_bytes,
@@ -83,8 +145,6 @@ def build(
     )
     with closing(results), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for done, result in enumerate(results, 1):
-            if cancelled():
-                raise CancelledError
             progress(Progress("indexing", done, total, result.path))
             if result.unchanged:
                 outcome.unchanged += 1
@@ -125,5 +185,15 @@ def _append(batch: Batch, result: FileResult) -> None:
         append_rows(batch, record, FileRows(*result.packed))
 
 
-def _stamped(record: FileRecord) -> FileRecord:
-    return replace(record, indexed_at=time.time())
+def parser_fingerprint() -> str:
+    """Hash of the extracting code and its data files; 5 ms."""
+    package = Path(__file__).resolve().parent.parent
+    digest = hashlib.blake2b(digest_size=8)
+    for part in _PARTS:
+        place = package / part
+        files = sorted(place.rglob("*")) if place.is_dir() else [place]
+        for file in files:
+            if file.suffix in _ENDINGS and file.is_file():
+                digest.update(file.relative_to(package).as_posix().encode())
+                digest.update(file.read_bytes())
+    return digest.hexdigest()

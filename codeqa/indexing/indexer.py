@@ -13,11 +13,8 @@ from pathlib import Path
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexMissingError, StorageError
-from codeqa.indexing.build import Outcome, build
-from codeqa.indexing.lock import Holder, hold
-from codeqa.indexing.memory import peak_memory_meter
-from codeqa.indexing.plan import Plan, make_plan, parser_fingerprint
-from codeqa.indexing.refine import refine_units
+from codeqa.indexing.build import Outcome, build, parser_fingerprint
+from codeqa.indexing.lock import hold
 from codeqa.indexing.status import (
     INTERRUPTED,
     CancelledError,
@@ -25,18 +22,18 @@ from codeqa.indexing.status import (
     count_reasons,
     read_status,
 )
-from codeqa.indexing.vectors import can_reembed, reembed
+from codeqa.indexing.vectors import can_reembed, reembed, refine_units
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
-from codeqa.store.records import SKIPPED, FileRecord
+from codeqa.store.records import SKIPPED
 from codeqa.store.tables import Tables, is_damaged
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
 Listener = Callable[[Progress], None]
-Pass = tuple[Writer, Outcome, Plan, dict[str, FileRecord]]
+Pass = tuple[Writer, Outcome]
 
 
 class Indexer:
@@ -66,39 +63,28 @@ class Indexer:
         RepositoryError and EmbeddingError; what was committed stays in each case.
         """
         started, started_ns = time.monotonic(), time.time_ns()
+        listener = progress or (lambda step: None)
         stop = cancelled or (lambda: False)
         save_location(self.location)
 
-        def waiting(holder: Holder) -> None:
-            if progress is not None:
-                progress(Progress("waiting", 0, 0, f"the index is held by {holder}"))
+        def waiting(holder: str) -> None:
+            listener(Progress("waiting", 0, 0, f"the index is held by {holder}"))
 
-        with hold(self.location, wait=wait, waiting=waiting, cancelled=stop):
-            recorder = RunRecorder(self.location, progress)
-            meter = peak_memory_meter()
-
-            def step(value: Progress) -> None:
-                if value.done % 64 == 0 or value.done == value.total:
-                    meter()
-                recorder(value)
-
-            with _recorded(recorder):
-                fast = fast_embedding()
-                chosen = chosen_embedding(self.settings) if refine else None
-                writer, outcome, plan, manifest = self._mending(
-                    lambda: self._first_pass(fast, full, started_ns, step, stop), step
-                )
-                if chosen is not None:
-                    recorder.state("refining")
-                    try:
-                        refine_units(writer, chosen, self.settings.embedding_batch, step, stop)
-                    except EmbeddingError as error:
-                        kept = "Text and symbols are indexed and can be searched."
-                        raise EmbeddingError(
-                            error.message, f"{error.hint} {kept}".strip()
-                        ) from error
-        meter()
-        return self._summary(outcome, plan, manifest, time.monotonic() - started, meter())
+        recorder = RunRecorder(self.location, listener, stop)
+        with hold(self.location, wait=wait, waiting=waiting, cancelled=stop), _recorded(recorder):
+            fast = fast_embedding()
+            chosen = chosen_embedding(self.settings) if refine else None
+            writer, outcome = self._mending(
+                lambda: self._first_pass(fast, full, started_ns, recorder), recorder
+            )
+            if chosen is not None:
+                recorder.state("refining")
+                try:
+                    refine_units(writer, chosen, self.settings.embedding_batch, recorder)
+                except EmbeddingError as error:
+                    kept = "Text and symbols are indexed and can be searched."
+                    raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
+        return self._summary(outcome, time.monotonic() - started, recorder.peak_memory)
 
     def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
         """One pass; where the tables turn out to be damaged, one more on new ones."""
@@ -115,12 +101,7 @@ class Indexer:
         return first_pass()
 
     def _first_pass(
-        self,
-        fast: Embedding | None,
-        full: bool,
-        started_ns: int,
-        progress: Listener,
-        cancelled: Callable[[], bool],
+        self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener
     ) -> Pass:
         progress(Progress("looking at files", 0, 0))
         own = [self.settings.data_dir]
@@ -131,29 +112,17 @@ class Indexer:
         parser, vector = parser_fingerprint(), record_of(fast)
         writer = Writer.open(self.location, parser, vector, rebuild=full)
         if not full and can_reembed(writer.meta, parser, vector):
-            reembed(writer, fast, progress, cancelled)
-        manifest = writer.manifest()
-        plan = make_plan(found, manifest, writer.checked_ns)
-        outcome = build(
-            self.settings, self.location, writer, plan, manifest, fast, progress, cancelled
-        )
+            reembed(writer, fast, progress)
+        outcome = build(self.settings, found, writer, fast, progress)
         if outcome.wrote:
             progress(Progress("building the text index", 0, 0))
             writer.tidy()
+        # Files whose times were too young to trust have been compared by content as well.
+        if outcome.wrote or outcome.read or not writer.meta.complete:
             writer.finish(started_ns, parser, vector)
-        elif plan.read or not writer.meta.complete:
-            # Files whose times were too young to trust have now been compared by content.
-            writer.finish(started_ns, parser, vector)
-        return writer, outcome, plan, manifest
+        return writer, outcome
 
-    def _summary(
-        self,
-        outcome: Outcome,
-        plan: Plan,
-        manifest: dict[str, FileRecord],
-        seconds: float,
-        memory: int,
-    ) -> IndexSummary:
+    def _summary(self, outcome: Outcome, seconds: float, memory: int) -> IndexSummary:
         tables = Tables.open(self.location)
         counts = tables.counts()
         files = tables.files()
@@ -165,7 +134,7 @@ class Indexer:
             documents=counts.documents,
             references=counts.references,
             changed=outcome.changed,
-            removed=len(plan.removed),
+            removed=outcome.removed,
             unchanged=outcome.unchanged,
             replaced=sum(1 for record in files if record.replaced),
             broken=sum(1 for record in files if record.broken),

@@ -35,7 +35,7 @@ def read_status(settings: Settings, location: Location) -> IndexStatus:
 
     Raises nothing because of the index: one that cannot be read has the state `failed`.
     """
-    held = holder_of(location) is not None
+    held = bool(holder_of(location))
     record = read_run(location)
     empty = IndexStatus(str(location.root), location.name, "missing")
     try:
@@ -100,14 +100,27 @@ class RunRecord:
 
 
 class RunRecorder:
-    """Writes the record of one run, and passes progress on to `listener`."""
+    """Writes the record of one run, and passes progress on to `listener`.
 
-    def __init__(self, location: Location, listener: Callable[[Progress], None] | None) -> None:
+    Each step of the run reports its progress here, which raises CancelledError when
+    `cancelled` says so.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        listener: Callable[[Progress], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
         self._path = _path(location)
         self._listener = listener
+        self._cancelled = cancelled
         self._state = "indexing"
         self._written = 0.0
         self._phase = ""
+        self.peak_memory = 0
+        """Bytes: the sum of the peaks of this process and of the children that it had at one
+        time, and so an upper bound; 0 where there is no `/proc`."""
 
     def state(self, state: str, error: str = "") -> None:
         """Say what the run does now; `ready` and `failed` end it."""
@@ -115,17 +128,36 @@ class RunRecorder:
         self._write(RunRecord(state, None, error, time.time()))
 
     def __call__(self, progress: Progress) -> None:
-        if self._listener is not None:
-            self._listener(progress)
+        if self._cancelled():
+            raise CancelledError
+        self._listener(progress)
         now = time.monotonic()
         if progress.phase != self._phase or now - self._written >= WRITE_SECONDS:
             self._phase, self._written = progress.phase, now
             self._write(RunRecord(self._state, progress, "", time.time()))
 
     def _write(self, record: RunRecord) -> None:
+        self.peak_memory = max(self.peak_memory, _used_memory())
         # A full disk must not turn a progress display into a failure.
         with contextlib.suppress(OSError):
             write_atomically(self._path, json.dumps(asdict(record)))
+
+
+def _used_memory() -> int:
+    try:
+        tasks = list(Path("/proc/self/task").iterdir())
+        children = {child for one in tasks for child in (one / "children").read_text().split()}
+    except OSError:
+        return 0
+    return sum(map(_high_water, ("self", *children)))
+
+
+def _high_water(process: str) -> int:
+    try:
+        lines = Path("/proc", process, "status").read_text().splitlines()
+    except OSError:  # it has ended
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def read_run(location: Location) -> RunRecord:

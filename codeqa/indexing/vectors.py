@@ -1,20 +1,30 @@
-"""The fast embedding of the rows: in the workers that parse where it can be, else here.
+"""Vectors of the rows: those of the fast embedding in the first pass, those of the embedding
+that the user chose in the second.
 
 The table that CodeQA brings along encodes in the processes that parse: there a unit's fields
 are at hand, every core takes part, and what travels is the finished row. Any other fast
-embedding is asked by this process, batch by batch.
+embedding is asked by this process, batch by batch. The column of the chosen embedding exists
+only once one is chosen; the writer carries its vectors over wherever a unit's text stays the
+same, so that none is paid for twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codeqa.embeddings import Embedding, worker_table
-from codeqa.indexing.status import CancelledError
-from codeqa.store.meta import EmbeddingRecord, Meta, table_name
+from codeqa.store.filters import one_of
+from codeqa.store.meta import EmbeddingRecord, Meta, record_of, table_name
 from codeqa.store.records import PACKED_VECTORS, Batch
-from codeqa.store.schema import ALL_ROWS, TABLES, UNIT_TABLES, vector_array
+from codeqa.store.schema import (
+    ALL_ROWS,
+    REFINED,
+    TABLES,
+    UNIT_TABLES,
+    refined_field,
+    vector_array,
+)
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
 
@@ -26,8 +36,11 @@ FEW_FILES = 200
 """Files up to which this process encodes: a worker needs 0.15 s for numpy and the table, and
 here both are loaded already; 200 files take about as long."""
 
-BATCH_ROWS = 8_192
+COPIED_ROWS = 8_192
 """Rows copied in one commit, with their vectors some 30 MB."""
+
+REFINED_ROWS = 512
+"""Vectors of the chosen embedding in one commit: what a killed run pays for twice."""
 
 
 def packer_for(fast: Embedding | None, files: int) -> str:
@@ -75,12 +88,11 @@ def reembed(
     writer: Writer,
     fast: Embedding | None,
     progress: Callable[[Progress], None],
-    cancelled: Callable[[], bool],
 ) -> None:
     """Copy all rows of the tables in use into those of the rebuild, with the vectors of `fast`.
 
     The manifest comes last and at once, so that a copy that was ended begins anew. Raises
-    EmbeddingError and CancelledError.
+    EmbeddingError.
     """
     if writer.tables["files"].count_rows():
         return  # a run that died later has done it
@@ -90,15 +102,13 @@ def reembed(
     done = 0
 
     def report() -> None:
-        if cancelled():
-            raise CancelledError
         progress(Progress("embedding", done, total, fast.name if fast else ""))
 
     report()
     for table in TABLES:  # `files`, the manifest, is the last
         target = writer.tables[table]
         target.delete("true")
-        for batch in sources[table].search().limit(ALL_ROWS).to_batches(BATCH_ROWS):
+        for batch in sources[table].search().limit(ALL_ROWS).to_batches(COPIED_ROWS):
             if not batch.num_rows:
                 continue
             target.add(_copied(batch, target.schema, fast))
@@ -124,3 +134,62 @@ def _copied(batch: pa.RecordBatch, schema: pa.Schema, fast: Embedding | None) ->
             vectors = fast.embed_passages(batch.column("code").to_pylist())
             arrays.append(vector_array(vectors, column.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def refine_units(
+    writer: Writer, embedding: Embedding, batch: int, progress: Callable[[Progress], None]
+) -> None:
+    """Embed the units that lack a vector of the chosen `embedding`, `batch` texts per call.
+
+    Another embedding than the column holds empties the column first. Raises EmbeddingError, and
+    ValueError for vectors of another dimension; what was committed stays.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    _prepare_column(writer, embedding)
+    lacking = {table: _lacking(writer.tables[table]) for table in UNIT_TABLES}
+    total = sum(map(len, lacking.values()))
+    if not total:
+        return
+    done = 0
+    progress(Progress("embedding", 0, total, embedding.name))
+    for table, ids in lacking.items():
+        handle = writer.tables[table]
+        for first in range(0, len(ids), REFINED_ROWS):
+            query = handle.search().where(one_of("id", ids[first : first + REFINED_ROWS]))
+            rows = query.select(["id", "code"]).limit(REFINED_ROWS).to_arrow()
+            texts, made = rows["code"].to_pylist(), []
+            for at in range(0, len(texts), batch):
+                made.append(embedding.embed_passages(texts[at : at + batch]))
+                done += len(made[-1])
+                progress(Progress("embedding", done, total, embedding.name))
+            vectors = vector_array(np.concatenate(made), handle.schema.field(REFINED).type)
+            found = pa.table([rows["id"], vectors], names=["id", REFINED])
+            handle.merge_insert("id").when_matched_update_all().execute(found)
+    where = "status = 'indexed' AND tier = 'fast'"
+    writer.tables["files"].update(where=where, values={"tier": "refined"})
+    writer.tidy()
+
+
+def _prepare_column(writer: Writer, embedding: Embedding) -> None:
+    """Drop vectors of another embedding; the rows themselves stay as they are."""
+    record = record_of(embedding)
+    if writer.meta.refined == record:
+        return
+    writer.update_meta(refined=None)
+    for table in UNIT_TABLES:
+        handle = writer.tables[table]
+        if REFINED in handle.schema.names:
+            handle.drop_columns([REFINED])
+        handle.add_columns(refined_field(embedding.dimension))
+    writer.tables["files"].update(where="tier = 'refined'", values={"tier": "fast"})
+    writer.update_meta(refined=record)
+
+
+def _lacking(handle: Any) -> list[str]:
+    """Ids of the units of a table without a vector, those of source code first."""
+    query = handle.search().where(f"{REFINED} IS NULL").select(["id", "role"])
+    rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
+    rows.sort(key=lambda row: (row["role"] != "source", row["id"]))
+    return [row["id"] for row in rows]
