@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.embeddings.hosted import PROVIDERS
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.llm import Models
-from codeqa.search import parse_reranker, reranker_status
+from codeqa.search import parse_reranker
+from codeqa.search.rerank.hosted import RERANK_PROVIDERS
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key
 
 STATE_ENDINGS = ("", "-wal", "-shm")
-_PLURALS = {"repository": "repositories", "line of the profile": "lines of the profile",
-            "cached piece of code": "cached pieces of code"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +64,6 @@ class StoredData:
     here: int = 0
     """Turns of the conversation that the question was asked in."""
 
-    def as_data(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-    @property
-    def senders(self) -> tuple[Receiver, ...]:
-        """The parts that send something off this machine, as far as is known."""
-        return tuple(one for one in self.receivers if not one.local)
-
 
 @dataclass(frozen=True, slots=True)
 class DataInventory:
@@ -88,22 +76,22 @@ class DataInventory:
 
     def stored(self, user: str, conversation: str = "", repository: str = "") -> StoredData:
         """What is stored of `user`, who asks in `conversation`. Raises StorageError."""
-        owned = self.state.user_data.counts(user)
-        places = self.state.user_data.conversations(user)
-        here = self.state.user_data.turns(user, conversation, repository) if conversation else ()
+        data = self.state.user_data
+        owned = data.counts(user)
+        here = data.turns(user, conversation, repository) if conversation else ()
         keys = self.settings.data_dir / "models.json"
         return StoredData(
             user=user,
             shared=bool(self.settings.tokens),
             conversations=owned.conversations,
-            repositories=len({repository for repository, _ in places}),
+            repositories=len({repository for repository, _ in data.conversations(user)}),
             turns=owned.turns,
             thumbs=owned.thumbs,
             vectors=owned.questions,
             profile={key: fact.value for key, fact in self.state.profile.facts(user).items()},
             cached=self._cached(user),
             folder=str(self.settings.data_dir),
-            state_bytes=sum(_size(path) for path in self.state_files()),
+            state_bytes=sum(p.stat().st_size for p in self.state_files() if p.exists()),
             redis=self.cache.address if isinstance(self.cache, RedisCache) else "",
             recent=len(self.state.repositories.latest()),
             receivers=tuple(self._receivers()),
@@ -131,42 +119,29 @@ class DataInventory:
         return total
 
     def _receivers(self) -> Iterator[Receiver]:
-        if model := self._model():
-            yield model
-        if self.settings.embedding:
-            yield self._embedding()
-        reranker = parse_reranker(self.settings.reranker)
-        if reranker is not None and reranker.provider:
-            told = reranker_status(self.settings)[1]
-            found = re.search(r" at ([^\s,;]+)", told)
-            host = found[1] if found else ""
-            yield Receiver("reranker", reranker.name, host, "on this machine" in told)
-
-    def _model(self) -> Receiver | None:
         try:
-            choice = self.models.current()
+            if (model := self.models.current()) is not None:
+                yield _receiver("model", str(model), self.models.address(model))
         except CodeQAError:  # a setting that names none: nothing can be sent
-            return None
-        if choice is None:
-            return None
-        try:
-            address = self.models.address(choice)
-        except CodeQAError:
-            address = ""
-        return _receiver("model", str(choice), address)
-
-    def _embedding(self) -> Receiver:
-        name = self.settings.embedding
-        alias = name.partition("/")[0]
-        if alias not in PROVIDERS:
-            return Receiver("embedding", name, "", False)
-        chosen = {"openai": self.settings.openai_base_url, "jina": self.settings.jina_base_url}
-        return _receiver("embedding", name, chosen.get(alias) or PROVIDERS[alias].url)
+            pass
+        reranker = parse_reranker(self.settings.reranker)
+        hosted = (
+            ("embedding", self.settings.embedding, PROVIDERS),
+            ("reranker", reranker.name if reranker and reranker.provider else "", RERANK_PROVIDERS),
+        )
+        for part, name, providers in hosted:
+            alias = (name or "").partition("/")[0]
+            if known := providers.get(alias):
+                address = getattr(self.settings, f"{alias}_base_url") or known.url
+                yield _receiver(part, str(name), address)
+            elif name:
+                yield _receiver(part, name, "")
 
 
 def counted(number: int, noun: str) -> str:
     """`1 question`, `1,200 questions`."""
-    return f"{number:,} {noun if number == 1 else _PLURALS.get(noun, f'{noun}s')}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def prefix_of(user: str, conversation: str = "") -> str:
@@ -177,10 +152,3 @@ def prefix_of(user: str, conversation: str = "") -> str:
 def _receiver(part: str, name: str, address: str) -> Receiver:
     host = urlsplit(address)
     return Receiver(part, name, host.netloc, is_loopback(host.hostname or ""))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
