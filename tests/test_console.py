@@ -65,13 +65,16 @@ def test_elsewhere_than_on_a_terminal_progress_is_plain_lines() -> None:
     assert "\r" not in stream.getvalue()
 
 
-def test_on_a_terminal_progress_is_a_bar_with_rate_and_time_left() -> None:
+def test_on_a_terminal_progress_is_one_line_for_each_phase() -> None:
     stream = Terminal()
     with console.ProgressDisplay(stream) as show:
-        show(Progress("parsing", 10, 100))
-        show(Progress("parsing", 100, 100))
-    shown = stream.getvalue()
-    assert "\r" in shown and "parsing: 100%" in shown and "100/100" in shown
+        for done in range(10, 101):
+            show(Progress("parsing", done, 100))
+        show(Progress("writing", 1, 1))
+    assert [line.rpartition("\x1b[K")[2] for line in stream.getvalue().split("\n")] == [
+        "parsing: 100 of 100 (100 %)", "writing: 1 of 1 (100 %)", "",
+    ]  # fmt: skip
+    assert stream.getvalue().startswith("\r\x1b[Kparsing: 10 of 100 (10 %)\r")
 
 
 @pytest.mark.parametrize(

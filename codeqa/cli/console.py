@@ -13,6 +13,7 @@ from codeqa.types import IndexSummary, Progress
 
 SECONDS_BETWEEN_LINES = 3.0
 """Pause between two plain progress lines of one phase, so that a log stays readable."""
+SECONDS_BETWEEN_CHANGES = 0.1
 
 HYDE_STAGES = {"hyde-1": "first", "hyde-2": "second"}
 """Names of stages of a search → which of the drafts a language model wrote in it."""
@@ -88,19 +89,17 @@ class Waiting:
 
 
 class ProgressDisplay:
-    """Shows `Progress` values: a bar on a terminal, a plain line now and then elsewhere.
+    """Shows `Progress` values, a line for each phase: on a terminal it changes, elsewhere it comes
+    anew now and then.
 
-    Use as a context manager and call it with each value; a new phase starts a new bar.
+    Use as a context manager and call it with each value.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._terminal = self._stream.isatty()
-        self._bar: Any = None
-        self._phase = ""
-        self._started = self._last_line = 0.0
-        self._last: Progress | None = None
-        self._printed: Progress | None = None
+        self._phase = self._line = ""
+        self._started = self._shown = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -109,38 +108,26 @@ class ProgressDisplay:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
         if progress.phase != self._phase:
             self.close()
-            self._phase, self._started = progress.phase, time.monotonic()
-            self._last_line = 0.0
-        self._last = progress
-        if self._terminal:
-            self._draw(progress)
-        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._print_line(progress)
+            self._phase, self._started, self._shown = progress.phase, now, 0.0
+        self._line = describe_progress(progress, now - self._started)
+        pause = SECONDS_BETWEEN_CHANGES if self._terminal else SECONDS_BETWEEN_LINES
+        if now - self._shown >= pause:
+            self._show("" if self._terminal else "\n")
+            self._shown = now
 
     def close(self) -> None:
         """Finish the phase on display; its last state stays visible."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-        elif self._last is not None and self._last != self._printed:
-            self._print_line(self._last)
-        self._phase, self._last = "", None
+        if self._line or (self._phase and self._terminal):
+            self._show("\n")
+        self._phase = ""
 
-    def _draw(self, progress: Progress) -> None:
-        if self._bar is None:
-            from tqdm import tqdm
-
-            self._bar = tqdm(desc=progress.phase, file=self._stream, dynamic_ncols=True)
-        self._bar.total = progress.total or None
-        self._bar.set_postfix_str(progress.detail[-40:], refresh=False)
-        self._bar.update(progress.done - self._bar.n)
-
-    def _print_line(self, progress: Progress) -> None:
-        seconds = time.monotonic() - self._started
-        print(describe_progress(progress, seconds), file=self._stream, flush=True)
-        self._last_line, self._printed = time.monotonic(), progress
+    def _show(self, end: str) -> None:
+        begin = "\r\x1b[K" if self._terminal and self._line else ""
+        print(begin + self._line, end=end, file=self._stream, flush=True)
+        self._line = ""
 
 
 def describe_progress(progress: Progress, seconds: float) -> str:

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from codeqa.account import DeletionResult, Privacy, deletion_report, privacy_report
+from codeqa.account import deletion_report, privacy_report
+from codeqa.account.deletion import SCOPES
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import PlainText, print_json
 from codeqa.engine import open_privacy
@@ -29,69 +30,45 @@ def privacy_command() -> None:
 @user_option
 def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
-    stored = _privacy().inventory.stored(user)
+    stored = open_privacy(load_settings()).inventory.stored(user)
     if as_json:
         print_json(asdict(stored))
     else:
         click.echo(_plain(privacy_report("", stored)))
 
 
-@privacy_command.group("delete")
-def delete_command() -> None:
-    """Delete a conversation, the profile or everything, for good."""
-
-
-@command("conversation", ["codeqa privacy delete conversation 4f1c2a --yes"], group=delete_command)
-@click.argument("conversation", metavar="ID")
+@command(
+    "delete",
+    [
+        "codeqa privacy delete conversation 4f1c2a",
+        "codeqa privacy delete profile",
+        "codeqa privacy delete everything --yes",
+    ],
+    group=privacy_command,
+)
+@click.argument("what", type=click.Choice(SCOPES))
+@click.argument("conversation", metavar="[ID]", default="")
 @yes_option
 @user_option
-def delete_conversation_command(conversation: str, yes: bool, user: str) -> None:
-    """Delete one conversation with its answers, thumbs and vectors."""
-    found = _privacy()
-    kept = found.conversation(conversation, user)
-    _confirm(yes, f"Delete the conversation “{kept.title}” ({kept.turns:,} questions) for good?")
-    _report(found.delete("conversation", user, kept.id, kept.repository))
+def delete_command(what: str, conversation: str, yes: bool, user: str) -> None:
+    """Delete a conversation, the profile or everything, for good.
 
-
-@command("profile", ["codeqa privacy delete profile --yes"], group=delete_command)
-@yes_option
-@user_option
-def delete_profile_command(yes: bool, user: str) -> None:
-    """Delete what you told of yourself; conversations stay."""
-    found = _privacy()
-    _confirm(
-        yes, f"Delete {len(found.inventory.stored(user).profile):,} lines of your profile for good?"
-    )
-    _report(found.delete("profile", user))
-
-
-@command("everything", ["codeqa privacy delete everything --yes"], group=delete_command)
-@yes_option
-@user_option
-def delete_everything_command(yes: bool, user: str) -> None:
-    """Delete all conversations, the profile, thumbs, vectors and cached values.
-
-    Indices of repositories and keys of models stay.
+    A conversation goes with its answers, thumbs and vectors. The profile is what you told of
+    yourself. Everything is all conversations and the profile; indices of repositories and keys
+    of models stay.
     """
-    found = _privacy()
+    found, repository = open_privacy(load_settings()), None
     stored = found.inventory.stored(user)
-    _confirm(
-        yes,
-        f"Delete {stored.conversations:,} conversations with {stored.turns:,} questions and "
-        f"{len(stored.profile):,} lines of your profile for good?",
-    )
-    _report(found.delete("everything", user))
-
-
-def _privacy() -> Privacy:
-    return open_privacy(load_settings())
-
-
-def _confirm(yes: bool, question: str) -> None:
-    ask_first(yes, _plain(question), "delete it")
-
-
-def _report(erased: DeletionResult) -> None:
+    named = f"{len(stored.profile):,} lines of your profile"
+    if what == "conversation":
+        kept = found.conversation(conversation, user)
+        repository = kept.repository
+        named = f"the conversation “{kept.title}” ({kept.turns:,} questions)"
+    elif what == "everything":
+        questions = f"{stored.turns:,} questions"
+        named = f"{stored.conversations:,} conversations with {questions} and {named}"
+    ask_first(yes, _plain(f"Delete {named} for good?"), "delete it")
+    erased = found.delete(what, user, conversation, repository)
     click.echo(_plain(deletion_report(erased)).rstrip())
 
 
