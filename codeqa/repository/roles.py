@@ -33,6 +33,8 @@ _TEST_FOLDERS = word_set(
 _SOURCE_LOOKALIKES = frozenset({"testing"})
 """Folder names that hold a project's public test tools when they lie inside its source."""
 
+_TEST_FOLDER_ENDINGS = (".tests", ".test", ".unittests", ".integrationtests")
+
 _TEST_FILE = re.compile(
     r"""(?:
         test_.*\.(?:py|pyi|rb|c|cc|cpp|lua|sh|bash|sql|php|jl|el|zig|nim)
@@ -119,70 +121,52 @@ _GENERATED_MARK = re.compile(
 
 def role_of(path: str, head: bytes = b"") -> str:
     """One of `types.ROLES` for a repo-relative path; `head` is the beginning of the file."""
-    *folders, name = path.split("/")
-    lowered = [folder.lower() for folder in folders]
+    *parts, name = path.split("/")
+    folders = [part.lower() for part in parts]
     small = name.lower()
-    if _vendored(lowered):
+    head = head[:HEAD_BYTES]
+
+    def inside(names: frozenset[str], only_at_top: frozenset[str] = frozenset()) -> bool:
+        return any(
+            folder in names and (position == 0 or folder not in only_at_top)
+            for position, folder in enumerate(folders)
+        )
+
+    if inside(_VENDORED, _VENDORED_AT_TOP):
         return "vendored"
-    if _generated(lowered, small, head[:HEAD_BYTES]):
+    if (
+        inside(_GENERATED_FOLDERS)
+        or _GENERATED_FILE.fullmatch(small)
+        or (b"generated" in head.lower() and _GENERATED_MARK.search(head))
+    ):
         return "generated"
-    if _benchmark(lowered, name, small):
-        return "benchmark"
-    if _test(lowered, name, small):
-        return "test"
-    if _document(lowered, small):
-        return "document"
-    if _example(lowered, small):
-        return "example"
-    return "source"
-
-
-def _vendored(folders: list[str]) -> bool:
-    return any(
-        folder in _VENDORED and (position == 0 or folder not in _VENDORED_AT_TOP)
-        for position, folder in enumerate(folders)
-    )
-
-
-def _generated(folders: list[str], name: str, head: bytes) -> bool:
-    if _GENERATED_FILE.fullmatch(name) or not _GENERATED_FOLDERS.isdisjoint(folders):
-        return True
-    return b"generated" in head.lower() and bool(_GENERATED_MARK.search(head))
-
-
-def _benchmark(folders: list[str], name: str, small: str) -> bool:
-    return bool(
-        not _BENCHMARK_FOLDERS.isdisjoint(folders)
+    if (
+        inside(_BENCHMARK_FOLDERS)
         or _BENCHMARK_FILE.fullmatch(small)
         or _BENCHMARK_TYPE_FILE.fullmatch(name)
-    )
+    ):
+        return "benchmark"
+    if (
+        inside(_TEST_FOLDERS, _SOURCE_LOOKALIKES)
+        or _TEST_FILE.fullmatch(small)
+        or _TEST_TYPE_FILE.fullmatch(name)
+        # `Project.Tests/` of .NET; `ProjectTests/` of Swift is met by its files' names
+        or any(folder.endswith(_TEST_FOLDER_ENDINGS) for folder in folders)
+    ):
+        return "test"
+    example = inside(_EXAMPLE_FOLDERS)
+    if _is_document(folders, small) and (not example or small.endswith(_DOCUMENT_ENDINGS)):
+        return "document"
+    return "example" if example or _EXAMPLE_FILE.fullmatch(small) else "source"
 
 
-def _test(folders: list[str], name: str, small: str) -> bool:
-    if _TEST_FILE.fullmatch(small) or _TEST_TYPE_FILE.fullmatch(name):
-        return True
-    for position, folder in enumerate(folders):
-        if folder in _TEST_FOLDERS and (position == 0 or folder not in _SOURCE_LOOKALIKES):
-            return True
-        # `Project.Tests/` of .NET, `ProjectTests/` of Swift is met by its files' names
-        if folder.endswith((".tests", ".test", ".unittests", ".integrationtests")):
-            return True
-    return False
-
-
-def _document(folders: list[str], small: str) -> bool:
-    if not _EXAMPLE_FOLDERS.isdisjoint(folders) and not small.endswith(_DOCUMENT_ENDINGS):
-        return False
+def _is_document(folders: list[str], small: str) -> bool:
     if not _DOCUMENT_FOLDERS.isdisjoint(folders[:2]):
         return True
-    if folders and folders[0] in _DOCUMENT_FOLDERS_AT_TOP:
+    if not _DOCUMENT_FOLDERS_AT_TOP.isdisjoint(folders[:1]):
         return True
     if small in _NOT_DOCUMENTS or _REQUIREMENTS.fullmatch(small):
         return False
-    if small.endswith(_DOCUMENT_ENDINGS):
-        return True
-    return "." not in small and bool(_DOCUMENT_FILE.fullmatch(small))
-
-
-def _example(folders: list[str], small: str) -> bool:
-    return not _EXAMPLE_FOLDERS.isdisjoint(folders) or bool(_EXAMPLE_FILE.fullmatch(small))
+    return small.endswith(_DOCUMENT_ENDINGS) or bool(
+        "." not in small and _DOCUMENT_FILE.fullmatch(small)
+    )

@@ -134,7 +134,7 @@ def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
     """`mask_secrets` for the bytes of a file, and how many secrets were masked."""
     if not _may_hold_secrets(data):
         return data, 0
-    spans: list[tuple[int, int]] = []
+    masked, count = bytearray(data), 0
     for mark, pattern, apart in _FORMS:
         at = data.find(mark)
         while at >= 0:
@@ -142,17 +142,11 @@ def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
             if not (apart and at and _WORD.match(data, at - 1)):
                 match = pattern.match(data, at)
             if match is not None:
-                spans.append(match.span("secret" if "secret" in pattern.groupindex else 0))
+                first, last = match.span("secret" if "secret" in pattern.groupindex else 0)
+                masked[first:last] = _NOT_BREAK.sub(b"*", data[first:last])
+                count += 1
             at = data.find(mark, match.end() if match else at + len(mark))
-    if not spans:
-        return data, 0
-    pieces: list[bytes] = []
-    end = 0
-    merged = _merged(spans)
-    for first, last in merged:
-        pieces += (data[end:first], _NOT_BREAK.sub(b"*", data[first:last]))
-        end = last
-    return b"".join((*pieces, data[end:])), len(merged)
+    return bytes(masked), count
 
 
 def _may_hold_secrets(data: bytes) -> bool:
@@ -174,16 +168,6 @@ def _may_hold_secrets(data: bytes) -> bool:
             return True
         at = shape.find(run, end)
     return False
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if merged and first < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
-        else:
-            merged.append((first, last))
-    return merged
 
 
 _ARMOUR = re.compile(rb"-----(?:BEGIN|END) [A-Z0-9 ]{1,60}-----")

@@ -14,12 +14,7 @@ from codeqa.repository.secrets import is_secret_content, is_secret_name
 from codeqa.text.tokens import word_set
 from codeqa.types import Skipped
 
-BINARY = "binary"
-MINIFIED = "minified"
-LOCK_FILE = "lock file"
-SOURCE_MAP = "source map"
-SECRET = "looks like a secret"
-EMPTY = "empty"
+_BINARY, _MINIFIED, _SECRET = "binary", "minified", "looks like a secret"
 
 LOCK_FILES = word_set(
     "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb "
@@ -68,21 +63,18 @@ LONG_SHARE = 0.8
 """Share of a file in long lines above which it is minified or a dump on one line."""
 
 
-def skip_by_name(path: str) -> str | None:
-    """Reason to leave `path` out unread; None when its content must be looked at."""
+def skip_by_name(path: str) -> str:
+    """Reason to leave `path` out unread; '' when its content must be looked at."""
     name = path[path.rfind("/") + 1 :].lower()
     if name in LOCK_FILES:
-        return LOCK_FILE
+        return "lock file"
     if is_secret_name(name):
-        return SECRET
-    ending = name[name.rfind(".") + 1 :]
-    if ending in BINARY_ENDINGS and "." in name:
-        return BINARY
+        return _SECRET
+    if "." in name and name[name.rfind(".") + 1 :] in BINARY_ENDINGS:
+        return _BINARY
     if name.endswith((".js.map", ".css.map", ".mjs.map", ".cjs.map", ".ts.map")):
-        return SOURCE_MAP
-    if _MINIFIED_NAME.search(name):
-        return MINIFIED
-    return None
+        return "source map"
+    return _MINIFIED if _MINIFIED_NAME.search(name) else ""
 
 
 def classify(path: str, data: bytes) -> Skipped | str:
@@ -91,20 +83,18 @@ def classify(path: str, data: bytes) -> Skipped | str:
     return Skipped(path, reason) if reason else role_of(path, data)
 
 
-def _skip_by_content(path: str, data: bytes) -> str | None:
+def _skip_by_content(path: str, data: bytes) -> str:
     if not data.strip():
-        return EMPTY
+        return "empty"
     if is_binary(data):
-        return BINARY
+        return _BINARY
     name = path[path.rfind("/") + 1 :].lower()
-    if name == ".npmrc" and b"_authToken" in data:
-        return SECRET
     language = detect(path)
-    if is_secret_content(data, is_source=bool(language and language.grammar)):
-        return SECRET
-    if is_minified(name, data):
-        return MINIFIED
-    return None
+    if (name == ".npmrc" and b"_authToken" in data) or is_secret_content(
+        data, is_source=bool(language and language.grammar)
+    ):
+        return _SECRET
+    return _MINIFIED if is_minified(name, data) else ""
 
 
 def is_binary(data: bytes) -> bool:
