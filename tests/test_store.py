@@ -26,7 +26,7 @@ from codeqa.store import (
     save_location,
 )
 from codeqa.store.meta import write_meta
-from codeqa.store.records import Batch, FileRows, append_rows, pack_rows, search_text
+from codeqa.store.records import Batch, pack_rows, search_text
 from codeqa.store.writer import Writer
 from codeqa.text.tokens import search_tokens
 from codeqa.types import ParsedFile, Reference, Unit
@@ -59,7 +59,7 @@ def batch_of(*files: tuple[str, list[Unit], list[Reference]], digest: str = "h1"
     for path, units, references in files:
         parsed = ParsedFile(path, "python", tuple(units), tuple(references))
         record = FileRecord(path, digest, 10, 20, role="source")
-        append_rows(batch, record, FileRows(*pack_rows(parsed)))
+        batch.add(record, pack_rows(parsed))
     return batch
 
 
@@ -253,8 +253,8 @@ def test_rows_of_a_run_that_died_before_its_manifest_are_removed(
     dead = Writer.open(location, "parser")
     dead.begin(dead.manifest())
     lost = batch_of(("src/lost.py", [unit("lost", "src/lost.py")], [reference("q", "src/lost.py")]))
-    dead._commit("methods", lost.methods, [])
-    dead._commit("edges", lost.edges, [])
+    dead._commit("methods", lost.tables["methods"], [])
+    dead._commit("edges", lost.tables["edges"], [])
     assert Tables.open(location).named(["lost"])
     write()
     tables = Tables.open(location)

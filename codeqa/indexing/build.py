@@ -24,7 +24,7 @@ from codeqa.repository.roles import role_of
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store.comments import keep_comments
-from codeqa.store.records import SKIPPED, Batch, FileRecord, FileRows, append_rows
+from codeqa.store.records import SKIPPED, Batch, FileRecord
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
 
@@ -182,7 +182,7 @@ def _append(batch: Batch, result: FileResult) -> None:
     if result.packed is None:
         batch.files.append(replace(record, status=SKIPPED, reason=result.reason))
     else:
-        append_rows(batch, record, FileRows(*result.packed))
+        batch.add(record, result.packed)
 
 
 def parser_fingerprint() -> str:

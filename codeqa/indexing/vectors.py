@@ -63,7 +63,8 @@ def take_vectors(
     import numpy as np
 
     found = {}
-    for table, columns in (("methods", batch.methods), ("classes", batch.classes)):
+    for table in UNIT_TABLES:
+        columns = batch.tables[table]
         if not columns:
             continue
         packed = columns.pop(PACKED_VECTORS, None)
@@ -72,7 +73,7 @@ def take_vectors(
         else:
             flat = np.frombuffer(b"".join(packed), np.float16)
             found[table] = flat.reshape(-1, fast.dimension)
-            if described and columns is batch.methods:
+            if described and table == "methods":
                 texts = [columns["code"][place] for place in described]
                 found[table] = found[table].copy()  # what came from the worker is read-only
                 found[table][list(described)] = fast.embed_passages(texts)

@@ -65,7 +65,7 @@ def keep_comments(writer: Writer, batch: Batch) -> list[int]:
     To be called before `batch` is embedded and written. Returns the places of the methods whose
     text to embed it changed.
     """
-    columns = batch.methods
+    columns = batch.tables["methods"]
     old = writer.described()
     if old is None or not columns:
         return []

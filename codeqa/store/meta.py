@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import IndexFormatError
-from codeqa.store.schema import FORMAT_VERSION, TABLES, meta_schema
+from codeqa.store.schema import FORMAT_VERSION, TABLES
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -116,7 +116,9 @@ def write_meta(database: DBConnection, old: Meta | None, new: Meta) -> Meta:
         return new
     import pyarrow as pa
 
-    data = pa.Table.from_pylist(rows, schema=meta_schema())
+    # This schema never changes, whatever the format.
+    text = [pa.field(name, pa.string(), nullable=False) for name in ("key", "value")]
+    data = pa.Table.from_pylist(rows, schema=pa.schema(text))
     if old is None and META_TABLE not in table_names(database):
         database.create_table(META_TABLE, data)
     else:

@@ -16,7 +16,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codeqa.store.schema import CLASS_COLUMNS, REFERENCE_COLUMNS, UNIT_COLUMNS
+from codeqa.store.schema import CLASS_COLUMNS, REFERENCE_COLUMNS, UNIT_COLUMNS, UNIT_TABLES
 from codeqa.text.tokens import name_key, search_tokens
 from codeqa.text.unit_text import fields_of, unit_text
 from codeqa.types import ParsedFile, Reference, Unit
@@ -91,55 +91,55 @@ class IndexCounts:
         return self.methods + self.classes + self.documents
 
 
+Packed = tuple[dict[str, Any], dict[str, Columns]]
+"""What a FileRecord says of a file once it is parsed; table → the file's rows in it."""
+
+
 @dataclass(slots=True)
 class Batch:
     """Files parsed together: columns of each table, ready to be written."""
 
     files: list[FileRecord] = field(default_factory=list)
-    methods: Columns = field(default_factory=dict)
-    classes: Columns = field(default_factory=dict)
-    edges: Columns = field(default_factory=dict)
+    tables: dict[str, Columns] = field(
+        default_factory=lambda: {table: {} for table in ("methods", "classes", "edges")}
+    )
 
     @property
     def rows(self) -> int:
         """Units and edges in the batch."""
-        tables = (self.methods, self.classes, self.edges)
-        return sum(len(columns.get("id", ())) for columns in tables)
+        return sum(len(columns.get("id", ())) for columns in self.tables.values())
+
+    def add(self, record: FileRecord, packed: Packed) -> None:
+        """Add one file; `record` is completed by what `packed` says of it."""
+        told, tables = packed
+        self.files.append(replace(record, **told))
+        for table, columns in tables.items():
+            # Equal for all rows of a file, so it is not sent along with each of them.
+            if table in UNIT_TABLES and columns:
+                columns["file_hash"] = [record.hash] * len(columns["id"])
+            for name, values in columns.items():
+                self.tables[table].setdefault(name, []).extend(values)
 
 
-@dataclass(frozen=True, slots=True)
-class FileRows:
-    """The rows of one parsed file, as a worker process hands them over."""
-
-    language: str
-    units: int
-    references: int
-    replaced: int
-    broken: bool
-    methods: Columns
-    classes: Columns
-    edges: Columns
-
-
-def pack_rows(parsed: ParsedFile) -> tuple[Any, ...]:
-    """The fields of FileRows, made of nothing but strings, numbers, lists and dicts.
+def pack_rows(parsed: ParsedFile) -> Packed:
+    """The rows of a file, made of nothing but what `marshal` takes.
 
     Runs in the worker, so that the process that writes has little more to do than that.
     """
-    methods: list[Unit] = []
-    classes: list[Unit] = []
-    for unit in parsed.units:
-        (methods if unit.is_method else classes).append(unit)
-    return (
-        parsed.language,
-        len(parsed.units),
-        len(parsed.references),
-        parsed.replaced_bytes,
-        parsed.has_errors,
-        _unit_columns(methods),
-        _unit_columns(classes, classes=True),
-        _edge_columns(parsed.path, parsed.references),
-    )
+    methods = [unit for unit in parsed.units if unit.is_method]
+    classes = [unit for unit in parsed.units if not unit.is_method]
+    told = {
+        "language": parsed.language,
+        "units": len(parsed.units),
+        "references": len(parsed.references),
+        "replaced": parsed.replaced_bytes,
+        "broken": parsed.has_errors,
+    }
+    return told, {
+        "methods": _unit_columns(methods, UNIT_COLUMNS),
+        "classes": _unit_columns(classes, CLASS_COLUMNS),
+        "edges": _edge_columns(parsed.path, parsed.references),
+    }
 
 
 def packer_with_vectors(folder: str) -> Callable[[ParsedFile], Any]:
@@ -152,60 +152,27 @@ def packer_with_vectors(folder: str) -> Callable[[ParsedFile], Any]:
 
     encoder = table_encoder(folder)
 
-    def pack(parsed: ParsedFile) -> Any:
-        packed = pack_rows(parsed)
-        methods = [fields_of(unit) for unit in parsed.units if unit.is_method]
-        classes = [fields_of(unit) for unit in parsed.units if not unit.is_method]
-        vectors = encoder.encode_units(methods + classes).astype("float16")
-        for columns, part in zip(
-            packed[-3:-1], (vectors[: len(methods)], vectors[len(methods) :]), strict=True
-        ):
+    def pack(parsed: ParsedFile) -> Packed:
+        told, tables = pack_rows(parsed)
+        units = sorted(parsed.units, key=lambda unit: not unit.is_method)
+        vectors = encoder.encode_units(map(fields_of, units)).astype("float16")
+        methods = len(tables["methods"].get("id", ()))
+        for table, part in (("methods", vectors[:methods]), ("classes", vectors[methods:])):
             if len(part):
-                columns[PACKED_VECTORS] = [part.tobytes()]
-        return packed
+                tables[table][PACKED_VECTORS] = [part.tobytes()]
+        return told, tables
 
     return pack
 
 
-def append_rows(batch: Batch, record: FileRecord, rows: FileRows) -> None:
-    """Add one file to `batch`; `record` is completed by what `rows` says of the file."""
-    for mine, theirs in (
-        (batch.methods, rows.methods),
-        (batch.classes, rows.classes),
-        (batch.edges, rows.edges),
-    ):
-        for name, values in theirs.items():
-            if name in mine:
-                mine[name].extend(values)
-            else:
-                mine[name] = values
-    # Equal for all rows of a file, so it is not sent along with each of them.
-    for columns, theirs in ((batch.methods, rows.methods), (batch.classes, rows.classes)):
-        if theirs:
-            columns.setdefault("file_hash", []).extend([record.hash] * len(theirs["id"]))
-    batch.files.append(
-        replace(
-            record,
-            language=rows.language,
-            units=rows.units,
-            references=rows.references,
-            replaced=rows.replaced,
-            broken=rows.broken,
-        )
-    )
-
-
-def _unit_columns(units: Sequence[Unit], classes: bool = False) -> Columns:
+def _unit_columns(units: Sequence[Unit], names: Sequence[str]) -> Columns:
     if not units:
         return {}
-    columns: Columns = {name: [getattr(unit, name) for unit in units] for name in UNIT_COLUMNS}
+    columns: Columns = {name: [getattr(unit, name) for unit in units] for name in names}
     columns["name_key"] = [name_key(unit.name) for unit in units]
     columns["code"] = [unit_text(unit) for unit in units]
     columns["search_text"] = [search_text(unit) for unit in units]
     columns["llm_comment"] = [""] * len(units)
-    if classes:
-        columns["constructor_declaration"] = [unit.constructor_declaration for unit in units]
-        columns["method_declarations"] = [list(unit.method_declarations) for unit in units]
     return columns
 
 

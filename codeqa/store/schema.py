@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codeqa.types import Reference, Unit
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -26,39 +28,15 @@ ALL_ROWS = 2**31
 VECTOR_DIMENSION = 512
 """Width of the `vector` column while no fast embedding says otherwise."""
 
-UNIT_COLUMNS = (
-    "id",
-    "path",
-    "language",
-    "kind",
-    "name",
-    "qualified_name",
-    "class_name",
-    "signature",
-    "doc_comment",
-    "source_code",
-    "start_line",
-    "end_line",
-    "head_end_line",
-    "role",
+CLASS_COLUMNS: tuple[str, ...] = Unit.__slots__
+"""Columns of `classes` that make a Unit."""
+
+UNIT_COLUMNS = tuple(
+    name for name in CLASS_COLUMNS if name not in ("constructor_declaration", "method_declarations")
 )
-"""Columns of both unit tables that make a Unit."""
+"""Columns of `methods` that make a Unit: those two fields are empty there."""
 
-CLASS_COLUMNS = (*UNIT_COLUMNS, "constructor_declaration", "method_declarations")
-
-REFERENCE_COLUMNS = (
-    "path",
-    "line",
-    "column",
-    "name",
-    "kind",
-    "unit_id",
-    "receiver",
-    "module",
-    "target",
-    "confidence",
-)
-
+REFERENCE_COLUMNS: tuple[str, ...] = Reference.__slots__
 
 _TEXT, _NUMBER, _LINE = "string", "int64", "int32"
 _UNITS = {
@@ -82,7 +60,6 @@ _FILES = {
     "broken": "bool_",
     "indexed_at": "float64",
 }
-_META = {"key": _TEXT, "value": _TEXT}
 """Column → its Arrow type, in the order of the columns; none of them is null."""
 
 
@@ -90,28 +67,15 @@ def table_schema(table: str, dimension: int = VECTOR_DIMENSION) -> pa.Schema:
     """Schema of any of TABLES; `vector` of a unit table is `dimension` wide."""
     import pyarrow as pa
 
-    if table == "edges":
-        return _schema(_EDGES)
-    if table == "files":
-        return _schema(_FILES)
-    fields = list(_schema(_UNITS))
+    plain = {"edges": _EDGES, "files": _FILES}.get(table, _UNITS)
+    fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind in plain.items()]
     if table == "classes":
         texts = pa.list_(pa.string())
         fields.append(pa.field("constructor_declaration", pa.string(), nullable=False))
         fields.append(pa.field("method_declarations", texts, nullable=False))
-    return pa.schema([*fields, pa.field("vector", vector_type(dimension))])
-
-
-def meta_schema() -> pa.Schema:
-    """One row per key; `value` is JSON. This schema never changes, whatever the format."""
-    return _schema(_META)
-
-
-def _schema(columns: dict[str, str]) -> pa.Schema:
-    import pyarrow as pa
-
-    kinds = {name: getattr(pa, kind)() for name, kind in columns.items()}
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
+    if table in UNIT_TABLES:
+        fields.append(pa.field("vector", vector_type(dimension)))
+    return pa.schema(fields)
 
 
 def vector_type(dimension: int) -> pa.DataType:

@@ -118,9 +118,8 @@ class Writer:
         """
         replaced = [record.path for record in batch.files if record.path in self.known]
         self.invalidate(replaced)
-        for table, columns in (("methods", batch.methods), ("classes", batch.classes)):
+        for table, columns in batch.tables.items():
             self._commit(table, columns, replaced, (vectors or {}).get(table))
-        self._commit("edges", batch.edges, replaced)
         self.write_files(batch.files)
         self.known.update(record.path for record in batch.files)
 
