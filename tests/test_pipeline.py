@@ -16,7 +16,6 @@ from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
 from codeqa.chat import AskOptions, Exchange, GenerationInput
 from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, SEMANTIC_K, prune
 from codeqa.chat.messages import ELSEWHERE, build_messages
-from codeqa.chat.persistence import Persistence
 from codeqa.chat.pipeline import STEPS
 from codeqa.chat.retrieval import RETRIEVAL_K
 from codeqa.chat.turn import begin_turn
@@ -565,20 +564,6 @@ def test_secrets_of_a_client_are_masked_before_anything_is_written(
 
 
 # Keeping.
-
-
-def test_saving_is_done_in_order_and_flushing_waits_for_it() -> None:
-    saved: list[int] = []
-    persistence = Persistence()
-
-    def save(number: int) -> None:
-        time.sleep(0.001)
-        saved.append(number)
-
-    for number in range(50):
-        persistence.submit(lambda number=number: save(number))  # type: ignore[misc]
-    persistence.flush()
-    assert saved == list(range(50))
 
 
 def test_an_answer_does_not_wait_for_a_slow_disk(

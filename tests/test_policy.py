@@ -25,6 +25,7 @@ from codeqa.intents import INTENTS, Intent, by_heuristics
 from codeqa.search import parse_query
 
 ROOT = Path(__file__).resolve().parent.parent
+REPLIES = ("", "greeting", "profile", "privacy")
 LATER = Features(conversation_length=4)
 """A message with earlier turns and nothing else about it."""
 
@@ -160,8 +161,7 @@ def test_whatever_the_features_are_the_promises_hold() -> None:
             for intent, retrieval in itertools.product(INTENTS, ("explicit", "auto")):
                 made = resolve(intent, seen, retrieval)
                 promises = {
-                    "known": made.intent in INTENTS
-                    and made.reply in ("", "greeting", "profile", "privacy"),
+                    "known": made.intent in INTENTS and made.reply in REPLIES,
                     "privacy is ours alone": made.intent != "privacy"
                     or (made.reply == "privacy" and made.privacy_mode and made.inject_profile),
                     "privacy mode only then": made.privacy_mode == (made.intent == "privacy"),

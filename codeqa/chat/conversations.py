@@ -6,13 +6,12 @@ import contextlib
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from codeqa.chat.context_cache import ContextCache
 from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput
 from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, exchanges_of
 from codeqa.chat.messages import as_sent, build_messages, count_tokens
-from codeqa.chat.persistence import Persistence, Saving
 from codeqa.chat.record import TurnRecord, read_turn_record
 from codeqa.chat.turn import ConversationSoFar, TurnState
 from codeqa.chat.vectors import QuestionVectors, Vector, read_vector, write_vector
@@ -23,11 +22,13 @@ from codeqa.settings import Settings
 from codeqa.state import CitedLines, Conversation, ConversationMatch, State, TurnExtras
 from codeqa.state.cache import Cache
 from codeqa.state.records import LOCAL_USER
-from codeqa.text.tokens import well_formed
 from codeqa.types import ContextBlock
 
 LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
 """Latest turns that are read for the history: those without an answer do not count."""
+
+FLUSH_SECONDS = 15.0
+"""Longest wait of somebody who wants to read: the state itself waits up to ten for a lock."""
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +52,12 @@ class Conversations:
         self._in_the_making: dict[str, TurnState] = {}
         """By their id; their conversations may not be kept yet."""
         self._changing = threading.Lock()
-        self._persistence = Persistence()
+        self._saving = ThreadPoolExecutor(1, thread_name_prefix="saving")
+        """Saves behind the answers, in their order; a process that ends waits for it."""
 
     def flush(self) -> None:
-        """Wait until everything that was answered is kept."""
-        self._persistence.flush()
+        """Wait until everything that was answered is kept, or FLUSH_SECONDS are over."""
+        wait([self._saving.submit(int)], FLUSH_SECONDS)
 
     # What is kept.
 
@@ -67,7 +69,7 @@ class Conversations:
     def find(self, text: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
         """Conversations of `user` whose title, questions or answers hold `text`, and where."""
         self.flush()
-        return self._state.conversations.find(well_formed(text), self.repository, user)
+        return self._state.conversations.find(text, self.repository, user)
 
     def get(self, conversation: str, user: str = LOCAL_USER) -> Conversation:
         """One conversation of `user`. Raises NotFoundError."""
@@ -97,7 +99,7 @@ class Conversations:
     def turn(self, turn_id: str, user: str = LOCAL_USER) -> TurnRecord:
         """One turn of `user`. Raises NotFoundError."""
         self.flush()
-        found = self._state.turns.get(well_formed(turn_id), user)
+        found = self._state.turns.get(turn_id, user)
         if found is None or found.repository not in ("", self.repository):
             raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
         return read_turn_record(found)
@@ -122,8 +124,7 @@ class Conversations:
         Raises NotFoundError.
         """
         self.flush()
-        conversation = well_formed(conversation)
-        self._state.turns.choose_branch(conversation, well_formed(turn_id), user, self.repository)
+        self._state.turns.choose_branch(conversation, turn_id, user, self.repository)
         block = _latest_context(self._read(conversation, user))
         if block.chunks:
             self._contexts.keep(user, conversation, block)
@@ -133,7 +134,7 @@ class Conversations:
     def rename(self, conversation: str, title: str, user: str = LOCAL_USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""
         self.flush()
-        self._state.conversations.rename(well_formed(conversation), title, user, self.repository)
+        self._state.conversations.rename(conversation, title, user, self.repository)
 
     def delete(self, conversation: str, user: str = LOCAL_USER) -> None:
         """Delete a conversation with its turns, those in the making too, and its cached context.
@@ -141,7 +142,6 @@ class Conversations:
         Raises NotFoundError.
         """
         self.flush()
-        conversation = well_formed(conversation)
         in_the_making = self.abandon(user, conversation)
         with self._changing:
             if not in_the_making and not self._created(conversation, user):
@@ -168,7 +168,7 @@ class Conversations:
         Raises NotFoundError when `user` has no such turn here, UsageError as the state does.
         """
         turn = self.turn(turn_id, user)
-        kept = mask_secrets(well_formed(reason.strip())) if value else ""
+        kept = mask_secrets(reason.strip()) if value else ""
         sent = [CitedLines(c.path, c.start_line, c.end_line) for c in turn.chunks]
         self._state.feedback.save(turn.id, user, value, kept, sent=sent)
         return kept
@@ -177,12 +177,12 @@ class Conversations:
 
     def has_context(self, conversation: str, user: str = LOCAL_USER) -> bool:
         """Whether a follow-up without `@codebase` has code to go on from."""
-        return bool(self._contexts.recall(user, well_formed(conversation)).chunks)
+        return bool(self._contexts.recall(user, conversation).chunks)
 
     def carries(self, conversation: str, user: str = LOCAL_USER) -> int:
         """Tokens, estimated, that a follow-up without `@codebase` sends besides its words."""
         self.flush()
-        block = self._contexts.recall(user, well_formed(conversation))
+        block = self._contexts.recall(user, conversation)
         return self.weight(block, exchanges_of(self._read(conversation, user, LOOKED_BACK)))
 
     def weight(self, block: ContextBlock, history: tuple[Exchange, ...]) -> int:
@@ -252,8 +252,9 @@ class Conversations:
             if turn.keep and not turn.deleted:
                 self._contexts.keep(turn.options.user, turn.options.conversation, block)
 
-    def keep(self, turn: TurnState) -> Saving:
-        """Keep the turn behind the answer.
+    def keep(self, turn: TurnState) -> Future[str]:
+        """Keep the turn behind the answer; gives what stood in the way as sentences, '' for
+        nothing.
 
         If the model could only read a part of the block that was packed for it, that part
         becomes the conversation's context. Nothing is kept when its conversation was deleted
@@ -270,22 +271,27 @@ class Conversations:
             begun=turn.begun,
         )
 
-        def save() -> None:
-            with self._changing:
-                saved = not turn.deleted and self._state.turns.save(
-                    row, options.replaces, turn.conversation_created, extras
-                )
+        def save() -> str:
+            try:
+                with self._changing:
+                    saved = not turn.deleted and self._state.turns.save(
+                        row, options.replaces, turn.conversation_created, extras
+                    )
+            except StorageError as error:
+                log.warning("an answer could not be kept: %s", error)
+                return str(error)
             if not saved:
                 self._contexts.forget(user, conversation)
             elif turn.finished and turn.block is not turn.asked.block:
                 self._contexts.keep(user, conversation, turn.block)
+            return ""
 
-        return self._persistence.submit(save)
+        return self._saving.submit(save)
 
     def _kept(self, conversation: str, user: str) -> tuple[str, str, str]:
         """Where the state keeps a conversation, once all that was answered is there."""
         self.flush()
-        return well_formed(conversation), user, self.repository
+        return conversation, user, self.repository
 
     def _replaced(self, turn: TurnState) -> TurnRecord | None:
         """The turn of this conversation that `turn` takes the place of, None for none."""
@@ -312,7 +318,6 @@ class Conversations:
     ) -> list[TurnRecord]:
         if not conversation:
             return []
-        conversation = well_formed(conversation)
         found = self._state.turns.active(conversation, user, self.repository, last, until=leaf)
         return [read_turn_record(turn) for turn in found]
 

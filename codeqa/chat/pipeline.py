@@ -23,7 +23,6 @@ from codeqa.chat.history import prune
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.messages import NEED_CODE
 from codeqa.chat.options import AskOptions
-from codeqa.chat.persistence import problem_of
 from codeqa.chat.policy import decide
 from codeqa.chat.replies import AppGenerator
 from codeqa.chat.retrieval import Retrieval
@@ -44,6 +43,8 @@ STEPS = (
     "embed", "load", "classify", "topic", "features", "policy", "prune", "retrieve",
     "before_generation", "generate", "after_generation", "persist",
 )  # fmt: skip
+HEARD_SECONDS = 0.25
+"""How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
 NEED_A_MODEL = ("review", "plan", "change")
 """Modes that a quoted answer does not really serve."""
 QUOTED_ONLY = (
@@ -277,8 +278,10 @@ class Chat:
             saving = self.conversations.keep(turn) if turn.keep else None
             ended.append(turn.end_step("persist", started))
         yield from ended
-        if saving and (problem := problem_of(saving)):
-            turn.warnings.append(f"This answer could not be kept. {problem}")
+        if saving:
+            with suppress(TimeoutError):  # whoever reads it waits for the rest
+                if problem := saving.result(HEARD_SECONDS):
+                    turn.warnings.append(f"This answer could not be kept. {problem}")
         if turn.error:
             yield Event("error", {**turn.error, "turn": turn.id if turn.keep else ""})
         elif not turn.finished:
