@@ -41,14 +41,11 @@ class ContextCache:
         """The conversation's context; empty when there is none, or of another repository."""
         try:
             value = self.cache.get(context_key(user, conversation))
-            stored: Any = json.loads(value) if value else {"repository": None}
-            if stored["repository"] != self.repository:
-                return NO_CONTEXT
-            return block_of(read_chunks(stored.get("chunks", ()), stored.get("context", "")))
-        except StorageError as error:
-            log.warning("a cached context could not be read: %s", error)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            log.warning("a damaged cached context was left out")
+            stored: Any = json.loads(value) if value else {}
+            if stored.get("repository") == self.repository:
+                return block_of(read_chunks(stored.get("chunks", ()), stored.get("context", "")))
+        except (StorageError, ValueError, TypeError, KeyError, AttributeError) as error:
+            log.warning("a cached context could not be read: %s", type(error).__name__)
         return NO_CONTEXT
 
     def forget(self, user: str, conversation: str) -> None:

@@ -59,24 +59,27 @@ class Conversations:
         """Wait until everything that was answered is kept, or FLUSH_SECONDS are over."""
         wait([self._saving.submit(int)], FLUSH_SECONDS)
 
+    @property
+    def _kept(self) -> State:
+        """The state, once all that was answered is there."""
+        self.flush()
+        return self._state
+
     # What is kept.
 
     def all(self, user: str = LOCAL_USER) -> list[Conversation]:
         """Conversations of `user`, the latest first."""
-        self.flush()
-        return self._state.conversations.latest(self.repository, user)
+        return self._kept.conversations.latest(self.repository, user)
 
     def find(self, text: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
         """Conversations of `user` whose title, questions or answers hold `text`, and where."""
-        self.flush()
-        return self._state.conversations.find(text, self.repository, user)
+        return self._kept.conversations.find(text, self.repository, user)
 
     def get(self, conversation: str, user: str = LOCAL_USER) -> Conversation:
         """One conversation of `user`. Raises NotFoundError."""
-        found = self._state.conversations.get(*self._kept(conversation, user))
-        if found is None:
-            raise _no_conversation()
-        return found
+        if found := self._kept.conversations.get(conversation, user, self.repository):
+            return found
+        raise NotFoundError("There is no such conversation.", "It may have been deleted.")
 
     def turns(self, conversation: str, user: str = LOCAL_USER) -> list[TurnRecord]:
         """Turns of a conversation, oldest first; none when there is no such conversation.
@@ -88,25 +91,24 @@ class Conversations:
 
     def other_turns(self, conversation: str, user: str = LOCAL_USER) -> list[TurnRecord]:
         """Turns of a conversation that are not on the branch in use, oldest first."""
-        found = self._state.turns.inactive(*self._kept(conversation, user))
+        found = self._kept.turns.inactive(conversation, user, self.repository)
         return [read_turn_record(turn) for turn in found]
 
     def branches(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[str, ...]]:
         """Id of each turn of the branch in use → itself and what was asked instead of it, the
         oldest first."""
-        return self._state.turns.branches(*self._kept(conversation, user))
+        return self._kept.turns.branches(conversation, user, self.repository)
 
     def turn(self, turn_id: str, user: str = LOCAL_USER) -> TurnRecord:
         """One turn of `user`. Raises NotFoundError."""
-        self.flush()
-        found = self._state.turns.get(turn_id, user)
+        found = self._kept.turns.get(turn_id, user)
         if found is None or found.repository not in ("", self.repository):
             raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
         return read_turn_record(found)
 
     def thumbs(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[int, str]]:
         """Id of each turn of a conversation that has a thumb → its value and reason."""
-        return self._state.feedback.of_conversation(*self._kept(conversation, user))
+        return self._kept.feedback.of_conversation(conversation, user, self.repository)
 
     def profile(self, user: str) -> dict[str, str]:
         """What `user` told of themselves; nothing while it cannot be read."""
@@ -123,8 +125,7 @@ class Conversations:
 
         Raises NotFoundError.
         """
-        self.flush()
-        self._state.turns.choose_branch(conversation, turn_id, user, self.repository)
+        self._kept.turns.choose_branch(conversation, turn_id, user, self.repository)
         block = _latest_context(self._read(conversation, user))
         if block.chunks:
             self._contexts.keep(user, conversation, block)
@@ -133,8 +134,7 @@ class Conversations:
 
     def rename(self, conversation: str, title: str, user: str = LOCAL_USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""
-        self.flush()
-        self._state.conversations.rename(conversation, title, user, self.repository)
+        self._kept.conversations.rename(conversation, title, user, self.repository)
 
     def delete(self, conversation: str, user: str = LOCAL_USER) -> None:
         """Delete a conversation with its turns, those in the making too, and its cached context.
@@ -142,10 +142,9 @@ class Conversations:
         Raises NotFoundError.
         """
         self.flush()
-        in_the_making = self.abandon(user, conversation)
+        if not self.abandon(user, conversation):
+            self.get(conversation, user)
         with self._changing:
-            if not in_the_making and not self._created(conversation, user):
-                raise _no_conversation()
             self._state.conversations.delete(conversation, user, self.repository)
         self._contexts.forget(user, conversation)
 
@@ -219,7 +218,7 @@ class Conversations:
                 # The topic of a conversation is that of its latest turn, on whatever branch.
                 topic, context = None, _latest_context(before)
             else:
-                topic = self._topic(turn)
+                topic = self._topic(options.conversation, options.user)
                 context = self._contexts.recall(options.user, options.conversation)
             return ConversationSoFar(
                 history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
@@ -239,7 +238,9 @@ class Conversations:
     @contextlib.contextmanager
     def answering(self, turn: TurnState) -> Iterator[None]:
         """While `turn` is answered: its conversation may be deleted meanwhile."""
-        turn.conversation_created = self._created(turn.options.conversation, turn.options.user)
+        options = turn.options
+        found = self._state.conversations.get(options.conversation, options.user, self.repository)
+        turn.conversation_created = found.created if found else 0.0
         self._in_the_making[turn.id] = turn
         try:
             yield
@@ -288,11 +289,6 @@ class Conversations:
 
         return self._saving.submit(save)
 
-    def _kept(self, conversation: str, user: str) -> tuple[str, str, str]:
-        """Where the state keeps a conversation, once all that was answered is there."""
-        self.flush()
-        return conversation, user, self.repository
-
     def _replaced(self, turn: TurnState) -> TurnRecord | None:
         """The turn of this conversation that `turn` takes the place of, None for none."""
         options = turn.options
@@ -313,6 +309,10 @@ class Conversations:
             )
         return found
 
+    def _topic(self, conversation: str, user: str) -> Vector | None:
+        kept = self._state.conversations.topic(conversation, user, self.repository)
+        return read_vector(kept[1]) if kept and kept[0] == self._vectors.name else None
+
     def _read(
         self, conversation: str, user: str, last: int | None = None, leaf: str = ""
     ) -> list[TurnRecord]:
@@ -321,27 +321,7 @@ class Conversations:
         found = self._state.turns.active(conversation, user, self.repository, last, until=leaf)
         return [read_turn_record(turn) for turn in found]
 
-    def _topic(self, turn: TurnState) -> Vector | None:
-        options = turn.options
-        if not options.conversation:
-            return None
-        kept = self._state.conversations.topic(options.conversation, options.user, self.repository)
-        if kept is None or kept[0] != self._vectors.name:
-            return None
-        return read_vector(kept[1])
-
-    def _created(self, conversation: str, user: str) -> float:
-        """When the conversation was created; 0 while there is none."""
-        if not conversation:
-            return 0.0
-        found = self._state.conversations.get(conversation, user, self.repository)
-        return found.created if found else 0.0
-
 
 def _latest_context(turns: Sequence[TurnRecord]) -> ContextBlock:
     """What was found for the latest of `turns` that had any code."""
     return next((turn.block for turn in reversed(turns) if turn.chunks), NO_CONTEXT)
-
-
-def _no_conversation() -> NotFoundError:
-    return NotFoundError("There is no such conversation.", "It may have been deleted.")
