@@ -18,7 +18,8 @@ LONGEST_BYTES = 256
 BLOCK_BYTES = 1 << 20
 _SPREAD = 0x9E3779B97F4A7C15
 """Odd, near 2^64 divided by the golden ratio: products spread over the upper bits."""
-_TABLE_BITS = (16, 26)
+_LEAST_BITS, _MOST_BITS = 16, 26
+"""Size of the table, as a power of two."""
 _ROOM = 6
 """Bits of the table beyond one place per needle: one place in 64 is taken at most."""
 
@@ -48,8 +49,7 @@ class Needles:
         for needle in self.all:
             head = int.from_bytes(needle[:LEAST_BYTES], "little")
             self._by_head.setdefault(head, []).append(needle)
-        least, most = _TABLE_BITS
-        bits = min(most, max(least, len(self._by_head).bit_length() + _ROOM))
+        bits = min(_MOST_BITS, max(_LEAST_BITS, len(self._by_head).bit_length() + _ROOM))
         self._shift = np.uint64(64 - bits)
         self._table = np.zeros(1 << bits, dtype=bool)
         heads = np.fromiter(self._by_head, dtype=np.uint64, count=len(self._by_head))
@@ -80,28 +80,20 @@ def search_files(files: Iterable[Path], needles: Needles, searched: Searched, un
     gone by now hold nothing.
     """
     for path in files:
-        if time.monotonic() > until:
-            searched.unread.append(path)
-            continue
         try:
-            _search(path, needles, searched, until)
+            with path.open("rb") as file:
+                searched.files += 1
+                rest = b""
+                while block := file.read(BLOCK_BYTES):
+                    if time.monotonic() > until:
+                        searched.unread.append(path)
+                        break
+                    searched.size += len(block)
+                    block = rest + block
+                    for needle in needles.in_block(block):
+                        searched.found.setdefault(needle, set()).add(path)
+                    rest = block[-needles.overlap :] if needles.overlap else b""
         except FileNotFoundError:
             continue
         except OSError:
             searched.unread.append(path)
-
-
-def _search(path: Path, needles: Needles, searched: Searched, until: float) -> None:
-    rest = b""
-    with path.open("rb") as file:
-        searched.files += 1
-        while block := file.read(BLOCK_BYTES):
-            searched.size += len(block)
-            block = rest + block
-            for needle in needles.in_block(block):
-                searched.found.setdefault(needle, set()).add(path)
-            rest = block[-needles.overlap :] if needles.overlap else b""
-            if time.monotonic() > until:
-                if file.read(1):
-                    searched.unread.append(path)
-                return

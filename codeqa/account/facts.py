@@ -61,11 +61,8 @@ def detect_facts(text: str) -> dict[str, str]:
 
 
 def spelled(text: str) -> str:
-    """`text` with straight apostrophes, and with those that are often left out."""
-    text = unicodedata.normalize("NFC", text).translate(phrases.APOSTROPHES)
-    for pattern, right in phrases.SPELLED:
-        text = pattern.sub(right, text)
-    return text
+    """`text` with straight apostrophes."""
+    return unicodedata.normalize("NFC", text).translate(phrases.APOSTROPHES)
 
 
 def without_introduction(sentence: str) -> str:
@@ -109,7 +106,8 @@ def _facts_of(sentence: str, *, lasting: bool) -> Iterator[tuple[str, str]]:
     ):
         yield "verbosity", "short" if short != negated else "detailed"
     elif lasting and (
-        phrases.WISH.match(told) or (ordered and (of_answers or phrases.TO_ME.search(sentence)))
+        (prefers and phrases.FIRST_PERSON.match(told))
+        or (ordered and (of_answers or phrases.TO_ME.search(sentence)))
     ):
         yield "format", sentence
 

@@ -55,9 +55,11 @@ CALL_ME = re.compile(
     r"appelle[sz]?[- ]moi|llámame|chiamami)\s+(?P<name>.+)",
     re.IGNORECASE,
 )
-I_AM = re.compile(r"^(?i:i'm|i\s+am|ich\s+bin|je\s+suis|soy|sou|sono)\s+(?P<name>[A-ZÀ-ÖØ-ÞА-Я].*)")
+I_AM = re.compile(
+    r"^(?i:i'?m|i\s+am|ich\s+bin|je\s+suis|soy|sou|sono)\s+(?P<name>[A-ZÀ-ÞА-Я].*)"
+)
 CORRECTED = re.compile(
-    r"^(?:my\s+name\s*(?:is\s+not|isn't)|i'm\s+not|i\s+am\s+not|not|ich\s+hei(?:ß|ss)e\s+nicht)\s+"
+    r"^(?:my\s+name\s*(?:is\s+not|isn'?t)|i'?m\s+not|i\s+am\s+not|not|ich\s+hei(?:ß|ss)e\s+nicht)\s+"
     r"[\w'’.-]+(?:\s+[\w'’.-]+)?\s*[,;.–-]+\s*(?:but\s+|rather\s+|sondern\s+)?"
     r"(?:it's|it\s+is|i'm|i\s+am|my\s+name\s+is|call\s+me)?\s*(?P<name>.+)",
     re.IGNORECASE,
@@ -111,7 +113,7 @@ REMEMBER = re.compile(
 )
 """At the beginning of a sentence: what follows is to be kept."""
 FIRST_PERSON = _words(
-    r"i|i'm|i've|i'd|my|we|our|me|ich|mein\w*|mir|je|j'\S+|mon|ma|yo|mi|mis|prefiero|eu|meu|minha|"
+    r"i|i'?m|i'?ve|i'd|my|we|our|me|ich|mein\w*|mir|je|j'\S+|mon|ma|yo|mi|mis|prefiero|eu|meu|minha|"
     r"prefiro|io|preferisco"
 )
 ANSWERS = _words(
@@ -126,7 +128,7 @@ OWN_LANGUAGE = _words(
     r"(?:set|change|switch)\s+(?:my|the)\s+(?:\w+\s+){0,2}language\s+to|"
     r"my\s+(?:preferred|favou?rite|main|usual|native)\s+(?:\w+\s+)?language\s+(?:is|now\s+is)"
 )
-NOT = _words(r"no|not|don't|do\s+not|never|without|hate|nicht|keine?n?|pas|jamais|sin|sem|non")
+NOT = _words(r"no|not|don'?t|do\s+not|never|without|hate|nicht|keine?n?|pas|jamais|sin|sem|non")
 SHORT = _words(
     r"short(?:er)?|brief|concise|terse|succinct|compact|to\s+the\s+point|kurz\w*|knapp\w*|"
     r"court(?:e?s)?|cort[ao]s?|breves?|brevi"
@@ -136,16 +138,12 @@ LONG = _words(
     r"détaillée?s?|detallad[ao]s?|larg[ao]s?|dettagliat[aei]"
 )
 ORDER = re.compile(
-    r"(?:please\s+)?(?:(?:always|never|don't|do\s+not)\s+)?(?:show|give|include|use|explain|add|answer|"
+    r"(?:please\s+)?(?:(?:always|never|don'?t|do\s+not)\s+)?(?:show|give|include|use|explain|add|answer|"
     r"reply|respond|write|put|start|begin|end|mention|cite|quote|skip|omit|leave|assume|avoid|stop|be|"
     r"keep|call|treat|address|format|summari[sz]e|number|link|no\s+need\s+to)\s",
     re.IGNORECASE,
 )
 TO_ME = _words(r"me|i|i'd|my|you|your|yourself")
-WISH = re.compile(
-    r"(?:i'd|i\s+would|i)\s+(?:always\s+|really\s+|rather\s+)?(?:like|prefer|want|love|need)\s",
-    re.IGNORECASE,
-)
 NOT_TO_BE_KEPT = _words(
     r"(?:don'?t|do\s+not|never|without|not\s+to|rather\s+not|shouldn'?t|should\s+not|must\s+not)\s+"
     r"(?:want\s+you\s+to\s+)?(?:you\s+)?(?:ever\s+)?(?:sav|stor|remember|keep|record|log|memori[sz]|retain|writ)\w*|"
@@ -170,8 +168,3 @@ INTRODUCTION = re.compile(
     re.IGNORECASE,
 )
 APOSTROPHES = str.maketrans("’‘`´", "''''")
-SPELLED = tuple(
-    (re.compile(rf"(?<!\w){left}(?=\s)", re.IGNORECASE), right)
-    for left, right in (("im", "I'm"), ("ive", "I've"), ("dont", "don't"), ("isnt", "isn't"),
-                        ("whats", "what's"))
-)  # fmt: skip

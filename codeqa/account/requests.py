@@ -16,6 +16,7 @@ from codeqa.account.facts import (
     without_introduction,
 )
 from codeqa.account.phrases import NOT_TO_BE_KEPT
+from codeqa.intents.reading import read
 
 CONFIRMATIONS = {
     "conversation": "delete this conversation for good",
@@ -71,12 +72,16 @@ def confirmed_scope(text: str) -> str:
 
 def wished_scope(text: str) -> str:
     """What `text` asks to delete, '' when it asks for none; it must be confirmed."""
-    if not _DELETE.search(text) or _HOW.search(text):
+    said = read(text, has_history=False)
+    # A question about deleting is answered by the account; it is not the wish to.
+    asks = said.opens("WHAT", "WHERE") or (said.opens("AUX") and not said.near("AUX", "YOU", 1))
+    if asks or not said.has("DELETE"):
         return ""
-    for scope, pattern in _SCOPES:
-        if pattern.search(text):
-            return scope
-    return ""
+    if said.has(*_ALL) or said.near("MY", _ALL_OF_MINE, 2):
+        return "profile" if said.has(*_PROFILE) and not said.has("everything") else "everything"
+    if said.has(*_PROFILE, "ABOUT_ME", "ME"):
+        return "profile"
+    return "conversation" if said.has("TALK", "SUCH", "PRONOUN") else ""
 
 
 def asked_fact(text: str) -> str:
@@ -105,53 +110,19 @@ def facts_to_forget(text: str) -> tuple[str, ...]:
     return (_NOUNS[found["noun"].lower()],)
 
 
-_DELETE = re.compile(
-    r"\b(?:delet\w*|eras\w*|wip\w+|clear|remov\w*|forget|purge|get\s+rid|drop|destroy|unremember|"
-    r"lösch\w*|entfern\w*|vergiss|supprim\w*|effac\w*|oubli\w*|borr\w*|elimin\w*|olvid\w*|apag\w*|"
-    r"exclu[ai]\w*|esquec\w*|cancell\w*|dimentic\w*|verwijder\w*|wis|usuń)\b|删除|削除|удали",
-    re.IGNORECASE,
-)
-_HOW = re.compile(
-    r"\b(?:can|could|may|how|where|do)\s+(?:i|you|we|to)\b(?!.*\bplease\b)|\bif\s+i\b",
-    re.IGNORECASE,
-)
-"""A question about deleting, which the account answers; not the wish to."""
-_SCOPES = tuple(
-    (scope, re.compile(pattern, re.IGNORECASE))
-    for scope, pattern in (
-        (
-            "everything",
-            r"\beverything\b|\ball\s+(?:of\s+)?(?:my|the|our|this|data|your)\b(?!.*\bprofile\b)|"
-            r"\bmy\s+(?:chats|conversations|messages|data|history|questions|account)\b|"
-            r"\balles\b|\balle\s+meine\b|\bmeine\s+daten\b|\btout(?:es)?\b|\bmes\s+données\b|"
-            r"\btodos?\b|\btodas?\b|\bmis\s+datos\b|\bmeus\s+dados\b|\btutto\b|\bi\s+miei\s+dati\b|"
-            r"\bchats\s+and\b|\bfrom\s+your\s+database\b|所有|すべて|全部|\bвс[её]\b",
-        ),
-        (
-            "profile",
-            r"\bprofile?\w*\b|\b(?:about|on|of)\s+me\b|\bme\b\s*[.!]*$|\bprofil\b|\bperfil\b|"
-            r"\bpersonal\s+(?:data|information|details|facts)\b|\büber\s+mich\b",
-        ),
-        (
-            "conversation",
-            r"\b(?:conversation|chat|thread|history|messages?|session|that|this|it|question|answer|"
-            r"unterhaltung|gespräch|verlauf|conversación|conversa|conversazione|discussion|gesprek)"
-            r"\b",
-        ),
-    )
-)
+_ALL = ("all", "everything", "alle", "alles", "tout", "toutes", "todo", "todos", "tutto")
+_ALL_OF_MINE = ("DATA", "chats", "conversations", "messages", "questions", "history", "account")
+_PROFILE = ("profile", "profil", "perfil")
 
 _NOUNS = {
-    "name": "name", "nickname": "name", "role": "role", "job": "role",
-    "profession": "role", "job title": "role", "team": "team",
-    "employer": "employer", "company": "employer", "editor": "editor", "ide": "editor",
-    "favourite editor": "editor", "favorite editor": "editor", "time zone": "timezone",
-    "timezone": "timezone", "operating system": "system", "os": "system", "pronouns": "pronouns",
-    "language": "language", "preferred language": "language", "answer language": "language",
-    "experience": "experience", "preferences": "format", "programming language": "code language",
-    "verbosity": "verbosity", "namen": "name", "nom": "name",
-    "prénom": "name", "nombre": "name", "nome": "name", "naam": "name",
+    **{kind: kind for kind in ("name", "language", "verbosity", "role", "team", "employer",
+                               "editor", "timezone", "experience")},
+    "preferred language": "language", "preferences": "format", "namen": "name", "nom": "name",
+    "prénom": "name", "nombre": "name", "nome": "name", "naam": "name", "job": "role",
+    "job title": "role", "company": "employer", "favourite editor": "editor",
+    "time zone": "timezone", "programming language": "code language",
 }  # fmt: skip
+"""What a fact is called → its kind; those that are not learnt any more may still be kept."""
 _NOUN = "|".join(sorted(_NOUNS, key=len, reverse=True))
 _FORGET = re.compile(
     r"(?:can\s+you\s+|could\s+you\s+|please\s+|bitte\s+|i\s+want\s+you\s+to\s+|you\s+can\s+)*"
@@ -163,7 +134,7 @@ _FORGET = re.compile(
 )
 
 _KNOW = (
-    r"(?:what(?:'s|\s+is|\s+was|\s+are)?|which|who|tell\s+me|say|(?:do|can|did)\s+you\s+(?:still\s+)?"
+    r"(?:what(?:'?s|\s+is|\s+was|\s+are)?|which|who|tell\s+me|say|(?:do|can|did)\s+you\s+(?:still\s+)?"
     r"(?:know|remember|recall)|you\s+know|remember|remind\s+me|how)"
 )
 _ASKED_NOUN = re.compile(
