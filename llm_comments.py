@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from codeqa.cli.command import front_door
-from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
+from codeqa.cli.index import describe_methods, embed_again, model_for_comments
 from codeqa.indexing.comments import add_comments
 from codeqa.indexing.describing import describe
 from codeqa.llm import Models

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openai_server import ScriptedServer, dropped, failure, openai_server, stream
 
+from codeqa.prompts import PROMPTS
+
 if TYPE_CHECKING:
     from cli_shop import Command
 
@@ -44,12 +46,14 @@ def test_the_answer_of_a_model_is_printed_and_what_made_it_is_said_beside_it(
     assert "add_article" in last_message(server.requests[0])
     # The address that is set goes with any model; what looks like the tag is not taken for it.
     question = f"{QUESTION} Tell me@codebase.example"
-    options = ("--model", "openai/gpt-4o", "--mode", "review")
+    options = ("--model", "openai/gpt-4o", "--mode", "review", "--strict")
     result = shop_codeqa("ask", question, "--repo", shop, *options)
     assert "Model: openai/gpt-4o at 127.0.0.1" in result.err
     assert "Searched: 3 of 3 files" in result.err
     sent = last_message(server.requests[1])
     assert question in sent and "add_article" in sent and "[MODE: review]" in sent
+    strict = json.dumps(PROMPTS["strict"].text.strip()).strip('"')
+    assert [strict in last_message(request) for request in server.requests] == [False, True]
 
 
 def test_citations_that_are_not_true_are_named(

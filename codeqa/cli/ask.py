@@ -21,7 +21,7 @@ from codeqa.cli.command import (
     rerank_option,
 )
 from codeqa.cli.console import PlainText, Waiting, print_json, search_notes, visible
-from codeqa.cli.repository import chosen_repository
+from codeqa.cli.repos import chosen_repository
 from codeqa.engine import open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.intents import MODES
@@ -58,6 +58,7 @@ TOLD = (
 @model_option
 @click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
 @click.option("--mode", default="", metavar="MODE", help="explain, locate, review, plan or change.")
+@click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: search nothing anew.")
 @json_option
 def ask_command(
@@ -68,6 +69,7 @@ def ask_command(
     model: str,
     no_model: bool,
     mode: str,
+    strict: bool,
     go_on: bool,
     as_json: bool,
 ) -> int:
@@ -101,6 +103,7 @@ def ask_command(
             mode=mode,
             rerank=rerank,
             hyde=hyde or "",
+            strict=strict,
             use_model=not no_model,
         )
         current = None if no_model else engine.models.current()
@@ -135,16 +138,15 @@ def _watched(events: Iterator[Event], waiting: Waiting, model: str) -> Iterator[
 
 def _print_json(question: str, events: Iterator[Event]) -> int:
     """Print one object when the answer is complete."""
-    answer, done = "", None
+    answer, status = "", FAILED
     for event in events:
         if event.kind == "token":
             answer += str(event.data["text"])
         elif event.kind == "done":
-            done = event.data
-    if done is None:
-        return FAILED
-    print_json({"question": question, "answer": answer, **{name: done.get(name) for name in TOLD}})
-    return DONE
+            told = {name: event.data.get(name) for name in TOLD}
+            print_json({"question": question, "answer": answer, **told})
+            status = DONE
+    return status
 
 
 def _print_answer(events: Iterator[Event]) -> int:

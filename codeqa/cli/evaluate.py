@@ -14,7 +14,7 @@ import click
 
 from codeqa.cli.command import command, hyde_option, json_option, rerank_option
 from codeqa.cli.console import ProgressDisplay, format_table, print_json
-from codeqa.cli.repository import chosen_repository
+from codeqa.cli.repos import chosen_repository
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.evaluation import (
     COUNT,

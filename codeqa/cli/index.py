@@ -1,20 +1,23 @@
-"""`codeqa index` and `codeqa serve`."""
+"""`codeqa index` and `codeqa serve`; describing methods with a language model (the estimate, the
+consent, the run), which `llm_comments.py` does as well."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import click
 
 from codeqa.cli.command import command, model_option
-from codeqa.cli.comments import describe_methods, embed_again, model_for_comments
 from codeqa.cli.console import ProgressDisplay, print_summary
-from codeqa.cli.repository import chosen_repository, repository_at_hand
+from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
-from codeqa.llm import Models
+from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
+from codeqa.llm import Model, Models, parse_choice
 from codeqa.repositories import take_up
-from codeqa.settings import load_settings
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Location
 
 
 @command(
@@ -103,3 +106,65 @@ def serve_command(
     )
     settings = load_settings(repository, host=host, port=port)
     run_page(settings, repository, model=model, open_browser=open_browser)
+
+
+def model_for_comments(models: Models, name: str = "", *, yes: bool = False) -> Model:
+    """The model called `name`, else the one that is chosen.
+
+    Raises UsageError for none, and when without `yes` nobody is there to agree; so before
+    anything is done.
+    """
+    if name:
+        models.prefer(parse_choice(name))
+    model = models.connect()
+    if model is None:
+        raise UsageError(
+            "No language model is chosen.",
+            "Add --model provider/name, as in ollama/qwen3, or set CODEQA_MODEL.",
+        )
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("Nobody is there to be asked.", "Add --yes to send without asking.")
+    return model
+
+
+def describe_methods(
+    settings: Settings,
+    location: Location,
+    model: Model,
+    *,
+    limit: int | None = None,
+    yes: bool = False,
+) -> None:
+    """Say what it takes, ask, and describe.
+
+    Raises ModelError; what was described until then is kept and written. The chosen embedding's
+    vectors of these rows are dropped: see `embed_again`.
+    """
+    plan = plan_comments(settings, location, model.name, limit)
+    click.echo(estimate(plan, model))
+    if plan.requests and not yes and not click.confirm(f"Send them to {model.host}?"):
+        click.echo("Nothing was sent.")
+        return
+    with ProgressDisplay() as show:
+        written = add_comments(
+            settings, location, plan.units, model.complete, model.name, show, model.close
+        )
+    click.echo(f"{written:,} descriptions written.")
+
+
+def estimate(plan: CommentPlan, model: Model) -> str:
+    """What will be sent where and what comes back, in one line."""
+    known = f"{plan.known:,} described before. " if plan.known else ""
+    if not plan.requests:
+        return f"{known}No other method needs a description."
+    return (
+        f"{known}{plan.requests:,} methods, ≈ {plan.tokens_sent:,} tokens to {model.name} at "
+        f"{model.host}, ≈ {plan.tokens_back:,} back (never more than {plan.most_tokens_back:,})."
+    )
+
+
+def embed_again(settings: Settings, location: Location) -> None:
+    """Fill in the vectors of the chosen embedding, for described methods have lost theirs."""
+    if settings.embedding:
+        with ProgressDisplay() as show:
+            Indexer(settings, location).run(progress=show)

@@ -1,16 +1,25 @@
-"""`codeqa repos`: the indexed repositories."""
+"""`codeqa repos`: the indexed repositories; and which one a command is about."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import format_table, human_bytes, print_json
-from codeqa.repositories import find_repository, remove_repository, report_repositories
-from codeqa.settings import load_settings
+from codeqa.errors import UsageError
+from codeqa.repositories import (
+    find_repositories,
+    find_repository,
+    recent_repositories,
+    remove_repository,
+    report_repositories,
+)
+from codeqa.settings import Settings, load_settings, with_home
+from codeqa.store import list_locations
 
 
 @click.group("repos")
@@ -68,3 +77,46 @@ def repos_remove_command(repo: str, yes: bool) -> None:
 
 def _when(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds)) if seconds else "-"
+
+
+def chosen_repository(settings: Settings, repo: str | None) -> Path:
+    """The repository that is meant: as named, else the current folder's, else the last used.
+
+    Raises UsageError when what was named is no folder and no indexed repository, and when
+    nothing is named and there is nothing to fall back on.
+    """
+    if repo is not None:
+        return _named(settings, repo)
+    if found := repository_at_hand(settings):
+        return found
+    raise UsageError(
+        "No repository is named, and the current folder is in none.",
+        "Give the path of one, as in: codeqa index /path/to/repository.",
+    )
+
+
+def repository_at_hand(settings: Settings) -> Path | None:
+    """The repository of the current folder, else the last used, else None."""
+    here = Path.cwd()
+    indexed = {location.root for location in list_locations(settings)}
+    for folder in (here, *here.parents):
+        if folder in indexed or (folder / ".git").exists():
+            return folder
+    return next(iter(recent_repositories(settings)), None)
+
+
+def _named(settings: Settings, repo: str) -> Path:
+    folder = with_home(Path(repo))
+    if folder.is_dir():
+        return folder.resolve()
+    if folder.exists():
+        raise UsageError(f"{repo} is not a folder.", "Give the folder that holds the source code.")
+    named = find_repositories(settings, repo)
+    if len(named) == 1:
+        return named[0].root
+    if named:
+        raise UsageError(f"{len(named)} repositories are named {repo}.", "Give the path of one.")
+    raise UsageError(
+        f"There is no folder {repo} and no indexed repository of that name.",
+        "See 'codeqa repos list' for those that are indexed.",
+    )

@@ -10,7 +10,7 @@ import click
 
 from codeqa.cli.command import command, hyde_option, json_option, repo_option, rerank_option
 from codeqa.cli.console import print_json, search_notes, visible
-from codeqa.cli.repository import chosen_repository
+from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.llm import Models
 from codeqa.repositories import take_up
