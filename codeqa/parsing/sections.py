@@ -1,19 +1,29 @@
-"""Sections of documents: what is one, and where Markdown and reStructuredText begin theirs."""
+"""Sections of documents and configuration files: what is one, and where each format begins its own.
+
+Of configuration only what line patterns tell with certainty is a section; a file that is laid out
+otherwise is one section without a name, and is then cut by lines.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from codeqa.parsing.chunks import CHUNK_SIZE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 MAX_TITLE = 120
 """Characters of a heading that are kept in names."""
+
+MIN_LINES = 8
+"""A shorter section of configuration is joined with the next one: single keys say little."""
 
 _LINK = re.compile(r"!?\[([^\]\[]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\]]*\])")
 _MARKUP = re.compile(r"<[^<>]{1,200}>|[*`]+|(?<!\w)_+|_+(?!\w)|\{[#.:][^{}]*\}")
@@ -25,6 +35,21 @@ _ADORNMENT = re.compile(r"""([!"#$%&'()*+,./:;<=>?@\[\\\]^_`{|}~-])\1*\s*""")
 _RST_ESCAPE = re.compile(r"\\(?: |(\S))")
 _DIRECTIVE = re.compile(r"\.\. (?:[\w-]+:{1,2}|_[^:]+:|\[)")
 _ROLE = re.compile(r":[\w:+.-]+:`([^`<]*?)\s*(?:<[^`>]*>)?`|`+([^`]*)`+_*|\*+([^*]+)\*+")
+
+_RULE = re.compile(r"define\s+(\S+)|(?!\s|#|\.PHONY)([^=:#\s][^=:#]*?)\s*::?(?!=)")
+_BY_LINE = {
+    "toml": (re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$"), "#"),
+    "ini": (re.compile(r"\[([^\]]+)\]\s*$"), "#;"),
+    "dockerfile": (re.compile(r"FROM\s+(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE), "#"),
+    "makefile": (_RULE, "#"),
+    "justfile": (_RULE, "#"),
+}
+"""Language → which lines begin a section, whose name is the last group, and what comments do."""
+_YAML_KEY = re.compile(
+    r"""-\s+(?:name|id|alert|job_name)\s*:\s*(.+)|(["']?[\w$@./][\w$@./ -]*["']?)\s*:(?:\s|$)"""
+)
+_YAML_SCALAR = re.compile(r":\s+[|>][-+0-9]{0,2}\s*(?:#.*)?$")
+_JSON_KEY = re.compile(r'([ \t]+)"((?:[^"\\]|\\.)*)"\s*:')
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +110,7 @@ def clean_title(text: str) -> str:
     return " ".join(text.split())[:MAX_TITLE].rstrip()
 
 
-def markdown_sections(lines: list[str]) -> list[Section]:
+def _markdown_sections(lines: list[str]) -> list[Section]:
     """Sections by ATX and setext headings as CommonMark has them.
 
     What looks like a heading inside a fence, an HTML block, a list or the front matter
@@ -130,7 +155,7 @@ def _plain_markdown(text: str) -> str:
     return clean_title(_MARKUP.sub("", text).translate(_UNESCAPE))
 
 
-def rst_sections(lines: list[str]) -> list[Section]:
+def _rst_sections(lines: list[str]) -> list[Section]:
     """Sections by adorned titles; the styles rank in the order of their first use."""
     headings = []
     styles: list[tuple[str, bool]] = []
@@ -148,10 +173,10 @@ def rst_sections(lines: list[str]) -> list[Section]:
     return sections_below(headings, lines)
 
 
-def text_sections(lines: list[str]) -> list[Section]:
+def _text_sections(lines: list[str]) -> list[Section]:
     """Sections of a `.txt` file that is reStructuredText, as whole manuals are; else one."""
     directives = sum(1 for line in lines if line.startswith(".. ") and _DIRECTIVE.match(line))
-    sections = rst_sections(lines)
+    sections = _rst_sections(lines)
     titled = sum(1 for section in sections if section.titles)
     return sections if titled > 2 or (titled and directives) else sections_below([], lines)
 
@@ -192,3 +217,110 @@ def _adornment(lines: list[str], at: int) -> tuple[str, int] | None:
 def _plain_rst(text: str) -> str:
     text = _ROLE.sub(lambda match: next(filter(None, match.groups()), ""), text)
     return clean_title(_RST_ESCAPE.sub(r"\1", text))
+
+
+def _by_line(lines: list[str], pattern: re.Pattern[str], marks: str) -> list[Section]:
+    """Sections that begin on the lines that match `pattern`, or on their comments."""
+    headings = [
+        Heading(_with_comments(lines, number, marks), 1, clean_title(match[match.lastindex or 0]))
+        for number, line in enumerate(lines, 1)
+        if (match := pattern.match(line.rstrip("\r")))
+    ]
+    return _join_short(sections_below(headings, lines))
+
+
+def _with_comments(lines: list[str], line: int, marks: str) -> int:
+    """First line of the comment that stands directly above `line`."""
+    while line > 1 and lines[line - 2].startswith(tuple(marks)):
+        line -= 1
+    return line
+
+
+def _join_short(sections: list[Section]) -> list[Section]:
+    """Short neighbours below one key as one section that carries up to three of their names."""
+    groups: list[list[Section]] = []
+    for section in sections:
+        last = groups[-1] if groups else []
+        short = bool(last) and last[-1].last - last[0].first + 1 < MIN_LINES
+        if short and last[-1].titles[:-1] == section.titles[:-1]:
+            last.append(section)
+        else:
+            groups.append([section])
+    return [_one_section(group) for group in groups]
+
+
+def _one_section(group: list[Section]) -> Section:
+    named = [section.titles for section in group if section.titles]
+    if not named:
+        return Section(group[0].first, group[-1].last)
+    shown = ", ".join(titles[-1] for titles in named[:3]) + (", …" if len(named) > 3 else "")
+    return Section(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
+
+
+def _by_keys(lines: list[str], keys: list[Heading]) -> list[Section]:
+    """By the outermost keys, and by the keys below where one of them is long.
+
+    The level of a key is its indentation.
+    """
+    if not keys:
+        return sections_below([], lines)
+    outermost = [key for key in keys if key.level == keys[0].level]
+    places = [key.line for key in keys]
+    headings: list[Heading] = []
+    ends = [key.line for key in outermost[1:]] + [len(lines) + 1]
+    for key, end in zip(outermost, ends, strict=True):
+        headings.append(Heading(_with_comments(lines, key.line, "#"), 1, key.title))
+        if end - key.line > CHUNK_SIZE:
+            below = keys[bisect_right(places, key.line) : bisect_left(places, end)]
+            headings += [
+                Heading(_with_comments(lines, inner.line, "#"), 2, inner.title)
+                for inner in below
+                if inner.level == below[0].level
+            ]
+    return _join_short(sections_below(headings, lines))
+
+
+def _yaml_sections(lines: list[str]) -> list[Section]:
+    keys = []
+    scalar = -1
+    """Indentation of the key whose value is a block scalar, while inside of it."""
+    for number, line in enumerate(lines, 1):
+        text = line.lstrip(" ")
+        indent = len(line) - len(text)
+        if scalar >= 0 and (indent > scalar or not text.strip()):
+            continue
+        scalar = indent if _YAML_SCALAR.search(line) else -1
+        if match := _YAML_KEY.match(text):
+            title = clean_title((match[1] or match[2]).strip("\"' \r"))
+            # An item of a list lies below the key, even where it is not indented.
+            keys.append(Heading(number, indent + (1 if match[1] else 0), title))
+    return _by_keys(lines, keys)
+
+
+def _json_sections(lines: list[str]) -> list[Section]:
+    """For a file that begins with an object and is indented evenly."""
+    if not lines or lines[0].strip("\ufeff \r") != "{":
+        return sections_below([], lines)
+    keys = [
+        Heading(number, len(match[1]), clean_title(match[2]))
+        for number, line in enumerate(lines, 1)
+        if (match := _JSON_KEY.match(line))
+    ]
+    sections = _by_keys(lines, keys)
+    if len(sections) > 1 and not sections[0].titles:  # the opening brace
+        sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
+    return sections
+
+
+SECTIONS: dict[str, Callable[[list[str]], list[Section]]] = {
+    "markdown": _markdown_sections,
+    "rst": _rst_sections,
+    "text": _text_sections,
+    "yaml": _yaml_sections,
+    "json": _json_sections,
+    **{
+        language: partial(_by_line, pattern=pattern, marks=marks)
+        for language, (pattern, marks) in _BY_LINE.items()
+    },
+}
+"""Language → sections of its lines."""
