@@ -113,8 +113,7 @@ class Settings(BaseSettings):
         "it goes on from the code at hand; `auto` whenever it needs code, and the answer says so.",
     )
     plugins: str = _field(
-        "", "Hooks of your own: a folder of `.py` files, the word `entry-points` for installed "
-        "packages, or both with a comma between; empty runs none. Never a folder inside an "
+        "", "Hooks of your own: a folder of `.py` files; empty runs none. Never a folder inside an "
         "indexed repository, and never read from `.env`.",
     )  # fmt: skip
     redis_url: str = _field(

@@ -1,31 +1,26 @@
 """Hooks: four moments of a turn at which a plugin may change what is done, and where plugins lie.
 
 A hook gives back a changed value, made with `dataclasses.replace`, or None to leave it as it is.
-One that raises, gives back what it should not, or takes too long is named, logged without a word
-of what it said or was given, and left out; the answer goes on with what there was before it.
+One that raises or gives back what it should not is named, logged without a word of what it said
+or was given, and left out; the answer goes on with what there was before it.
 
 pluggy keeps the hooks and their order. They are called one after the other, because each is given
 what the one before it made.
 
-`CODEQA_PLUGINS` is empty, and then nothing is executed. Otherwise it names a folder, whose `*.py`
-files are, or the word `entry-points`, for installed packages that offer a module under
-`codeqa.hooks`, or both with a comma between. Nothing that lies in an indexed repository is
-executed, nor anything in the git work tree around it: whoever wrote that may be anybody.
+`CODEQA_PLUGINS` is empty, and then nothing is executed, or names a folder, whose `*.py` files
+are. Nothing that lies in an indexed repository is executed, nor anything in the git work tree
+around it: whoever wrote that may be anybody.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import logging
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeVar
@@ -44,12 +39,6 @@ from codeqa.types import Chunk
 
 PROJECT = "codeqa"
 """Name under which pluggy knows these hooks; a hook carries the attribute `codeqa_impl`."""
-HOOK_SECONDS = 2.0
-"""How long one hook may take: the reader waits for it, mostly before the first word."""
-ENTRY_POINTS = "entry-points"
-"""The word in the setting."""
-GROUP = "codeqa.hooks"
-"""Group of entry points under which a package offers its module of hooks."""
 
 Value = TypeVar("Value")
 Problems = tuple[str, ...]
@@ -121,12 +110,9 @@ class Hooks:
     before_generation = staticmethod(partial(hookimpl, specname="before_generation"))
     after_generation = staticmethod(partial(hookimpl, specname="after_generation"))
 
-    def __init__(self, seconds: float = HOOK_SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(HookSpecs)
-        self._late: dict[str, Future[Any]] = {}
-        """Label of each hook that took too long → its last call, which may still go on."""
         self.skipped: Problems = ()
         """Plugins that were found and left out, a sentence each."""
 
@@ -151,40 +137,14 @@ class Hooks:
         for one in self._in_order(hook):
             everything = {ARGUMENTS[hook][0]: value, **given}
             try:
-                made = self._in_time(one, [everything[name] for name in one.argnames])
+                made = one.function(*(everything[name] for name in one.argnames))
                 if made is not None and made != value:
                     value = changed_value(made, value, one.plugin_name)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
+            except (Exception, SystemExit) as error:
                 problem = explain_error(error, inspect.getfile(one.function))
                 log.warning("the hook %s (%s) was left out: %s", one.plugin_name, hook, problem)
                 problems.append(f"The hook {one.plugin_name} ({hook}) was left out: {problem}.")
         return value, tuple(problems)
-
-    def _in_time(self, one: pluggy.HookImpl, arguments: list[Any]) -> Any:
-        """What the hook gives back, in a thread that is left to itself when it takes too long.
-
-        Raises what it raises, and HookError.
-        """
-        label, call = one.plugin_name, Future[Any]()
-        if label in self._late and not self._late[label].done():
-            raise HookError("it is still busy with an earlier answer")
-
-        def work() -> None:
-            try:
-                call.set_result(one.function(*arguments))
-            except BaseException as error:  # also SystemExit: it would end the thread silently
-                call.set_exception(error)
-
-        threading.Thread(target=work, name=f"hook {label}", daemon=True).start()
-        try:
-            return call.result(self._seconds)
-        except TimeoutError:
-            if call.done():  # it is the hook's own
-                raise
-            self._late[label] = call
-            raise HookError(f"it took longer than {self._seconds:g} s") from None
 
     def _in_order(self, hook: str) -> list[pluggy.HookImpl]:
         """pluggy calls the last one first."""
@@ -244,24 +204,27 @@ def explain_error(error: BaseException, file: str) -> str:
 
 
 def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
-    """The hooks of the plugins that `CODEQA_PLUGINS` names.
+    """The hooks of the files in the folder that `CODEQA_PLUGINS` names, file by file.
 
     `repository` is about to be opened and counts as indexed. Raises SettingsError for a folder
-    that cannot be used; a plugin that cannot is left out and told by `Hooks.skipped`.
+    that cannot be used; a file that cannot is left out and told by `Hooks.skipped`.
     """
     hooks = Hooks()
+    if not settings.plugins:
+        return hooks
     found: list[tuple[Callable[..., Any], str]] = []
     skipped: list[str] = []
-    trees = _indexed_trees(settings, repository) if settings.plugins else []
-    for name, places, load in _plugins(settings, trees):
+    trees = _indexed_trees(settings, repository)
+    files = sorted(_usable_folder(settings.plugins, trees).glob("*.py"))
+    for file in filter(Path.is_file, files):
         try:
-            if any(_around(place, trees) for place in places):
-                raise HookError("it lies in an indexed repository")
-            found += [(one, f"{name}:{one.__name__}") for one in _hooks_of(load())]
+            if _around(file, trees):
+                raise HookError("its link leads into an indexed repository")
+            found += [(one, f"{file.name}:{one.__name__}") for one in _hooks_of(_execute(file))]
         except (Exception, SystemExit) as error:
-            why = explain_error(error, str(next(iter(places), "?")))
-            log.warning("the plugin %s was left out: %s", name, why)
-            skipped.append(f"The plugin {name} was left out: {why}.")
+            why = explain_error(error, str(file))
+            log.warning("the plugin %s was left out: %s", file.name, why)
+            skipped.append(f"The plugin {file.name} was left out: {why}.")
     for function, label in reversed(found):  # what pluggy is given last it calls first
         hooks.add(function, label)
     hooks.skipped = tuple(skipped)
@@ -277,29 +240,6 @@ def _hooks_of(module: object) -> list[Callable[..., Any]]:
     for function in marked:
         check_hook(function)
     return marked
-
-
-def _plugins(
-    settings: Settings, trees: Sequence[Path]
-) -> Iterator[tuple[str, list[Path], Callable[[], object]]]:
-    """What the setting names, entry points by name, then files by name: of each its name, where
-    its code lies, its file first, and what executes it and gives its module."""
-    named = [part.strip() for part in settings.plugins.split(",") if part.strip()]
-    folders = [part for part in named if part != ENTRY_POINTS]
-    if len(folders) > 1:
-        raise SettingsError(
-            "CODEQA_PLUGINS names more than one folder.",
-            f"Give one folder, the word {ENTRY_POINTS}, or both with a comma between.",
-        )
-    folder = _usable_folder(folders[0], trees) if folders else None
-    points = metadata.entry_points(group=GROUP) if ENTRY_POINTS in named else ()
-    for point in sorted(points, key=lambda one: one.name):
-        spec = importlib.util.find_spec(point.module.partition(".")[0])
-        places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
-        yield point.name, [Path(place) for place in places if place], point.load
-    for path in sorted(folder.glob("*.py")) if folder else ():
-        if path.is_file():
-            yield path.name, [path], partial(_execute, path)
 
 
 def _indexed_trees(settings: Settings, repository: Path | None) -> list[Path]:
