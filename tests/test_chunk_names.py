@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.chat.chunk_names import ChunkNames
-from codeqa.chat.citations import Citation, find_citations
+from codeqa.chat.citations import ChunkNames, Citation, find_citations
 from codeqa.types import Chunk
 
 CHUNKS = (

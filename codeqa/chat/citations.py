@@ -2,17 +2,32 @@
 
 Models also write a place as code, `path:12-34`. That is a citation when such a file is
 indexed, and any code (`localhost:8080`) when there is none.
+
+The model is asked to refer to chunks by number or Id, but to a reader `[Chunk 2]`, `(Chunk 2)` or
+`[ctx_3f9a01bc]` says nothing. They become citations of their lines while the answer arrives: those
+can be followed, and mean the same in a later turn, whose block numbers other chunks.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from codeqa.text.citation_format import CITATION, CODE_LOCATION, ShownLines
+from codeqa.types import Chunk
+
+LONGEST_NAME = 80
+"""Characters in brackets that may wait for their end: five chunks by Id."""
+
+_ONE = r"(?:chunks?[ #]*\d{1,3}|(?:id: ?)?ctx_[0-9a-f]{8})"
+_MORE = rf"(?: ?(?:[,;&/]|\band\b) ?(?:{_ONE}|#?\d{{1,3}}))*"
+_NAMES = re.compile(rf"\[({_ONE}{_MORE})\]|\(({_ONE}{_MORE})\)", re.IGNORECASE)
+_NAME = re.compile(r"ctx_[0-9a-f]{8}|\d+", re.IGNORECASE)
+_BEGINNINGS = ("chunk", "ctx_", "id:")
+_GOES_ON = re.compile(r"[\w ,;&/#:]*")
+"""What may follow a bracket as long as it may still become names."""
 
 _FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
@@ -31,29 +46,24 @@ class Citation:
     """The file has these lines, whether or not they were shown."""
     problem: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """The form in which the last event carries it."""
-        return asdict(self)
-
-
-def find_places(text: str) -> list[Citation]:
-    """Distinct code spans in the prose of `text` that have the form of a place, in order."""
-    found: dict[Citation, None] = {}
-    for line in _prose_lines(text):
-        for span in _CODE_SPAN.finditer(line):
-            if place := CODE_LOCATION.fullmatch(span[0].strip("`").strip()):
-                path, start, end = place.groups()
-                found[Citation(path, int(start), int(end or start))] = None
-    return list(found)
-
 
 def find_citations(text: str) -> list[Citation]:
     """Distinct citations in the prose of `text`, in order; code is no prose."""
-    found: dict[Citation, None] = {}
-    for line in _prose_lines(text):
-        for path, start, end in CITATION.findall(_CODE_SPAN.sub(" ", line)):
-            found[Citation(path, int(start), int(end or start))] = None
-    return list(found)
+    lines = (_CODE_SPAN.sub(" ", line) for line in _prose_lines(text))
+    return _citations(place for line in lines for place in CITATION.findall(line))
+
+
+def _code_locations(text: str) -> list[Citation]:
+    """Distinct code spans in the prose of `text` that have the form of a place, in order."""
+    spans = (span[0] for line in _prose_lines(text) for span in _CODE_SPAN.finditer(line))
+    matches = (CODE_LOCATION.fullmatch(span.strip("`").strip()) for span in spans)
+    return _citations(match.groups() for match in matches if match)
+
+
+def _citations(places: Iterable[Sequence[str]]) -> list[Citation]:
+    """Path, first and last line as citations, each once."""
+    made = (Citation(path, int(start), int(end or start)) for path, start, end in places)
+    return list(dict.fromkeys(made))
 
 
 def verify(
@@ -86,7 +96,7 @@ def verify_all(
 ) -> list[Citation]:
     """Every citation of `text`, checked; each file is counted once."""
     known, count = list(spans), cache(line_count)
-    places = (place for place in find_places(text) if count(place.path) is not None)
+    places = (place for place in _code_locations(text) if count(place.path) is not None)
     found = dict.fromkeys([*find_citations(text), *places])
     return [verify(citation, known, count) for citation in found]
 
@@ -112,3 +122,47 @@ def _prose_lines(text: str) -> Iterator[str]:
         before, fence = fence, fence_after(line, fence)
         if not before and not fence:
             yield line
+
+
+class ChunkNames:
+    """The names of `chunks`, the block's in its order, in an answer that comes in pieces.
+
+    Names of chunks that are not in the block stay as they are.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._places: dict[str, str] = {}
+        for number, chunk in enumerate(chunks, 1):
+            place = f"[{chunk.path}:{chunk.start_line}-{chunk.end_line}]"
+            if find_citations(place):  # a path may hold what would end it early
+                self._places[str(number)] = self._places[chunk.id] = place
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """The answer as far as it can be told after `text`; a name that has begun waits."""
+        text = self._held + text
+        end = _begin_of_name(text)
+        self._held = text[end:]
+        return _NAMES.sub(self._cited, text[:end])
+
+    def close(self) -> str:
+        """What still waited when the answer ends."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def _cited(self, match: re.Match[str]) -> str:
+        names = _NAME.findall(match[1] or match[2])
+        places = [self._places.get(name.lower(), "") for name in names]
+        if not all(places) or len(match[0]) > LONGEST_NAME:
+            return match[0]
+        listed = ", ".join(dict.fromkeys(places))
+        return listed if match[1] else f"({listed})"
+
+
+def _begin_of_name(text: str) -> int:
+    """Where in `text` a name begins that what follows may complete; its length for nowhere."""
+    at = max(text.rfind("["), text.rfind("("))
+    begun = text[at + 1 :].lower()
+    named = any(begun.startswith(one) or one.startswith(begun) for one in _BEGINNINGS)
+    waits = at >= 0 and len(begun) < LONGEST_NAME and named and _GOES_ON.fullmatch(begun)
+    return at if waits else len(text)

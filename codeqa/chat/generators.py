@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from codeqa.chat.chunk_names import ChunkNames
+from codeqa.chat.citations import ChunkNames
 from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece
 from codeqa.chat.messages import as_sent, build_messages
 from codeqa.context import pack
@@ -23,7 +23,6 @@ SHORTENED = (
     "The whole context was too long for this model: at most half of the code was sent, and no "
     "earlier questions."
 )
-LEFT_OUT = "The conversation was too long for this model: no earlier questions were sent."
 
 
 class QuotingGenerator:
@@ -53,15 +52,12 @@ class ModelGenerator:
 
     def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
         """Ask; once again with less when the model says that it was too long."""
-        smaller = None
         try:
             yield from self._ask(asked)
         except ContextLengthError:
-            smaller = shrink(asked)
-            if smaller is None:
+            if (smaller := shrink(asked)) == asked:
                 raise
-        if smaller is not None:
-            yield from self._ask(smaller, LEFT_OUT if smaller.block is asked.block else SHORTENED)
+            yield from self._ask(smaller, SHORTENED)
 
     def _ask(self, asked: GenerationInput, warning: str = "") -> Generator[Piece, None, None]:
         messages = build_messages(asked, self.config_dir)
@@ -95,22 +91,15 @@ class ModelGenerator:
             raise failure
 
 
-def shrink(asked: GenerationInput) -> GenerationInput | None:
-    """`asked` without history and with the block packed anew to half of its length.
-
-    A block that cannot be halved stays as it is when there was a history to leave out. None
-    when nothing can be left out.
-    """
+def shrink(asked: GenerationInput) -> GenerationInput:
+    """`asked` without history and with the block packed anew to half of its length; a block that
+    cannot be halved stays as it is."""
     whole = asked.block
     room = int(len(whole.text) * SMALLER)
     half = pack(whole.chunks, room)
     if not half.chunks:  # all are long: the best alone may use all of the room
         half = pack(whole.chunks[:1], room)
-    if half.chunks:
-        kept = {(c.path, c.start_line) for c in half.chunks}
-        left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
-        half = replace(half, dropped=(*left_out, *whole.dropped))
-        return replace(asked, block=half, history=(), similar=())
-    if not (asked.history or asked.similar):
-        return None
-    return replace(asked, history=(), similar=())
+    kept = {(c.path, c.start_line) for c in half.chunks}
+    left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
+    half = replace(half, dropped=(*left_out, *whole.dropped))
+    return replace(asked, block=half if half.chunks else whole, history=(), similar=())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -24,8 +24,8 @@ SEMANTIC_K = 3
 """And older questions, with their answers, that it sees when they resemble this one."""
 QA_K = 4
 """Most past questions that are found for one."""
-READ_AT_ONCE = 8
-"""Candidates whose answers are read together: enough for four and those that do not count."""
+CANDIDATES = 32
+"""The most similar past questions whose answers are read: not all of them count."""
 
 Embed = Callable[[str], Vector | None]
 """A question's vector; None for one that the embedding knows no word of, and without one."""
@@ -39,11 +39,9 @@ def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:
     The app's own account of what is stored stays out: it is for its reader alone.
     """
     return tuple(
-        Exchange(
-            read_mode(turn.question)[1], answer_for_history(turn.answer, turn.generator), turn.id
-        )
-        for turn in turns
-        if turn.answer and turn.reply != "privacy"
+        Exchange(read_mode(one.question)[1], answer_for_history(one.answer, one.generator), one.id)
+        for one in turns
+        if one.answer and one.reply != "privacy"
     )
 
 
@@ -59,14 +57,10 @@ def prune(
     older, latest = history[:-recent], history[-recent:]
     if question is None or not older:
         return tuple(latest)
-    scored = []
-    for number, exchange in enumerate(older):
-        vector = embed(exchange.question)
-        score = 0.0 if vector is None else cosine(question, vector)
-        if score > threshold:
-            scored.append((-score, number))
-    kept = sorted(number for _, number in sorted(scored)[:SEMANTIC_K])
-    return (*(older[number] for number in kept), *latest)
+    vectors = (embed(exchange.question) for exchange in older)
+    scores = [0.0 if vector is None else cosine(question, vector) for vector in vectors]
+    best = sorted(range(len(older)), key=lambda number: -scores[number])[:SEMANTIC_K]
+    return (*(older[number] for number in sorted(best) if scores[number] > threshold), *latest)
 
 
 def names_other_code(one: Query, other: Query) -> bool:
@@ -103,29 +97,18 @@ def similar_questions(
             one.turn
             for one in _most_similar(asked, vector, threshold)
             if (one.conversation == conversation != "") == same and one.turn not in skip
-        ]
+        ][:CANDIDATES]
+        read = state.turns.exchanges(turns, user)  # without those deleted meanwhile
         found: dict[str, Exchange] = {}
         """By the question: the most similar come first, of equal ones the latest."""
-        for past in _read(state, turns, user):
+        for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
             _, question = read_mode(strip_tag(past.question))
-            if question.casefold() in found or not _counts(past):
-                continue
             exchange = Exchange(question, past.answer, turn=past.turn, elsewhere=not same)
-            found[question.casefold()] = exchange
-            if len(found) == QA_K:
-                break
-        return list(found.values())
+            found.setdefault(question.casefold(), exchange)
+        return list(found.values())[:QA_K]
     except StorageError as error:
         log.warning("earlier questions could not be read: %s", error)
         return []
-
-
-def _read(state: State, turns: Sequence[str], user: str) -> Iterator[PastExchange]:
-    """The exchanges of `turns` in this order, without those deleted meanwhile."""
-    for start in range(0, len(turns), READ_AT_ONCE):
-        some = turns[start : start + READ_AT_ONCE]
-        read = state.turns.exchanges(some, user)
-        yield from (read[turn] for turn in some if turn in read)
 
 
 def _most_similar(

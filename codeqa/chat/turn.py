@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from codeqa.account import PersonalReading, read_personal
@@ -196,7 +196,7 @@ class TurnState:
             notice=" ".join(filter(None, warnings)),
             cut=cut,
             tokens=self._tokens(),
-            citations=[citation.as_dict() for citation in self.citations],
+            citations=[asdict(citation) for citation in self.citations],
             rewritten=self.rewritten,
             suggestions=list(self.suggestions),
             hook_problems=list(self.hook_problems),
