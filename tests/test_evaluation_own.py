@@ -19,9 +19,8 @@ from conftest import ROOT
 from codeqa.errors import UsageError
 from codeqa.evaluation import load_questions, prepared
 from codeqa.evaluation.generate import comment_questions, drawn
-from codeqa.evaluation.history import changes
 from codeqa.evaluation.own import PREFIX, THUMB, copied, thumb_questions
-from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subject_question
+from codeqa.evaluation.sentences import comment_lines, leaks, question_of
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
 from codeqa.state import State, Turn
@@ -111,17 +110,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def shop(tmp_path: Path, write_files: Write) -> Path:
-    """A repository with a history: each commit changes one function."""
-    folder = write_files(tmp_path / "shop", FILES)
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "Begin")
-    till = TILL.replace("* 20", "* 50").replace("/ 20", "/ 50")
-    write_files(folder, {"shop/till.py": till})
-    git(folder, "commit", "-qam", "fix(till): Count coins of two cents in payments (#12)")
-    write_files(folder, {"shop/basket.py": BASKET.replace("price < 0", "price <= 0")})
-    git(folder, "commit", "-qam", "Bump version")
-    return folder
+    return write_files(tmp_path / "shop", FILES)
 
 
 # Sentences
@@ -145,20 +134,6 @@ def test_the_first_sentence_of_a_comment_is_the_question(
     comment: str, name: str, expected: str
 ) -> None:
     assert question_of(comment, name) == expected
-
-
-@pytest.mark.parametrize(
-    ("subject", "expected"),
-    [
-        ("fix(parser): keep blank lines inside strings (#123)", "keep blank lines inside strings"),
-        ("Bump actions from 1.2 to 1.3 in the workflow", ""),
-        ("Merge branch 'main' into a branch", ""),
-        ("Fix typo in the documentation of files", ""),
-        ("wip", ""),
-    ],
-)
-def test_chores_are_no_questions(subject: str, expected: str) -> None:
-    assert subject_question(subject) == expected
 
 
 def test_a_comment_is_found_with_its_marks_or_not_at_all() -> None:
@@ -277,16 +252,13 @@ def test_every_kind_of_question_has_its_targets(shop: Path, settings: Settings) 
         by_kind: dict[str, list[Any]] = {}
         for one in own.questions:
             by_kind.setdefault(one.category, []).append(one)
-        assert set(by_kind) == {"comment", "symbol", "callers", "commit"}
+        assert set(by_kind) == {"comment", "symbol", "callers"}
         assert {one.repo for one in own.questions} == {"shop"}
         symbols = {one.question: one.relevant[0] for one in by_kind["symbol"]}
         assert symbols and all(target.symbol.endswith(q) for q, target in symbols.items())
         callers = {one.question: one.relevant for one in by_kind["callers"]}
         calls = callers["what calls round_amount?"]
         assert [(t.symbol, t.grade) for t in calls] == [("pay_everything", 2), ("round_amount", 1)]
-        (commit,) = by_kind["commit"]
-        assert commit.question == "Count coins of two cents in payments"
-        assert [target.symbol for target in commit.relevant] == ["round_amount"]
         # Emptied comments are in the index of the copy neither.
         text = "\n".join(unit.source_code for unit in own.tables.units())
         assert not any(leaks(one.question, text) for one in by_kind["comment"])
@@ -301,47 +273,6 @@ def test_neither_the_repository_nor_its_own_index_is_touched(
         assert own.location.root != locate(settings, shop).root
     assert {path: path.read_bytes() for path in shop.rglob("*.py")} == before
     assert not data_dir.exists()
-
-
-# History
-
-
-def test_a_history_tells_which_functions_small_commits_changed(shop: Path) -> None:
-    found = {change.subject: change.functions for change in changes(shop, 50)}
-    assert found["fix(till): Count coins of two cents in payments (#12)"] == (
-        ("shop/till.py", "round_amount"),
-    )
-    assert "Begin" not in found  # it adds files, and changes none
-
-
-def test_a_history_of_a_folder_is_of_that_folder_alone(shop: Path) -> None:
-    found = [change.functions for change in changes(shop / "shop", 50)]
-    assert (("till.py", "round_amount"),) in found
-    assert list(changes(shop / "gate", 50)) == []
-
-
-@pytest.mark.skipif(os.name == "nt", reason="the attack is a shell script")
-def test_reading_a_history_runs_nothing_that_the_repository_names(
-    shop: Path, tmp_path: Path
-) -> None:
-    marker = tmp_path / "executed"
-    attack = tmp_path / "attack.sh"
-    attack.write_text(f'#!/bin/sh\necho "$0" >> "{marker}"\ncat "$1" 2>/dev/null\nexit 0\n')
-    attack.chmod(0o755)
-    for name in (
-        "diff.external", "diff.evil.textconv", "diff.evil.command", "core.pager", "gpg.program",
-        "core.fsmonitor", "pager.log", "pager.show", "core.sshCommand",
-    ):  # fmt: skip
-        git(shop, "config", name, str(attack))
-    git(shop, "config", "log.showSignature", "true")
-    (shop / ".git" / "info").mkdir(exist_ok=True)
-    (shop / ".git" / "info" / "attributes").write_text("*.py diff=evil\n")
-    # Plain git does run one of them.
-    subprocess.run(["git", "log", "-p", "-1"], cwd=shop, check=False, capture_output=True)
-    assert marker.exists()
-    marker.unlink()
-    assert [change.functions for change in changes(shop, 50)]
-    assert not marker.exists()
 
 
 # Thumbs

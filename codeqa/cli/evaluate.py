@@ -50,7 +50,7 @@ VARIANTS = {
 """What `--compare` takes → the name of the run that it adds to the one with the defaults."""
 GROUPS_SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 CAUTION = (
-    "Questions made from doc comments, names and commits are easier than what people ask. Use "
+    "Questions made from doc comments, names and calls are easier than what people ask. Use "
     "these figures to compare settings on this repository, not as CodeQA's quality."
 )
 THUMB_CAUTION = (
@@ -139,8 +139,8 @@ def eval_command(
 ) -> None:
     """Judge the search: on questions made from REPO, or on a file of questions.
 
-    With REPO, questions are made from its doc comments, names, calls and commits and from thumbs
-    up in the page, and asked of a temporary copy in which those comments are empty. They are
+    With REPO, questions are made from its doc comments, names and calls and from thumbs up in
+    the page, and asked of a temporary copy in which those comments are empty. They are
     easier than what people ask, and good for comparing settings.
 
     Else --questions and --out are needed. With --trees every repository that a question names is

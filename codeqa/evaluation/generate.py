@@ -1,8 +1,8 @@
 """Questions about any repository, made from what it says of itself.
 
-Four kinds, each with the lines that answer it: the first sentence of a doc comment (emptied in
+Three kinds, each with the lines that answer it: the first sentence of a doc comment (emptied in
 the copy that is searched) asks for its definition; a name asks for itself; "what calls …" asks
-for the callers that are certain; a commit's subject asks for the functions that it changed.
+for the callers that are certain.
 The same seed and files give the same questions. They are easier than what people ask, and
 share words with their answers: they compare settings, and say little of absolute quality.
 """
@@ -15,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from codeqa.evaluation.history import changes
 from codeqa.evaluation.questions import MAIN, SECONDARY, Question, Target
-from codeqa.evaluation.sentences import comment_lines, leaks, question_of, subject_question
+from codeqa.evaluation.sentences import comment_lines, leaks, question_of
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
 from codeqa.store import Tables
@@ -27,7 +26,7 @@ from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit
 
 T = TypeVar("T")
 
-SHARES = {"comment": 0.4, "symbol": 0.2, "callers": 0.2, "commit": 0.2}
+SHARES = {"comment": 0.5, "symbol": 0.25, "callers": 0.25}
 """Part of the questions of each kind; the rest of a kind that has fewer is not made up for."""
 PER_FILE = 2
 """Questions of a kind about one file: a well documented one must not be all that is asked."""
@@ -38,7 +37,6 @@ MIN_NAME = 4
 CERTAIN = 0.8
 """Confidence from which a place counts as a call of the definition (`structure`)."""
 MAX_CALLERS = 6
-COMMITS_READ = 600
 LOOKED_AT = 8
 """Definitions of a file that are looked at for PER_FILE questions."""
 
@@ -115,7 +113,7 @@ def _still_there(unit: Unit, before: ParsedFile, after: ParsedFile) -> bool:
     )
 
 
-# --- names, callers, commits: from the index of the copy --------------------------------------
+# --- names, callers: from the index of the copy --------------------------------------
 
 
 def symbol_questions(tables: Tables, files: Iterable[str], seed: int) -> Iterator[Question]:
@@ -148,28 +146,6 @@ def caller_questions(tables: Tables, files: Iterable[str], seed: int) -> Iterato
         return _question(f"what calls {_asked_name(unit)}?", callers, [unit])
 
     return _of_definitions(tables, files, seed, made)
-
-
-def commit_questions(root: Path, tables: Tables) -> Iterator[Question]:
-    """Subjects of the latest small commits below `root`, asking for what they changed.
-
-    Only functions that are still there count, and only commits of which all are.
-    """
-    asked = set()
-    for change in changes(root, COMMITS_READ):
-        question = subject_question(change.subject)
-        if not question or question in asked:
-            continue
-        units = [_function(tables, path, name) for path, name in change.functions]
-        there = [unit for unit in units if unit is not None and _is_definition(unit)]
-        if len(there) == len(units):
-            asked.add(question)
-            yield _question(question, there)
-
-
-def _function(tables: Tables, path: str, name: str) -> Unit | None:
-    named = [unit for unit in tables.in_file(path) if unit.qualified_name == name]
-    return named[0] if len(named) == 1 else None
 
 
 def _of_definitions(

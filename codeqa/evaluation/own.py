@@ -20,7 +20,6 @@ from codeqa.evaluation.generate import (
     SHARES,
     caller_questions,
     comment_questions,
-    commit_questions,
     drawn,
     symbol_questions,
 )
@@ -104,13 +103,11 @@ def prepared(
         tables = Tables.open(location)
         asked += some("symbol", symbol_questions(tables, files("symbol"), seed))
         asked += some("callers", caller_questions(tables, files("callers"), seed))
-        asked += some("commit", commit_questions(root, tables))
         asked += thumb_questions(thumbs, copy.folder)
         if not asked:
             raise UsageError(
                 f"No question can be made from {root}.",
-                "It needs doc comments, functions with names of their own, a history, or "
-                "thumbs up in the page.",
+                "It needs doc comments, functions with names of their own, or thumbs up.",
             )
         name = location.name
         questions = tuple(replace(one, id=f"{name}-{one.id}", repo=name) for one in asked)

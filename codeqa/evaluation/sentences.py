@@ -1,10 +1,30 @@
-"""Which sentence of a comment or commit may stand for a question, and where a comment stands."""
+"""Which sentence of a comment may stand for a question, and where a comment stands."""
 
 from __future__ import annotations
 
 import re
 
 MIN_WORDS, MAX_WORDS = 4, 40
+"""Fewer words describe nothing in particular; more are seldom one sentence."""
+MIN_LETTERS = 0.78
+"""Share of the characters other than blanks that are letters: less is a formula or a table."""
+LEAK = 6
+"""Words of a question in a row that may stand nowhere else in its file: it would be found by
+looking for them."""
+
+_END = re.compile(r"[.!?](?=\s|$)|\n\s*\n|\n\s*(?=[@\\:*\-=]|\w+\s*:\s*\n|Args:|Returns:|Raises:)")
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|resp)$")
+_MARKUP = re.compile(r"\{@\w+\s+([^{}]*)\}|:[\w+:]+:`~?([^`]*)`|</?\w+[^<>]*>|[`*]")
+_COMMAND = re.compile(r"^[@\\](?:brief|short|summary|desc|description)\s+")
+_TAG = re.compile(r"^\s*(?:[@\\]\w+|:\w[\w ]*:)")
+_CODE = re.compile(r"[{};|\\$]|==|=>|->|::|https?:|\w\(\w|\w_\w+_\w|>>>")
+_SAYS_NOTHING = re.compile(
+    r"copyright|licen[sc]e|deprecated|todo|fixme|^see\b|^same as\b|inherit|noqa|nolint|generated"
+    r"|^(?:default )?constructor\b|^creates? a new instance|^gets? or sets?\b|^used by\b"
+    r"|^overrides?",
+    re.I,
+)
+_WORDS = 4, 40
 """Fewer words describe nothing in particular; more are seldom one sentence."""
 MIN_LETTERS = 0.78
 """Share of the characters other than blanks that are letters: less is a formula or a table."""
@@ -59,12 +79,6 @@ def question_of(comment: str, name: str) -> str:
         if not rest[:1].isalnum():
             sentence = _NAME_SEPARATOR.sub("", rest).strip()
     return sentence if describes_something(sentence) else ""
-
-
-def subject_question(subject: str) -> str:
-    """What a commit's subject says was wanted; '' for merges, releases and chores."""
-    text = plain(_NUMBER.sub("", _PREFIX.sub("", subject.strip())))
-    return "" if _CHORE.match(text) or not describes_something(text) else text
 
 
 def plain(text: str) -> str:
