@@ -29,7 +29,7 @@ from codeqa.repository.git import find_git, read_git
 from codeqa.search import reranker_status
 from codeqa.settings import Settings
 from codeqa.state.cache import RedisCache
-from codeqa.store import Filter, Location, Tables, list_locations, local_bytes
+from codeqa.store import Filter, Location, Tables, TextSearch, list_locations, local_bytes
 from codeqa.store.location import folder_bytes
 from codeqa.store.meta import record_of
 from codeqa.text.tokens import name_key, search_tokens
@@ -259,7 +259,9 @@ def _self_test(tables: Tables, paths: list[str]) -> str:
                 continue
             table = "methods" if unit.kind in METHOD_KINDS else "classes"
             query = " ".join(search_tokens(unit.name))
-            found = tables.full_text(table, query, SELF_TEST_DEPTH, Filter(paths=(path,)))
+            found = tables.find(
+                TextSearch(table, query, SELF_TEST_DEPTH, Filter(paths=(path,)).sql())
+            )
             by_text = any(hit.id == unit.id for hit, _ in found)
             by_name = any(hit.name == unit.name for hit in tables.named([name_key(unit.name)]))
             return "" if by_text and by_name else unit.location

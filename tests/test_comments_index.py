@@ -25,7 +25,7 @@ from codeqa.indexing.describing import MAX_TOKENS
 from codeqa.llm import Message
 from codeqa.search import Search
 from codeqa.settings import Settings
-from codeqa.store import Location, Tables, locate
+from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import rows
 from tests.indexed import copied, indexed
 from tests.openai_server import Reply, ScriptedServer, completion, openai_server, silent
@@ -84,7 +84,7 @@ def comments(location: Location) -> dict[str, str]:
 
 
 def found_by(location: Location, word: str) -> list[str]:
-    return [unit.name for unit, _ in Tables.open(location).full_text("methods", word, 5)]
+    return [unit.name for unit, _ in Tables.open(location).find(TextSearch("methods", word, 5))]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from codeqa.embeddings import fast_embedding
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.state import State
-from codeqa.store import Location, Tables, locate
+from codeqa.store import Location, Tables, TextSearch, VectorSearch, locate
 
 ARCHIVE = Path(__file__).parent / "fixtures" / "piece5.zip"
 REPOSITORY = "shop-0d52be96"
@@ -36,12 +36,12 @@ def test_its_index_is_searched_and_then_brought_up_to_date(
 ) -> None:
     tables = Tables.open(location)
     assert [unit.location for unit in tables.named(["closeday"])] == ["till.py:16-19"]
-    assert tables.full_text("methods", "evening", 5)[0][0].name == "close_day"
+    assert tables.find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"
     vector = fast_embedding().embed_query("empty the till in the evening")
-    assert tables.nearest("methods", "vector", vector, 1)[0][0].name == "close_day"
+    assert tables.find(VectorSearch("methods", "vector", vector, 1))[0][0].name == "close_day"
     summary = Indexer(settings, location).run()
     assert (summary.files, summary.methods) == (2, 3)
-    assert Tables.open(location).full_text("methods", "evening", 5)[0][0].name == "close_day"
+    assert Tables.open(location).find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"
 
 
 @pytest.mark.usefixtures("location")

@@ -26,7 +26,7 @@ from codeqa.embeddings.hosted import REQUEST_TOKENS, requests_of
 from codeqa.errors import EmbeddingError, IndexFormatError, SettingsError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
-from codeqa.store import EmbeddingRecord, Tables, locate
+from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
 from codeqa.text.tokens import estimate_tokens
 from codeqa.types import Progress
 from tests.openai_server import Reply, Script, ScriptedServer, failure, openai_server
@@ -314,7 +314,7 @@ def test_the_fast_embedding_fills_every_row_in_the_first_pass_and_another_one_ag
     fast = query_embedding(indexer.settings, "bag")
     assert fast is not None
     vector = fast.embed_passages([_code(tables, "load_config")])[0]
-    best = tables.nearest("methods", "vector", vector, 1)
+    best = tables.find(VectorSearch("methods", "vector", vector, 1))
     assert [(unit.name, round(score, 2)) for unit, score in best] == [("load_config", 1.0)]
     status = indexer.status()
     assert (status.embedding, status.embedded) == ("bag", counts.units)
@@ -353,7 +353,7 @@ def test_the_chosen_embedding_fills_its_own_column_and_another_refills_it_withou
     assert (steps[-1].done, steps[-1].total) == (counts.units, counts.units)
     assert {file.tier for file in tables.files()} == {"refined"}
     vector = np.array(bag(_code(tables, "find_user")), dtype=np.float32)
-    best = tables.nearest("methods", "vector_refined", vector, 1)
+    best = tables.find(VectorSearch("methods", "vector_refined", vector, 1))
     assert best[0][0].name == "find_user"
     assert (chosen.status().embedding, chosen.status().embedded) == ("bags/bag", counts.units)
     # Another one refills without parsing again.
@@ -365,7 +365,7 @@ def test_the_chosen_embedding_fills_its_own_column_and_another_refills_it_withou
     counts = tables.counts()
     assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
     assert counts.refined == counts.units == sum(map(len, sent))
-    assert tables.full_text("methods", "config", 5)
+    assert tables.find(TextSearch("methods", "config", 5))
 
 
 def test_only_what_changed_is_embedded_again_and_a_rebuild_keeps_what_was_paid_for(
@@ -411,7 +411,7 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
             chosen.run()
         assert "can be searched" in caught.value.hint
         tables = Tables.open(indexer.location)
-        assert tables.full_text("methods", "config", 5)
+        assert tables.find(TextSearch("methods", "config", 5))
         status = chosen.status()
         assert status.state == "ready" and "refused the key" in status.error
         chosen.run()

@@ -19,7 +19,7 @@ from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import read_run
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, Tables, locate, reader
+from codeqa.store import Location, Tables, TextSearch, locate, reader
 from codeqa.store.schema import TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress, Skipped
@@ -89,7 +89,7 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
         "app.py",
         "helpers.py",
     }
-    assert tables.full_text("methods", "load", 10)
+    assert tables.find(TextSearch("methods", "load", 10))
     record = tables.file("app.py")
     assert record is not None
     assert record.language == "python" and record.role == "source"
@@ -227,7 +227,7 @@ def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: 
     indexer = Indexer(settings, locate(settings, root))
     assert indexer.run().files == 0
     assert indexer.status().state == "ready"
-    assert Tables.open(indexer.location).full_text("methods", "anything", 5) == []
+    assert Tables.open(indexer.location).find(TextSearch("methods", "anything", 5)) == []
     assert indexer.run().files == 0
 
 

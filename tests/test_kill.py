@@ -16,7 +16,7 @@ import pytest
 from codeqa.indexing import Indexer
 from codeqa.indexing.lock import holder_of
 from codeqa.settings import load_settings
-from codeqa.store import Location, Tables, locate
+from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import clean_rows, read_meanwhile, rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,7 +106,7 @@ def kill_and_complete(tmp_path: Path, seed: int, kills: int, files: int, longest
         died += process.returncode == -signal.SIGKILL
         wait_until_free(location)
         if location.folder.exists() and Indexer(settings, location).status().files:
-            Tables.open(location).full_text("methods", "step", 5)
+            Tables.open(location).find(TextSearch("methods", "step", 5))
         if chance.random() < 0.7:
             mutate(root, chance)
     final = start(root, data)
@@ -186,7 +186,7 @@ def test_readers_of_another_process_see_no_error_while_it_indexes(tmp_path: Path
     tables = Tables.open(indexer.location)
 
     def read() -> None:
-        assert tables.full_text("methods", "step", 20)
+        assert tables.find(TextSearch("methods", "step", 20))
         assert tables.counts().files > 20
         assert indexer.status().files > 20
 

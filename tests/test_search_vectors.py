@@ -13,6 +13,7 @@ import pytest
 from codeqa.embeddings import FAST_ALIAS, function, query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings
+from codeqa.store import VectorSearch
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 
@@ -90,7 +91,10 @@ def test_in_a_small_index_every_vector_is_compared_with_the_question_by_its_cosi
     encoder = query_embedding(settings, record.name)
     assert column == "vector" and encoder is not None
     question = encoder.embed_query("where is an article bought?")
-    found = {unit.id: score for unit, score in tables.nearest("methods", column, question, 100)}
+    found = {
+        unit.id: score
+        for unit, score in tables.find(VectorSearch("methods", column, question, 100))
+    }
     rows = lancedb.connect(tables.location.tables).open_table("methods").to_arrow().to_pylist()
     cosines = {
         row["id"]: np.dot(row["vector"], question)

@@ -19,6 +19,8 @@ from codeqa.store import (
     Filter,
     Location,
     Tables,
+    TextSearch,
+    VectorSearch,
     list_locations,
     local_bytes,
     locate,
@@ -128,7 +130,7 @@ def test_full_text_finds_parts_of_identifiers_and_whole_ones(
 
     def names(question: str) -> list[str]:
         query = " ".join(search_tokens(question))
-        return [found.name for found, _ in tables.full_text("methods", query, 10)]
+        return [found.name for found, _ in tables.find(TextSearch("methods", query, 10))]
 
     assert names("response") == ["getHTTPResponse"]
     assert names("parseConfig") == ["parse_config"]
@@ -157,7 +159,7 @@ def test_no_text_breaks_the_full_text_search(
     text: str, location: Location, write: Callable[..., Writer]
 ) -> None:
     write(batch_of(("src/app.py", [unit("a")], [])))
-    assert isinstance(Tables.open(location).full_text("methods", text, 5), list)
+    assert isinstance(Tables.open(location).find(TextSearch("methods", text, 5)), list)
 
 
 def test_common_words_and_inflections_are_searched_as_they_are(
@@ -165,8 +167,8 @@ def test_common_words_and_inflections_are_searched_as_they_are(
 ) -> None:
     write(batch_of(("src/app.py", [unit("is_not"), unit("running")], [])))
     tables = Tables.open(location)
-    assert [u.name for u, _ in tables.full_text("methods", "not", 5)] == ["is_not"]
-    assert tables.full_text("methods", "run", 5) == []
+    assert [u.name for u, _ in tables.find(TextSearch("methods", "not", 5))] == ["is_not"]
+    assert tables.find(TextSearch("methods", "run", 5)) == []
 
 
 def test_filters_apply_before_the_limit(location: Location, write: Callable[..., Writer]) -> None:
@@ -176,7 +178,7 @@ def test_filters_apply_before_the_limit(location: Location, write: Callable[...,
     tables = Tables.open(location)
 
     def found(where: Filter) -> list[str]:
-        return [u.path for u, _ in tables.full_text("methods", "load", 1, where)]
+        return [u.path for u, _ in tables.find(TextSearch("methods", "load", 1, where.sql()))]
 
     assert found(Filter(paths=("lib/",))) == ["lib/deep/x.go"]
     assert found(Filter(paths=("**/*.go",))) == ["lib/deep/x.go"]
@@ -361,17 +363,22 @@ def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
     )
     write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=SMALL)
     tables = Tables.open(location)
-    found = tables.nearest("methods", "vector", np.array([1, 0, 0, 0], dtype="float32"), 10)
+    found = tables.find(
+        VectorSearch("methods", "vector", np.array([1, 0, 0, 0], dtype="float32"), 10)
+    )
     assert [(u.name, round(score, 2)) for u, score in found] == [
         ("x", 1.0),
         ("both", 0.71),
         ("y", 0.0),
     ]
     assert tables.vector_columns() == [("vector", SMALL)]
-    assert tables.nearest("methods", "vector_refined", np.ones(4, dtype="float32"), 10) == []
-    assert tables.nearest("methods", "vector", np.zeros(4, dtype="float32"), 10) == []
+    assert (
+        tables.find(VectorSearch("methods", "vector_refined", np.ones(4, dtype="float32"), 10))
+        == []
+    )
+    assert tables.find(VectorSearch("methods", "vector", np.zeros(4, dtype="float32"), 10)) == []
     with pytest.raises(IndexFormatError, match="3 dimensions"):
-        tables.nearest("methods", "vector", np.ones(3, dtype="float32"), 10)
+        tables.find(VectorSearch("methods", "vector", np.ones(3, dtype="float32"), 10))
 
 
 def test_a_vector_index_is_built_where_brute_force_is_too_slow(
@@ -387,7 +394,7 @@ def test_a_vector_index_is_built_where_brute_force_is_too_slow(
     assert "Sq" in kinds[("vector",)].replace("SQ", "Sq")
     assert ("vector",) not in {tuple(i.columns) for i in writer.tables["classes"].list_indices()}
     write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=wide)
-    found = Tables.open(location).nearest("methods", "vector", vectors[7], 5)
+    found = Tables.open(location).find(VectorSearch("methods", "vector", vectors[7], 5))
     assert found[0][0].name == "f7" and len(found) == 5
 
 
@@ -404,7 +411,7 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     for number in range(30):
         path = f"f{number % 6}.py"
         writer = write(batch_of((path, [unit("a", path, line=number)], []), digest=f"h{number}"))
-        assert len(tables.full_text("methods", "a", 50)) == 6
+        assert len(tables.find(TextSearch("methods", "a", 50))) == 6
         files.append(sum(1 for file in Path(location.tables).rglob("*") if file.is_file()))
         descriptors.append(
             len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0
@@ -422,12 +429,12 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
     writer = write(batch_of(("b.py", [unit("apple", "b.py")], [])))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 1
-    assert len(Tables.open(location).full_text("methods", "apple", 5)) == 2
+    assert len(Tables.open(location).find(TextSearch("methods", "apple", 5))) == 2
     monkeypatch.setattr("codeqa.store.indices.UNINDEXED_ROWS", 0)
     writer = write(batch_of(("c.py", [unit("apple", "c.py")], [])))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 0
-    assert len(Tables.open(location).full_text("methods", "apple", 5)) == 3
+    assert len(Tables.open(location).find(TextSearch("methods", "apple", 5))) == 3
 
 
 def test_readers_never_see_an_error_while_a_writer_writes(
@@ -437,7 +444,7 @@ def test_readers_never_see_an_error_while_a_writer_writes(
     tables = Tables.open(location)
 
     def read() -> None:
-        assert tables.full_text("methods", "a", 50)
+        assert tables.find(TextSearch("methods", "a", 50))
         assert tables.named(["a"])
         tables.counts()
         assert tables.files()

@@ -15,7 +15,7 @@ from rapidfuzz.distance import OSA
 from codeqa.indexing import Indexer
 from codeqa.search import Search
 from codeqa.settings import Settings
-from codeqa.store import Tables, locate
+from codeqa.store import Tables, TextSearch, locate
 from codeqa.store.catalogue import Names
 from codeqa.text.tokens import name_key
 
@@ -109,7 +109,7 @@ def test_a_filter_does_not_make_a_name_unknown(search: Search) -> None:
 
 
 def test_words_of_translations_do_not_count_as_known(search: Search, tables: Tables) -> None:
-    assert tables.full_text("classes", "hadle", 1)
+    assert tables.find(TextSearch("classes", "hadle", 1))
     assert search.search("hadle").units[0].unit.name == "handle"
 
 

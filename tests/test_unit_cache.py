@@ -61,7 +61,7 @@ def index(
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every search looks for new commits, and the second one has the units copied."""
     monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    monkeypatch.setattr("codeqa.store.unit_cache.KEEP_AFTER", 0.0)
+    monkeypatch.setattr("codeqa.store.lookups.KEEP_AFTER", 0.0)
 
 
 @pytest.fixture
@@ -70,13 +70,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     from codeqa.store import tables
 
     numbers: list[int] = []
-    taken = tables.taken
+    read_units = tables.read_units
 
     async def counting(snapshot: Any, wanted: dict[str, list[int]]) -> Any:
         numbers.append(sum(map(len, wanted.values())))
-        return await taken(snapshot, wanted)
+        return await read_units(snapshot, wanted)
 
-    monkeypatch.setattr(tables, "taken", counting)
+    monkeypatch.setattr(tables, "read_units", counting)
     return numbers
 
 
@@ -138,7 +138,7 @@ def test_units_in_memory_answer_as_the_tables_do(location: Location, read: list[
     warm(tables)
     del read[:]
     assert search(tables) == before
-    assert read == [0]
+    assert read == []
     assert len(tables.named(["a"], limit=1)) == 1
     assert tables.named(["a"], where=Filter(paths=("src/store.py",))) == before[1][2:]
 
@@ -179,7 +179,7 @@ def test_an_index_that_was_deleted_and_made_again_is_another_one(
 def test_a_large_index_is_not_copied_into_memory(
     location: Location, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.unit_cache.MOST_BYTES", 19)  # two files of 10
+    monkeypatch.setattr("codeqa.store.lookups.MOST_BYTES", 19)  # two files of 10
     index(location, two_files())
     tables = Tables.open(location)
     warm(tables)
@@ -220,7 +220,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
     shares = []
     for question in vectors[:20] + 0.4 * random.normal(size=(20, 64)):
         best = np.argsort(-(exact @ question))[:70]
-        answer = tables.nearest("methods", "vector", question.astype("float32"), 70)
+        answer = tables.find(VectorSearch("methods", "vector", question.astype("float32"), 70))
         for one, score in answer:
             cosine = float(exact[int(one.name[1:])] @ question / np.linalg.norm(question))
             assert score == pytest.approx(cosine, abs=0.02)
@@ -235,13 +235,15 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
     )
     assert unindexed() == 30
     question = vectors[7] + vectors[8]
-    scores = dict(Tables.open(location).nearest("methods", "vector", question, 70))
+    scores = dict(Tables.open(location).find(VectorSearch("methods", "vector", question, 70)))
     by_name = {one.name: score for one, score in scores.items()}
     for name, row in (("f7", 7), ("late7", 7), ("f8", 8), ("late8", 8)):
         cosine = float(exact[row] @ question / np.linalg.norm(question))
         assert by_name[name] == pytest.approx(cosine, abs=0.02)
     filtered = Filter(paths=("src/late.py",))
-    answer = Tables.open(location).nearest("methods", "vector", vectors[7], 70, filtered)
+    answer = Tables.open(location).find(
+        VectorSearch("methods", "vector", vectors[7], 70, filtered.sql())
+    )
     assert len(answer) == 30 and answer[0][0].name == "late7"
 
 

@@ -16,24 +16,15 @@ from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
 from codeqa.store.catalogue import Catalogue
 from codeqa.store.filters import Filter, both, one_of, quote
 from codeqa.store.location import Location
-from codeqa.store.lookups import (
-    Scored,
-    Taken,
-    TextSearch,
-    VectorSearch,
-    rows_of,
-    scored,
-    taken,
-)
+from codeqa.store.lookups import TextSearch, UnitCache, VectorSearch, read_units, scored
 from codeqa.store.meta import EmbeddingRecord, Meta, record_of
 from codeqa.store.reader import Key, Reader, Snapshot
 from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
 from codeqa.store.schema import ALL_ROWS, REFERENCE_COLUMNS, REFINED, UNIT_TABLES
-from codeqa.store.unit_cache import CachedUnits, UnitCache
 from codeqa.types import TEXT_KINDS, Reference, Unit
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -72,66 +63,41 @@ class Tables:
 
     # Units
 
+    def find(self, search: TextSearch | VectorSearch) -> list[tuple[Unit, float]]:
+        """What one search finds, best first."""
+        return self.best([search])[0]
+
     def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
         """What each of `searches` finds, best first, all asked at the same time.
 
         Raises IndexFormatError when a vector does not have its column's dimension.
         """
 
-        async def action(snapshot: Snapshot) -> tuple[list[Scored], CachedUnits | None, Taken]:
+        async def action(snapshot: Snapshot) -> list[list[tuple[Unit, float]]]:
             found = await asyncio.gather(*(scored(snapshot, search) for search in searches))
-            cached = self._cache.of(snapshot)
-            rows = {} if cached else rows_of(searches, found)
-            return found, cached, await taken(snapshot, rows)
+            asked = list(zip(searches, found, strict=True))
+            wanted = {
+                table: sorted(
+                    {row for search, rows in asked if search.table == table for row in rows}
+                )
+                for table in UNIT_TABLES
+            }
+            if cached := self._cache.of(snapshot):
+                units = {table: cached[table].at(rows) for table, rows in wanted.items()}
+            else:
+                units = await read_units(snapshot, wanted)
+            return [_ranked(rows, units[search.table]) for search, rows in asked]
 
-        found, cached, units = self._reader.ask(action)
-        if cached:
-            wanted = rows_of(searches, found).items()
-            units = {table: cached.units(table, rows) for table, rows in wanted}
-        return [
-            # Equal scores by place, so that the same index gives the same list.
-            sorted(
-                (
-                    (unit, score)
-                    for row, score in rows.items()
-                    if (unit := units[search.table].get(row))
-                ),
-                key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line),
-            )
-            for search, rows in zip(searches, found, strict=True)
-        ]
-
-    def full_text(
-        self, table: str, query: str, limit: int, where: Filter | None = None
-    ) -> list[tuple[Unit, float]]:
-        """Units of `table` that hold any token of `query`, with BM25 scores, best first.
-
-        `query` is tokens joined by blanks (`tokens.search_tokens`); any text is safe.
-        """
-        return self.best([TextSearch(table, query, limit, where.sql() if where else "")])[0]
-
-    def nearest(
-        self,
-        table: str,
-        column: str,
-        vector: np.ndarray,
-        limit: int,
-        where: Filter | None = None,
-    ) -> list[tuple[Unit, float]]:
-        """Units of `table` whose `column` lies nearest to `vector`: 1 - cosine distance.
-
-        Units without a vector are left out. Raises IndexFormatError when `vector` does
-        not have the column's dimension.
-        """
-        condition = where.sql() if where else ""
-        return self.best([VectorSearch(table, column, vector, limit, condition)])[0]
+        return self._reader.ask(action)
 
     def named(
         self, keys: Sequence[str], limit: int = 200, where: Filter | None = None
     ) -> list[Unit]:
         """Units of both tables whose name has one of `keys` (`tokens.name_key`)."""
         if where is None and keys and (cached := self._cache.of(self._reader.snapshot())):
-            return _placed(cached.named(keys, limit))[:limit]
+            return _placed([one for own in cached.values() for one in own.named(keys, limit)])[
+                :limit
+            ]
         condition = both(one_of("name_key", keys), where.sql() if where else "")
         return self._units(condition, limit) if keys else []
 
@@ -247,6 +213,12 @@ class Tables:
         if meta.refined is not None:
             found.append((REFINED, meta.refined))
         return found
+
+
+def _ranked(scores: dict[int, float], units: dict[int, Unit]) -> list[tuple[Unit, float]]:
+    """Best first; equal scores by place, so that the same index gives the same list."""
+    found = [(units[row], score) for row, score in scores.items() if row in units]
+    return sorted(found, key=lambda pair: (-pair[1], pair[0].path, pair[0].start_line))
 
 
 def _placed(units: list[Unit]) -> list[Unit]:
