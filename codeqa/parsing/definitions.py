@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
-from codeqa.parsing.doc_comments import Leading
 from codeqa.parsing.source import Source
 from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS
@@ -73,11 +72,10 @@ class Definition:
 class DefinitionCollector:
     """Takes in the matches that define something, in any order."""
 
-    __slots__ = ("_found", "_outer", "_separator", "_source")
+    __slots__ = ("_found", "_outer", "_source")
 
-    def __init__(self, source: Source, separator: str = ".") -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._separator = separator
         self._outer: dict[int, int] = {}
         self._found: dict[Key, Definition] = {}
 
@@ -103,7 +101,7 @@ class DefinitionCollector:
             elif part == "doc":
                 found.doc = text(captures["doc"][0].start_byte, captures["doc"][-1].end_byte)
             elif part == "owner":
-                found.owner = self._separator.join(
+                found.owner = self._source.language.separator.join(
                     text(owner.start_byte, owner.end_byte) for owner in captures["owner"]
                 )
             elif part == "self":
@@ -130,10 +128,9 @@ class DefinitionCollector:
         return found
 
 
-def nest(
-    definitions: list[Definition], source: Source, leading: Leading, language: Language
-) -> dict[str, list[Definition]]:
+def nest(definitions: list[Definition], source: Source) -> dict[str, list[Definition]]:
     """Fill in lines, parents, kinds and qualified names; return the top level's members."""
+    language = source.language
     top: dict[str, list[Definition]] = {}
     stack: list[Definition] = []
     for definition in definitions:
@@ -148,7 +145,7 @@ def nest(
         definition.name = clean_name(
             source.slice(definition.name_start, definition.name_end)
         ).removeprefix(language.name_prefix)
-        _set_lines(definition, parent, source, leading)
+        _set_lines(definition, parent, source)
         _set_kind(definition, parent, language)
         _set_names(definition, parent, language.separator)
         siblings = top if parent is None else parent.members
@@ -196,9 +193,7 @@ def owned_members(definitions: Iterable[Definition]) -> dict[str, dict[str, list
     return owned
 
 
-def _set_lines(
-    definition: Definition, parent: Definition | None, source: Source, leading: Leading
-) -> None:
+def _set_lines(definition: Definition, parent: Definition | None, source: Source) -> None:
     line = definition.first_line = source.line_of(definition.start)
     end = definition.end
     while end > definition.start + 1 and source.data[end - 1] in b" \t\r\n":
@@ -211,7 +206,7 @@ def _set_lines(
     if line > floor:
         definition.begin = definition.start - len(before.lstrip())
         definition.lead = definition.begin
-        definition.first_line, definition.comments = leading.above(line, floor)
+        definition.first_line, definition.comments = source.above(line, floor)
         if definition.first_line < line:
             definition.lead = source.line_starts[definition.first_line - 1]
 

@@ -1,14 +1,9 @@
-"""Doc comments: which lines above a definition belong to it, and their text."""
+"""The text of doc comments and docstrings."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from inspect import cleandoc
-
-from codeqa.parsing.source import Source
-
-COMMENT, ATTRIBUTE = "comment", "attribute"
 
 _MARKED = re.compile(r"/\*\*(?!/)|///(?!/)|//!|/\*!|--\[=*\[|---(?!-)")
 """How languages mark a comment as documentation; an unmarked neighbour is then left out."""
@@ -30,67 +25,6 @@ _LICENCE = re.compile(
     r"copyright|licen[sc]e|\bSPDX\b|all rights reserved|permission is hereby granted", re.I
 )
 _STRING = re.compile(r"""^[A-Za-z]{0,3}(\"\"\"|'''|"|')(.*?)(?:\1)?$""", re.DOTALL)
-
-
-class Leading:
-    """Comments and attributes that begin their line, by the line on which they end."""
-
-    __slots__ = ("_blocks", "_source", "spans")
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._blocks: dict[int, tuple[int, str, int, int]] = {}
-        self.spans: list[tuple[int, int]] = []
-        """Byte spans of all comments, wherever they stand."""
-
-    def add(self, kind: str, start: int, end: int) -> None:
-        """Take in a node of byte span `start`..`end`."""
-        if kind == COMMENT:
-            self.spans.append((start, end))
-        source = self._source
-        starts = source.line_starts
-        first = last = bisect_right(starts, start)
-        begin = starts[first - 1]
-        if begin != start and not source.data[begin:start].isspace():
-            return
-        while end > start + 1 and source.data[end - 1] in b"\r\n":
-            end -= 1  # some grammars count the newline to the comment
-        if first < len(starts) and end > starts[first]:
-            last = bisect_right(starts, end - 1)
-        known = self._blocks.get(last)
-        if known is None or first < known[0]:  # an attribute inside another one
-            self._blocks[last] = (first, kind, start, end)
-
-    def above(self, line: int, floor: int = 0) -> tuple[int, list[tuple[int, int]]]:
-        """First line of what stands directly above `line`, and its comments' byte spans.
-
-        Nothing above or on line `floor` is taken.
-        """
-        comments: list[tuple[int, int]] = []
-        block = self._blocks.get(line - 1)
-        while block is not None and block[0] > floor:
-            line = block[0]
-            if block[1] == COMMENT:
-                comments.append((block[2], block[3]))
-            block = self._blocks.get(line - 1)
-        comments.reverse()
-        return line, comments
-
-    def without_comments(self, start: int, end: int) -> str:
-        """Text between two offsets without the comments in it."""
-        text = self._source.slice
-        kept, spans = "", self.spans
-        for index in range(bisect_left(spans, (start, 0)), len(spans)):
-            first, last = spans[index]
-            if first >= end:
-                break
-            kept += text(start, first) + ("\n" if "\n" in text(first, last) else " ")
-            start = max(start, min(last, end))
-        return kept + text(start, end)
-
-    def comments(self) -> list[tuple[int, int, int]]:
-        """(first line, start, end) of every comment that begins its line, in order."""
-        return sorted((b[0], b[2], b[3]) for b in self._blocks.values() if b[1] == COMMENT)
 
 
 _XML_DOC = re.compile(r"<(?:summary|remarks|returns|param|inheritdoc|value|exception)\b")

@@ -32,11 +32,11 @@ class Import:
 class ImportCollector:
     """Takes in the matches that import something, in any order."""
 
-    __slots__ = ("_found", "_groups", "_language", "_source")
+    __slots__ = ("_found", "_groups", "_separator", "_source")
 
-    def __init__(self, source: Source, language: Language) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._language = language
+        self._separator = source.language.import_separator
         self._groups: list[tuple[int, int, str]] = []
         self._found: dict[int, tuple[int, str, str, str]] = {}
 
@@ -48,7 +48,7 @@ class ImportCollector:
             if key not in ("import", "import.group")
         }
         if len(modules := captures.get("import.module", ())) > 1:  # Scala: one node per word
-            text["import.module"] = self._language.import_separator.join(
+            text["import.module"] = self._separator.join(
                 self._source.slice(node.start_byte, node.end_byte) for node in modules
             )
         module = "".join(text.get("import.module", "").split()).strip(_QUOTES)
@@ -57,9 +57,8 @@ class ImportCollector:
             return
         name = text.get("import.name", "").strip(_QUOTES)
         alias = text.get("import.alias", "")
-        separator = self._language.import_separator
         if path := "".join(text.get("import.path", "").split()):
-            module, _, name = path.rpartition(separator or ".")
+            module, _, name = path.rpartition(self._separator or ".")
         if "import.wildcard" in captures:
             name = WILDCARD
         node = next(
@@ -78,7 +77,7 @@ class ImportCollector:
 
     def imports(self) -> Iterator[Import]:
         """Every import with the modules of the groups around it, in source order."""
-        separator = self._language.import_separator
+        separator = self._separator
         groups = iter(sorted(self._groups))
         upcoming = next(groups, None)
         around: list[tuple[int, str]] = []

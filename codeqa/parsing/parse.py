@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codeqa.languages import Language, detect
+from codeqa.languages import detect
 from codeqa.parsing import grammar as grammars
 from codeqa.parsing.definitions import (
     DefinitionCollector,
@@ -17,11 +17,11 @@ from codeqa.parsing.definitions import (
     owned_members,
     without_prototypes,
 )
-from codeqa.parsing.doc_comments import ATTRIBUTE, COMMENT, Leading, docstring_text
+from codeqa.parsing.doc_comments import docstring_text
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.imports import Bindings, ImportCollector
 from codeqa.parsing.references import ReferenceCollector, Resolver, references
-from codeqa.parsing.source import Source
+from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
 from codeqa.parsing.units import build_units
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.types import ParsedFile
@@ -74,49 +74,40 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     grammar = grammars.grammar(language)
     given, blanked = grammars.readable(grammar, text)
     tree = grammars.parse(grammar, given)
-    source = Source(text)
+    spec = grammar.language
+    source = Source(path, text, spec, role)
     found = _collect(grammar, grammars.matches(grammar, tree), source)
     for start, end in blanked:  # `EXPORT_API` on a line of its own belongs to what follows
-        found.leading.add(ATTRIBUTE, start, end)
+        source.add_leading(ATTRIBUTE, start, end)
     definitions = found.definitions.definitions()
-    if grammar.language.prototypes:
+    if spec.prototypes:
         definitions = without_prototypes(definitions, source)
-    top = nest(definitions, source, found.leading, grammar.language)
-    units, unit_at = build_units(
-        path, source, grammar.language, role, definitions, found.leading, found.doc
-    )
+    top = nest(definitions, source)
+    units, unit_at = build_units(source, definitions, found.doc)
     imports = list(found.imports.imports())
-    resolver = Resolver(
-        grammar.language,
-        Bindings(imports, grammar.language),
-        top,
-        owned_members(definitions),
-        {definition.name for definition in definitions},
-    )
-    edges = references(path, source, found.references, definitions, imports, resolver, unit_at)
-    return ParsedFile(
-        path, grammar.language.name, units, tuple(edges), has_errors=tree.root_node.has_error
-    )
+    names = {definition.name for definition in definitions}
+    resolver = Resolver(spec, Bindings(imports, spec), top, owned_members(definitions), names)
+    edges = references(source, found.references, definitions, imports, resolver, unit_at)
+    return ParsedFile(path, spec.name, units, tuple(edges), has_errors=tree.root_node.has_error)
 
 
 class _Matched:
     """What the matches of one file yield, by kind."""
 
-    __slots__ = ("definitions", "doc", "imports", "leading", "references")
+    __slots__ = ("definitions", "doc", "imports", "references")
 
-    def __init__(self, source: Source, language: Language) -> None:
-        self.definitions = DefinitionCollector(source, language.separator)
+    def __init__(self, source: Source) -> None:
+        self.definitions = DefinitionCollector(source)
         self.references = ReferenceCollector()
-        self.imports = ImportCollector(source, language)
-        self.leading = Leading(source)
+        self.imports = ImportCollector(source)
         self.doc = ""
 
 
 def _collect(
     grammar: grammars.Grammar, matches: list[tuple[int, grammars.Captures]], source: Source
 ) -> _Matched:
-    found = _Matched(source, grammar.language)
-    patterns, places, leading = grammar.patterns, found.references.found, found.leading
+    found = _Matched(source)
+    patterns, places = grammar.patterns, found.references.found
     for index, captures in matches:
         family, capture, kind, rank = patterns[index]
         if family == "reference":
@@ -131,7 +122,7 @@ def _collect(
                 places[start] = (rank, node.end_byte, receiver, kind)
         elif family in (COMMENT, ATTRIBUTE):
             node = captures[family][0]
-            leading.add(family, node.start_byte, node.end_byte)
+            source.add_leading(family, node.start_byte, node.end_byte)
         elif family == "definition":
             found.definitions.add(index, kind, capture, captures)
         elif family == "scope":

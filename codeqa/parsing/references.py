@@ -215,7 +215,6 @@ class Resolver:
 
 
 def references(
-    path: str,
     source: Source,
     collected: ReferenceCollector,
     definitions: list[Definition],
@@ -309,7 +308,7 @@ def references(
         unit_id = unit.id if unit is not None else unit_at.get(line) or resolver.owner_id(scope)
         target_id = target.id if target is not None else ""
         edge = Reference(
-            path, line, column, name, kind, unit_id, receiver, module, target_id, confidence
+            source.path, line, column, name, kind, unit_id, receiver, module, target_id, confidence
         )
         result.append(edge)
     return result

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import PurePosixPath
 
-from codeqa.languages import Language
 from codeqa.parsing.chunks import CHUNK_SIZE
 from codeqa.parsing.definitions import Definition
-from codeqa.parsing.doc_comments import Leading, comment_text, docstring_text, is_licence
+from codeqa.parsing.doc_comments import comment_text, docstring_text, is_licence
 from codeqa.parsing.source import Source
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
 
@@ -47,19 +46,13 @@ def unit_ids(path: str) -> Callable[[str], str]:
 
 
 def build_units(
-    path: str,
-    source: Source,
-    language: Language,
-    role: str,
-    definitions: list[Definition],
-    leading: Leading,
-    module_doc: str,
+    source: Source, definitions: list[Definition], module_doc: str
 ) -> tuple[tuple[Unit, ...], dict[int, str]]:
     """Units in source order, and line → unit id for the lines outside every definition.
 
     Sets the `id` of each definition.
     """
-    new_id = unit_ids(path)
+    new_id = unit_ids(source.path)
     solid = [definition for definition in definitions if not definition.is_scope]
     members: dict[str, list[Definition]] = {}
     for definition in solid:
@@ -67,24 +60,16 @@ def build_units(
         inside = definition.parent.kind if definition.parent is not None else ""
         if definition.class_name and inside not in METHOD_KINDS:
             members.setdefault(definition.class_name, []).append(definition)
-    units = [_unit(path, source, language, role, leading, d, members) for d in solid]
+    units = [_unit(source, d, members) for d in solid]
     unit_at: dict[int, str] = {}
-    for unit in _top_level(path, source, language, role, solid, leading, module_doc, new_id):
+    for unit in _top_level(source, solid, module_doc, new_id):
         units.append(unit)
         unit_at.update(dict.fromkeys(range(unit.start_line, unit.end_line + 1), unit.id))
     units.sort(key=lambda unit: (unit.start_line, -unit.end_line))
     return tuple(units), unit_at
 
 
-def _unit(
-    path: str,
-    source: Source,
-    language: Language,
-    role: str,
-    leading: Leading,
-    definition: Definition,
-    members: dict[str, list[Definition]],
-) -> Unit:
+def _unit(source: Source, definition: Definition, members: dict[str, list[Definition]]) -> Unit:
     doc = ""
     if definition.doc:
         doc = docstring_text(definition.doc)
@@ -104,26 +89,27 @@ def _unit(
             if definition.start < member.start < definition.end and not head_end:
                 head_end = max(member.first_line - 1, definition.first_line)
             if member.kind in METHOD_KINDS:
-                signature = _signature(leading, member)
+                signature = _signature(source, member)
                 if member.kind == "constructor":
                     constructor = constructor or signature
                 else:
                     methods[signature] = None
     return Unit(
-        path, language.name, definition.kind, definition.name, definition.qualified_name,
+        source.path, source.language.name, definition.kind, definition.name,
+        definition.qualified_name,
         source.span(definition.first_line, definition.last_line),
         definition.first_line, definition.last_line, definition.class_name,
-        _signature(leading, definition), doc, head_end, constructor, tuple(methods), role,
+        _signature(source, definition), doc, head_end, constructor, tuple(methods), source.role,
         definition.id,
     )  # fmt: skip
 
 
-def _signature(leading: Leading, definition: Definition) -> str:
+def _signature(source: Source, definition: Definition) -> str:
     """Declaration without attributes and body, on one line; worked out once."""
     if definition.signature:
         return definition.signature
     end = definition.body if definition.body >= 0 else definition.end
-    text = leading.without_comments(definition.begin, end)
+    text = source.without_comments(definition.begin, end)
     if definition.body < 0 and text.count("\n") > 3:
         text = text.split("\n", 1)[0]
     if text[:1] in _ATTRIBUTE_MARKS and definition.kind not in TEXT_KINDS:
@@ -144,23 +130,16 @@ def _comments(source: Source, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _top_level(
-    path: str,
-    source: Source,
-    language: Language,
-    role: str,
-    definitions: list[Definition],
-    leading: Leading,
-    module_doc: str,
-    new_id: Callable[[str], str],
+    source: Source, definitions: list[Definition], module_doc: str, new_id: Callable[[str], str]
 ) -> Iterator[Unit]:
     """The file's head as a `module` and further gaps between definitions as `chunk`s."""
-    name = PurePosixPath(path).name
+    name = PurePosixPath(source.path).name
     stem = name.split(".", 1)[0] or name
     part = 0
     for first, last in _gaps(source, definitions):
         head = first == 1
         if head:
-            first = _after_notice(source, leading, last)
+            first = _after_notice(source, last)
             if first > last:
                 continue
         top = first
@@ -168,14 +147,15 @@ def _top_level(
             doc = ""
             if head and begin == top:
                 kind, label = "module", stem
-                doc = module_doc or _module_comment(source, leading, end)
+                doc = module_doc or _module_comment(source, end)
             else:
                 part += 1
                 kind, label = "chunk", f"{name} (part {part})"
             qualified = stem if kind == "module" else label
             yield Unit(
-                path, language.name, kind, label, qualified, source.span(begin, end), begin, end,
-                doc_comment=doc, role=role, id=new_id(qualified),
+                source.path, source.language.name, kind, label, qualified,
+                source.span(begin, end), begin, end,
+                doc_comment=doc, role=source.role, id=new_id(qualified),
             )  # fmt: skip
 
 
@@ -225,13 +205,13 @@ def _is_worth_a_unit(lines: list[str]) -> bool:
     return len(filled) >= MIN_CHUNK_LINES or any(_STATEMENT.search(line) for line in filled)
 
 
-def _after_notice(source: Source, leading: Leading, last: int) -> int:
+def _after_notice(source: Source, last: int) -> int:
     """First of the lines 1..`last` behind a notice of rights; `last` + 1 when that is all.
 
     The notice would answer every question with the word "software" in it.
     """
     noted: set[int] = set()
-    for first, start, end in leading.comments():
+    for first, start, end in source.leading_comments():
         text = source.slice(start, end)
         if first <= last and (first <= 2 or first - 1 in noted or is_licence(text)):
             noted.update(range(first, source.line_of(max(start, end - 1)) + 1))
@@ -243,11 +223,11 @@ def _after_notice(source: Source, leading: Leading, last: int) -> int:
     return next((line for line in filled if line not in noted), last + 1)
 
 
-def _module_comment(source: Source, leading: Leading, last: int) -> str:
+def _module_comment(source: Source, last: int) -> str:
     """The first block of comments of a file that is not a notice of rights."""
     block: list[tuple[int, int]] = []
     expected = 0
-    for first, start, end in leading.comments():
+    for first, start, end in source.leading_comments():
         if first > last:
             break
         if block and first != expected:
