@@ -108,7 +108,7 @@ class Model:
         """Names of the models of this endpoint's server. Raises ModelError."""
         return self._wait(self._connection.list_models()) or []
 
-    def prepare(self) -> Future[None]:
+    def prepare(self) -> Future[Any]:
         """Load the client meanwhile: the first request need not wait for it."""
         return self._start(self._connection.open())
 

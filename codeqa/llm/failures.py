@@ -147,19 +147,24 @@ def explain_api_error(error: ApiError, target: Endpoint, sent: str = "") -> Mode
     )
 
 
-def explain_lost(
-    error: BaseException, target: Endpoint, timeout: float, begun: bool = False
+def explain(
+    error: Exception, target: Endpoint, timeout: float, sent: str = "", begun: bool = False
 ) -> ModelError:
     """The sentence for a request that ended in `error`; `begun` when a part of its answer came."""
     import httpx2
     import openai
 
-    from codeqa.llm.sdk import UnreadableError
+    from codeqa.llm.sdk import UnreadableError, provider_error
 
+    if isinstance(error, ModelError):
+        return error
+    if isinstance(error, openai.APIStatusError):
+        return explain_api_error(provider_error(error), target, sent)
     kinds: tuple[tuple[type[BaseException], str], ...] = (
         (UnreadableError, "unreadable"),
         (httpx2.ConnectTimeout, "unreachable"),
         (httpx2.TimeoutException, "silent"),
+        (TimeoutError, "silent"),
         (socket.gaierror, "no host"),
         (ssl.SSLError, "no tls"),
         (ConnectionRefusedError, "nothing there"),
