@@ -55,9 +55,7 @@ CALL_ME = re.compile(
     r"appelle[sz]?[- ]moi|llámame|chiamami)\s+(?P<name>.+)",
     re.IGNORECASE,
 )
-I_AM = re.compile(
-    r"^(?i:i'?m|i\s+am|ich\s+bin|je\s+suis|soy|sou|sono)\s+(?P<name>[A-ZÀ-ÞА-Я].*)"
-)
+I_AM = re.compile(r"^(?i:i'?m|i\s+am|ich\s+bin|je\s+suis|soy|sou|sono)\s+(?P<name>[A-ZÀ-ÞА-Я].*)")
 CORRECTED = re.compile(
     r"^(?:my\s+name\s*(?:is\s+not|isn'?t)|i'?m\s+not|i\s+am\s+not|not|ich\s+hei(?:ß|ss)e\s+nicht)\s+"
     r"[\w'’.-]+(?:\s+[\w'’.-]+)?\s*[,;.–-]+\s*(?:but\s+|rather\s+|sondern\s+)?"

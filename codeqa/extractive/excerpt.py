@@ -157,21 +157,17 @@ def _signature_end(unit: Unit, lines: Sequence[str]) -> int:
     place = "".join("".join(lines).split()).find(wanted) if wanted else -1
     if place < 0:
         return 0
-    left = place + len(wanted)
-    for index, line in enumerate(lines):
-        left -= len("".join(line.split()))
+    left, depth = place + len(wanted), _depth(wanted)
+    ends = 0
+    for number, line in enumerate(lines, 1):
         if left <= 0:
-            return index + 1 + _lines_to_close(lines[index + 1 :], _depth(wanted))
-    return len(lines)
-
-
-def _lines_to_close(lines: Sequence[str], depth: int) -> int:
-    """Number of `lines` until `depth` open brackets are closed; 0 when they never are."""
-    for number, line in enumerate(lines if depth > 0 else (), 1):
-        depth += _depth(line)
-        if depth <= 0:
-            return number
-    return 0
+            depth += _depth(line)
+        left -= len("".join(line.split()))
+        if left <= 0 and (not ends or depth <= 0):
+            ends = number
+            if depth <= 0:
+                break
+    return ends
 
 
 def _depth(text: str) -> int:
@@ -197,16 +193,15 @@ def _windows(lines: Sequence[str], kinds: Sequence[int], limit: int) -> list[tup
         if kind != BODY or _continues(lines, start):
             continue
         margin = indent(lines[start])
-        end = last = code_end = whole_end = start
-        while end < len(kinds) and end - start < limit and end - last <= 2 and kinds[end] != WALL:
+        last = code_end = whole_end = start
+        for end in range(start, min(start + limit, len(kinds))):
+            outside = kinds[end] == BODY and indent(lines[end]) < margin
+            if kinds[end] == WALL or end - last > 2 or outside:
+                break
             if kinds[end] == BODY:
-                if indent(lines[end]) < margin:
-                    break
                 last = end
                 code_end = code_end if _COMMENT.match(lines[end]) else end
-                if _ends_statement(lines, kinds, end, margin):
-                    whole_end = end
-            end += 1
+                whole_end = end if _ends_statement(lines, kinds, end, margin) else whole_end
         # At least half of a full window; less would be a line without what belongs to it.
         # A comment at the end speaks about what is no longer shown.
         stop = whole_end if whole_end - start >= limit // 2 else code_end

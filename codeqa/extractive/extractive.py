@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
 
 from codeqa.extractive.doc_comment import inline, prose
-from codeqa.extractive.evidence import QuotedEvidence
-from codeqa.extractive.excerpt import excerpt, first_sentence, whole_unit
-from codeqa.extractive.finding import finding_section, unit_line
-from codeqa.extractive.overview import Overview
+from codeqa.extractive.evidence import Finding, Overview, QuotedEvidence
+from codeqa.extractive.excerpt import (
+    EXCERPT_LINES,
+    excerpt,
+    first_sentence,
+    leading_doc,
+    signature_lines,
+    whole_unit,
+)
 from codeqa.text.markdown import (
     block_quote,
     cite,
@@ -18,7 +26,7 @@ from codeqa.text.markdown import (
     joined,
     pieces,
 )
-from codeqa.types import Chunk, Hit, Unit
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 WORDS_ONLY = (
     "Without an embedding the words of a question are looked for as they stand: use those of "
@@ -26,7 +34,45 @@ WORDS_ONLY = (
 )
 INTRODUCTION = "*Without a language model, this is what the code itself says.*"
 CHOSEN = "*Without a language model, this is what the code that you chose says.*"
+FROM_BEFORE = (
+    "*From the code looked up earlier in this conversation; nothing new was searched. "
+    "Without a language model, this is what the code itself says.*"
+)
+NOT_MENTIONED = (
+    "The code that was looked up earlier in this conversation does not mention what you ask "
+    "about.\n\nAdd `@codebase` to the question to search the code base for it."
+)
 CACHED_SHOWN = 3
+OTHER_TOPIC = (
+    "That seems to be about something else than the code that was looked up so far in this "
+    "conversation.\n\n"
+    "Begin the question with `@codebase` to search the code base for it.\n"
+)
+NOTHING_LOOKED_UP = (
+    "No code has been looked up in this conversation yet.\n\n"
+    "Begin the question with `@codebase` to search the code base, for example "
+    "`@codebase where does the program start?`\n"
+)
+
+_SURE = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
+"""Confidence from which a place of use is called so."""
+MEMBERS = 16
+"""Members of a class that are named."""
+SIGNATURE_LINES = 14
+"""A longer signature is shown by its beginning and its end."""
+FIRST_LINES = 24
+"""Lines of code shown of the best unit, if it is a method; else `EXCERPT_LINES`."""
+PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
+AFTER_DESCRIPTION = (
+    ":param", ":return", ":rtype", ":raise", "@param", "@return", "@throws", "@since", "@author",
+    "@see",
+)  # fmt: skip
+_BODY_MARK = re.compile(r"\s*[:{]\s*$")
+_RECEIVER = re.compile(r"^func\s*\([^)]*\)\s*")
+LIST_HEADINGS = frozenset(
+    {"Args", "Arguments", "Parameters", "Returns", "Raises", "Yields", "Attributes"}
+    | {"# Arguments", "# Errors", "# Panics", "# Safety"}
+)
 
 
 def quoted_answer(evidence: QuotedEvidence | None, *, about_code: bool = True) -> Iterator[str]:
@@ -54,12 +100,12 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     else:
         yield joined([INTRODUCTION])
         for finding in evidence.findings:
-            yield finding_section(finding, evidence)
+            yield _finding_section(finding, evidence)
         yield _also(evidence)
 
 
 def _also(evidence: QuotedEvidence) -> str:
-    items = [unit_line(hit) for hit in (*evidence.others, *evidence.more_files)]
+    items = [_unit_line(hit) for hit in (*evidence.others, *evidence.more_files)]
     return joined(["### Also relevant", "\n".join(items)]) if items else ""
 
 
@@ -73,7 +119,7 @@ def _weak(evidence: QuotedEvidence) -> str:
             f"**The evidence is weak.** No definition or section matches enough of the question "
             f"to answer it.{lacks}",
             "The nearest that there is:",
-            "\n".join(unit_line(hit) for hit in hits),
+            "\n".join(_unit_line(hit) for hit in hits),
             "" if by_meaning else WORDS_ONLY,
             _searched(evidence),
         ]
@@ -105,7 +151,7 @@ def _searched(evidence: QuotedEvidence) -> str:
 def _overview(overview: Overview) -> Iterator[str]:
     for unit in overview.readme:
         if told := prose(unit.source_code):
-            yield joined([f"From {_cited(unit)}:", block_quote(told)])
+            yield joined([f"From {_cite(unit)}:", block_quote(told)])
     if overview.languages:
         counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in overview.languages)
         yield joined([f"### How it is organised\n\nSource files by language: {counted}."])
@@ -114,53 +160,34 @@ def _overview(overview: Overview) -> Iterator[str]:
         files = f"{folder.files:,} file{'s' if folder.files != 1 else ''}"
         item = f"- {code_span(folder.path)}: {files}, mostly {escape(folder.language or 'other')}"
         if about := folder.about:
-            item += f". {inline(first_sentence(about.doc_comment))} {_cited(about)}"
+            item += f". {inline(first_sentence(about.doc_comment))} {_cite(about)}"
         items.append(item)
     if items:
         yield joined(["\n".join(items)])
     if overview.entries:
-        starts = [unit_line(Hit(unit, 0.0)) for unit in overview.entries]
+        starts = [_unit_line(Hit(unit, 0.0)) for unit in overview.entries]
         yield joined(["### Where it starts", "\n".join(starts)])
-
-
-def _cited(unit: Unit) -> str:
-    return cite(unit.path, unit.start_line, unit.end_line)
 
 
 def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
     """An answer from the context of an earlier question: the chunks that hold its words."""
-    units = [_chunk_unit(chunk) for chunk in evidence.cached]
     words = evidence.query.words
-    if evidence.chosen:
-        yield joined([CHOSEN])
-        yield from _quoted(units, words)
+    chunks = list(evidence.cached)
+    if not evidence.chosen:
+        scores = [sum(word in chunk.content.lower() for word in words) for chunk in chunks]
+        pairs = sorted(zip(scores, chunks, strict=True), key=lambda pair: -pair[0])
+        chunks = [chunk for score, chunk in pairs if score]
+    if not chunks:
+        yield joined([NOT_MENTIONED])
         return
-    scored = [(sum(word in unit.source_code.lower() for word in words), unit) for unit in units]
-    best = [unit for score, unit in sorted(scored, key=lambda pair: -pair[0]) if score]
-    if not best:
-        yield joined(
-            [
-                "The code that was looked up earlier in this conversation does not mention what "
-                "you ask about.",
-                "Add `@codebase` to the question to search the code base for it.",
-            ]
-        )
-        return
-    yield joined(
-        [
-            "*From the code looked up earlier in this conversation; nothing new was searched. "
-            "Without a language model, this is what the code itself says.*"
-        ]
-    )
-    yield from _quoted(best, words)
-    yield joined(["Add `@codebase` to the question to search the code base anew."])
-
-
-def _quoted(units: Sequence[Unit], words: Sequence[str]) -> Iterator[str]:
-    for unit in units[:CACHED_SHOWN]:
+    yield joined([CHOSEN if evidence.chosen else FROM_BEFORE])
+    for chunk in chunks[:CACHED_SHOWN]:
+        unit = _chunk_unit(chunk)
         if shown := whole_unit(unit) or excerpt(unit, words):
             place = cite(unit.path, shown.start, shown.end)
             yield joined([place, code_block(shown.code, unit.language)])
+    if not evidence.chosen:
+        yield joined(["Add `@codebase` to the question to search the code base anew."])
 
 
 def _chunk_unit(chunk: Chunk) -> Unit:
@@ -176,13 +203,117 @@ def _chunk_unit(chunk: Chunk) -> Unit:
     )
 
 
-OTHER_TOPIC = (
-    "That seems to be about something else than the code that was looked up so far in this "
-    "conversation.\n\n"
-    "Begin the question with `@codebase` to search the code base for it.\n"
-)
-NOTHING_LOOKED_UP = (
-    "No code has been looked up in this conversation yet.\n\n"
-    "Begin the question with `@codebase` to search the code base, for example "
-    "`@codebase where does the program start?`\n"
-)
+def _cite(unit: Unit) -> str:
+    return cite(unit.path, unit.start_line, unit.end_line)
+
+
+def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
+    unit = finding.hit.unit
+    if unit.kind in TEXT_KINDS:
+        return joined([_heading(unit, evidence), *_text(unit, evidence)])
+    body = [_heading(unit, evidence)]
+    first = finding is evidence.findings[0] and unit.is_method
+    limit = FIRST_LINES if first else EXCERPT_LINES
+    small = whole_unit(unit)
+    if small:
+        body.append(code_block(small.code, unit.language))
+    else:
+        body += [_signature(unit), _doc(unit), *_lines(unit, evidence, limit), _members(unit)]
+    body.append(_uses(finding, evidence))
+    return joined(body)
+
+
+def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
+    note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
+    return f"### {_title(unit)}\n\n{unit.kind} · {_cite(unit)}{note}"
+
+
+def _title(unit: Unit) -> str:
+    if unit.kind in TEXT_KINDS:
+        return inline(" ".join((unit.qualified_name or unit.name or unit.path).split()))
+    if unit.kind == "module" and unit.signature == "":  # the head of a file
+        return code_span(unit.path)
+    return code_span(unit.qualified_name or unit.name)
+
+
+def _signature(unit: Unit) -> str:
+    lines = signature_lines(unit) or unit.signature.strip("\n").split("\n")
+    if len(lines) > SIGNATURE_LINES:
+        lines[SIGNATURE_LINES - 3 : -1] = ["    …"]
+    signature = _BODY_MARK.sub("", textwrap.dedent("\n".join(lines)).strip("\n"))
+    return code_block(signature, unit.language) if signature else ""
+
+
+def _doc(unit: Unit) -> str:
+    """The part of the doc comment before its lists of parameters and the like."""
+
+    def is_list(line: str) -> bool:
+        return line.startswith(AFTER_DESCRIPTION) or line.rstrip(":") in LIST_HEADINGS
+
+    lines = unit.doc_comment.split("\n")
+    told = prose("\n".join(itertools.takewhile(lambda line: not is_list(line.strip()), lines)))
+    return block_quote(told) if told else ""
+
+
+def _lines(unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES) -> list[str]:
+    shown = excerpt(unit, evidence.query.words, limit)
+    if shown is None:
+        return []
+    place = cite(unit.path, shown.start, shown.end)
+    label = "The lines that matter" if shown.matches else "It begins with"
+    return [f"{label} {place}:", code_block(shown.code, unit.language)]
+
+
+def _members(unit: Unit) -> str:
+    if unit.kind not in CLASS_KINDS or not unit.method_declarations:
+        return ""
+    names = list(filter(None, dict.fromkeys(map(_member, unit.method_declarations))))
+    more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
+    return f"Members: {', '.join(map(code_span, names[:MEMBERS]))}{more}" if names else ""
+
+
+def _member(declaration: str) -> str:
+    """The name in a member's signature: the word before its parameters."""
+    lines = [line.strip() for line in declaration.strip().split("\n")]
+    plain = [line for line in lines if line and not line.startswith(("@", "#[", "[", "//"))]
+    head = _RECEIVER.sub("", (plain or lines)[0]).split("(", 1)[0].split("<", 1)[0].split()
+    return head[-1].rstrip(":{=") if head else ""
+
+
+def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
+    """A section of a document as quoted prose, other text as the lines that matter."""
+    if unit.language in PROSE_LANGUAGES or unit.kind == "document":
+        title = f"**{inline(unit.name)}**"
+        told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
+        return [block_quote(told)] if told else []
+    small = whole_unit(unit)
+    return [code_block(small.code, unit.language)] if small else _lines(unit, evidence)
+
+
+def _uses(finding: Finding, evidence: QuotedEvidence) -> str:
+    if not finding.total:
+        asked = evidence.asks_uses and finding is evidence.findings[0]
+        return "No place that uses it was found." if asked else ""
+    times = f"{finding.total:,} place{'s' if finding.total != 1 else ''}"
+    if not finding.uses:
+        return f"Used in {times}."
+    first = f", the surest {len(finding.uses)}" if len(finding.uses) < finding.total else ""
+    items = []
+    for site, inside in finding.uses:
+        place = cite(site.reference.path, site.reference.line, site.reference.line)
+        around = f" in {code_span(inside)}" if inside else ""
+        sure = next(word for least, word in _SURE if site.confidence >= least)
+        items.append(f"- {place}{around}, {sure}: {inline(site.reason)}")
+    return f"**Used in {times}**{first}:\n\n" + "\n".join(items)
+
+
+def _unit_line(hit: Hit) -> str:
+    unit = hit.unit
+    told = inline(first_sentence(leading_doc(unit)))
+    if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
+        told = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
+    about = f": {told}" if told else ""
+    title = _title(unit)
+    # The head of a file is called as its file, which the citation says.
+    named = "" if title == code_span(unit.path) else f"{title} "
+    return f"- {named}{_cite(unit)}{about}"
