@@ -103,12 +103,12 @@ def test_the_newest_turns_that_fit_are_kept_in_order() -> None:
     assert trim_history([]) == []
 
 
-def test_a_newest_turn_that_is_too_long_alone_is_cut_at_a_line_and_says_so() -> None:
+def test_a_newest_turn_that_is_too_long_alone_is_cut_and_says_so() -> None:
     answer = "\n".join(f"line {number}" for number in range(2_000))
     (kept,) = trim_history([Exchange("before", "x"), Exchange("long?", answer)])
     assert kept.question == "long?"
     assert kept.answer.endswith("\n[…]")
-    assert answer.startswith(kept.answer.removesuffix("[…]"))
+    assert answer.startswith(kept.answer.removesuffix("\n[…]"))
     assert HISTORY_CHARACTERS - 20 < len(kept.question + kept.answer) <= HISTORY_CHARACTERS
 
 

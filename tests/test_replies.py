@@ -171,11 +171,6 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
     assert "a Redis server that is silent" in privacy("privacy?", cached=None)
 
 
-def test_an_account_that_cannot_be_read_is_said() -> None:
-    told = privacy_reply("what is stored?", read_personal("what is stored?"), None)
-    assert "cannot be read" in told and "codeqa privacy show" in told
-
-
 # Deleting
 
 

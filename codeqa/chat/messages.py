@@ -63,7 +63,14 @@ def build_messages(asked: GenerationInput, config_dir: Path | None = None) -> li
 
 def as_sent(messages: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     """`messages` as they are kept and shown: the texts of each as a list of parts."""
-    return tuple({"role": m["role"], "parts": _parts(m["content"])} for m in messages)
+    contents = ((m["role"], m["content"]) for m in messages)
+    return tuple(
+        {
+            "role": role,
+            "parts": [text] if isinstance(text, str) else [part["text"] for part in text],
+        }
+        for role, text in contents
+    )
 
 
 def count_tokens(sent: Iterable[Mapping[str, Any]]) -> int:
@@ -79,7 +86,9 @@ def trim_history(history: Sequence[Exchange]) -> list[Exchange]:
     room = HISTORY_CHARACTERS
     for exchange in reversed(history[-HISTORY_TURNS:]):
         if not kept:
-            exchange = _shortened(exchange, room)
+            question = _cut(exchange.question, room // 2)
+            answer = _cut(exchange.answer, room - len(question))
+            exchange = replace(exchange, question=question, answer=answer)
         room -= len(exchange.question) + len(exchange.answer)
         if room < 0:
             break
@@ -106,19 +115,5 @@ def _instruction(asked: GenerationInput, config_dir: Path | None) -> str:
     return f"[MODE: {asked.mode}]\n[INSTRUCTION]\n{text}\n"
 
 
-def _shortened(exchange: Exchange, room: int) -> Exchange:
-    """`exchange` in at most `room` characters: the ends of its texts are cut off, by lines."""
-    question = _cut(exchange.question, room // 2)
-    return replace(exchange, question=question, answer=_cut(exchange.answer, room - len(question)))
-
-
 def _cut(text: str, room: int) -> str:
-    if len(text) <= room:
-        return text
-    room -= len(SHORTENED)
-    end = text.rfind("\n", 0, room + 1)
-    return text[: end if end > 0 else room] + SHORTENED
-
-
-def _parts(content: str | Sequence[Mapping[str, str]]) -> list[str]:
-    return [content] if isinstance(content, str) else [part["text"] for part in content]
+    return text if len(text) <= room else text[: room - len(SHORTENED)] + SHORTENED

@@ -253,9 +253,3 @@ def policy_rules() -> list[dict[str, str]]:
     """Every rule in words, in the order in which they are tried."""
     names = ("group", "name", "when", "then")
     return [{name: getattr(rule, name) for name in names} for rule in RULES]
-
-
-def markdown_table() -> str:
-    """The rules as a table of Markdown, as docs/policy.md holds it."""
-    rows = [f"| {r.group} | `{r.name}` | {r.when} | {r.then} |" for r in RULES]
-    return "\n".join(("| group | rule | when | then |", "|---|---|---|---|", *rows))

@@ -11,9 +11,10 @@ from codeqa.context import format_block, parse_block
 from codeqa.search import SearchResult
 from codeqa.state import Turn
 from codeqa.text.tag import has_tag, strip_tag
-from codeqa.types import Chunk, ContextBlock, Hit
+from codeqa.types import Chunk, ContextBlock
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
+HIT_FIELDS = ("path", "start_line", "end_line", "kind")
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
 log = logging.getLogger(__name__)
@@ -74,8 +75,10 @@ class TurnRecord:
     tokens: Values = field(default_factory=lambda: NO_TOKENS)
     citations: Sequence[Values] = ()
     rewritten: str = ""
+    """What was searched for instead of a follow-up that says too little alone."""
     suggestions: Sequence[str] = ()
     hook_problems: Sequence[str] = ()
+    """Hooks whose part was left out, and why, as sentences."""
     steps: Sequence[Values] = ()
     """{name, milliseconds}."""
     finished: bool = True
@@ -149,8 +152,7 @@ class TurnRecord:
     def as_turn(self, user: str, repository: str, conversation: str) -> Turn:
         """For the state to keep."""
         details = {name: getattr(self, name) for name in DETAILS}
-        for name in CHUNKS:
-            details[name] = chunks_as_data(getattr(self, name))
+        details |= {name: chunks_as_data(getattr(self, name)) for name in CHUNKS}
         return Turn(
             id=self.id,
             conversation=conversation,
@@ -175,25 +177,22 @@ _KEPT_ONLY = ("stages", "hits", "finished", "error", "messages")
 def read_turn_record(turn: Turn) -> TurnRecord:
     """Inverse of `TurnRecord.as_turn`; what an earlier version did not keep has its default."""
     details = turn.details
+    chunks: tuple[Chunk, ...] = ()
     kept = {name: details[name] for name in DETAILS if details.get(name) not in (None, {})}
+    try:
+        chunks = read_chunks(details.get("chunks", ()), turn.context)
+    except ValueError as error:  # a grammar that we no longer read costs the code, not the turn
+        log.warning("the context of a kept answer could not be read: %s", error)
     return TurnRecord(
         id=turn.id,
         typed=turn.question,
         answer=turn.answer,
         created=turn.created,
         parent=turn.parent,
-        chunks=_chunks_of(turn),
+        chunks=chunks,
         dropped=read_chunks(details.get("dropped", ())),
         **kept,
     )
-
-
-def _chunks_of(turn: Turn) -> tuple[Chunk, ...]:
-    try:
-        return read_chunks(turn.details.get("chunks", ()), turn.context)
-    except ValueError as error:  # a grammar that we no longer read costs the code, not the turn
-        log.warning("the context of a kept answer could not be read: %s", error)
-        return ()
 
 
 def block_of(chunks: tuple[Chunk, ...], dropped: tuple[Chunk, ...] = ()) -> ContextBlock:
@@ -225,28 +224,23 @@ def read_chunks(stored: Iterable[Values], block: str = "") -> tuple[Chunk, ...]:
 
 def search_as_data(result: SearchResult) -> dict[str, Any]:
     """What a record says of a search: all that it returned, and what it kept of each table."""
-    found = (*result.units, *result.methods, *result.classes)
-    hits = {hit.unit.id: hit for hit in found}
-    stages = [{**asdict(one), "milliseconds": round(one.milliseconds)} for one in result.stages]
+    hits = {hit.unit.id: hit for hit in (*result.units, *result.methods, *result.classes)}
     return {
         "coverage": result.coverage,
         "reranker": result.reranker,
         "hyde": result.hyde,
-        "stages": stages,
-        "hits": [_hit_as_data(hit) for hit in sorted(hits.values(), key=lambda hit: -hit.score)],
-    }
-
-
-def _hit_as_data(hit: Hit) -> dict[str, Any]:
-    unit = hit.unit
-    return {
-        "unit_id": unit.id,
-        "path": unit.path,
-        "start_line": unit.start_line,
-        "end_line": unit.end_line,
-        "kind": unit.kind,
-        "name": unit.qualified_name or unit.name,
-        "score": round(hit.score, 4),
-        "why": list(hit.why),
-        "channels": dict(hit.channels),
+        "stages": [
+            {**asdict(stage), "milliseconds": round(stage.milliseconds)} for stage in result.stages
+        ],
+        "hits": [
+            {
+                "unit_id": hit.unit.id,
+                **{name: getattr(hit.unit, name) for name in HIT_FIELDS},
+                "name": hit.unit.qualified_name or hit.unit.name,
+                "score": round(hit.score, 4),
+                "why": list(hit.why),
+                "channels": dict(hit.channels),
+            }
+            for hit in sorted(hits.values(), key=lambda hit: -hit.score)
+        ],
     }

@@ -6,7 +6,6 @@ Nothing here is guessed: what would take a language model is said to take one.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.chat.generation import GenerationInput, Piece
 from codeqa.chat.turn import TurnState
-from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.errors import NotFoundError
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 
@@ -83,8 +82,6 @@ _CLAUSES = {
     "verbosity": "you want {} answers",
 }
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class AppGenerator:
@@ -99,7 +96,8 @@ class AppGenerator:
     needs_evidence = False
 
     def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
-        """Yield the reply piece by piece. Raises StorageError when a deletion cannot be done."""
+        """Yield the reply piece by piece. Raises StorageError when what is stored can be neither
+        read nor deleted."""
         yield from pieces(self._write())
 
     def _write(self) -> str:
@@ -113,15 +111,16 @@ class AppGenerator:
             number = self.privacy.forget_facts(turn.options.user, personal.forget)
             return forgotten_reply(personal.forget, number)
         if turn.reply == "privacy":
-            return privacy_reply(text, personal, self._stored())
+            self.conversations.flush()
+            place = (turn.options.conversation, self.conversations.repository)
+            stored = self.privacy.inventory.stored(turn.options.user, *place)
+            return privacy_reply(text, personal, stored)
         if turn.reply == "profile":
             if personal.facts and not turn.keep:
                 return NOT_REMEMBERED
-            return profile_reply(
-                text, personal, known=known, learnt=turn.facts, model=self._model()
-            )
+            return profile_reply(text, personal, known=known, learnt=turn.facts)
         name = {**known, **turn.facts}.get("name", "")
-        return general_reply(text, self.repository_name, name=name, model=self._model())
+        return general_reply(text, self.repository_name, name=name)
 
     def _delete(self, scope: str) -> str:
         """Delete, and say what came of it; the message that asks for it goes as well."""
@@ -140,30 +139,10 @@ class AppGenerator:
             return NOT_KEPT_HERE
         return deletion_report(done)
 
-    def _stored(self) -> StoredData | None:
-        options = self.turn.options
-        self.conversations.flush()
-        try:
-            return self.privacy.inventory.stored(
-                options.user, options.conversation, self.conversations.repository
-            )
-        except CodeQAError as error:
-            log.warning("what is stored could not be read: %s", error)
-            return None
 
-    def _model(self) -> str:
-        try:
-            return str(self.privacy.inventory.models.current() or "")
-        except CodeQAError:
-            return ""
-
-
-def general_reply(text: str, repository: str, *, name: str = "", model: str = "") -> str:
-    """The reply to small talk and general questions, as Markdown.
-
-    `repository` and `name` are what the repository and the user are called, `model` the model
-    that is chosen, '' for none.
-    """
+def general_reply(text: str, repository: str, *, name: str = "") -> str:
+    """The reply to small talk and general questions, as Markdown; `repository` and `name` are what
+    the repository and the user are called."""
     said = " ".join(text.lower().split())
     code_of = f"the code of {code_span(repository)}"
     offer = f"Ask me about {code_of}, for example:\n\n{EXAMPLES}"
@@ -178,8 +157,6 @@ def general_reply(text: str, repository: str, *, name: str = "", model: str = ""
     for pattern, reply in _SMALL_TALK:
         if re.search(pattern, said):
             return reply.format(you=f", {escape(name)}" if name else "", offer=offer) + "\n"
-    if model:
-        return f"{offer}\n"
     return (
         f"That takes a language model, and none is used: without one I answer from {code_of} "
         "alone. Choose one at the top of the page or with `codeqa models use`; a server on this "
@@ -194,14 +171,13 @@ def profile_reply(
     *,
     known: Mapping[str, str],
     learnt: Mapping[str, str],
-    model: str = "",
 ) -> str:
     """The reply to what users say of themselves, or ask of what they said.
 
     `known` are the facts from before, `learnt` those that this message adds and that are kept.
     """
     if learnt:
-        return _remembered(known, learnt, model)
+        return _remembered(known, learnt)
     kind = personal.asked
     if found := (matching(known, kind) if kind else {}) or _near(known, kind, text):
         clauses = [_clause(key, value) for key, value in list(found.items())[:FACTS_SHOWN]]
@@ -217,17 +193,9 @@ def profile_reply(
     )
 
 
-def privacy_reply(text: str, personal: PersonalReading, stored: StoredData | None) -> str:
-    """The reply to a question about what is stored, and to a wish to delete.
-
-    A deletion is never done here, only asked back. Without `stored` the account cannot be read,
-    which is said.
-    """
-    if stored is None:
-        return (
-            "What is stored cannot be read at the moment. `codeqa privacy show` in a terminal "
-            "says what stands in the way.\n"
-        )
+def privacy_reply(text: str, personal: PersonalReading, stored: StoredData) -> str:
+    """The reply to a question about what is stored, and to a wish to delete: a deletion is never
+    done here, only asked back."""
     if personal.wished:
         return f"{deletion_question(personal.wished, stored)}\n"
     added = (
@@ -248,12 +216,12 @@ def forgotten_reply(kinds: Sequence[str], number: int) -> str:
     )
 
 
-def _remembered(known: Mapping[str, str], learnt: Mapping[str, str], model: str) -> str:
+def _remembered(known: Mapping[str, str], learnt: Mapping[str, str]) -> str:
     shown = [_clause(key, value) for key, value in list(learnt.items())[:FACTS_SHOWN]]
     lines = [f"I will remember that {' and '.join(shown)}."]
     if any(known.get(key) not in (None, value) for key, value in learnt.items()):
         lines.append("That replaces what you said before.")
-    if any(map(is_preference, learnt)) and not model:
+    if any(map(is_preference, learnt)):
         lines.append("It takes a language model to answer like that; what I quote stays as it is.")
     kind = kind_of(next(iter(learnt)))
     if len(learnt) == 1 and kind not in _SAID:

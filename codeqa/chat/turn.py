@@ -27,11 +27,7 @@ from codeqa.types import ContextBlock, Event
 
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 
-# What a turn holds before the step that works it out.
 NO_INTENT = Intent("", 0.0, "")
-NO_FEATURES = Features()
-UNDECIDED = PolicyDecision("")
-NO_REQUEST = ModelRequest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,8 @@ class ConversationSoFar:
 
 @dataclass(slots=True)
 class TurnState:
-    """A question on its way to an answer; fields stand in the order in which they are filled."""
+    """A question on its way to an answer; fields stand in the order in which they are filled, and
+    those that are kept are explained in `TurnRecord`."""
 
     options: AskOptions
     """As `AskOptions.checked` gives them."""
@@ -86,11 +83,9 @@ class TurnState:
     deleted: bool = False
     """The conversation was deleted while this turn was being answered."""
     steps: list[dict[str, Any]] = field(default_factory=list)
-    """{name, milliseconds} of each step that has ended."""
     warnings: list[str] = field(default_factory=list)
     """What the reader should know about the answer, as sentences."""
     hook_problems: list[str] = field(default_factory=list)
-    """Hooks whose part was left out, and why, as sentences."""
 
     # Steps 1 to 6: what the message is, and what is to be done about it.
     vector: Vector | None = None
@@ -104,38 +99,31 @@ class TurnState:
     topic: Vector | None = None
     """What the conversation is about, this question included."""
     off_topic: bool = False
-    features: Features = NO_FEATURES
-    decision: PolicyDecision = UNDECIDED
+    features: Features = field(default_factory=Features)
+    decision: PolicyDecision = field(default_factory=lambda: PolicyDecision(""))
     facts: Mapping[str, str] = field(default_factory=dict)
     """About its writer, that are to be kept."""
 
     # Steps 7 to 9: what the answer may draw on.
     reply: str = ""
-    """Which of the app's own replies the answer is, '' when it is none."""
     generator: str = ""
-    """Name of what writes the answer."""
     rewritten: str = ""
-    """What was searched for instead of a follow-up that says too little alone."""
     search: SearchResult | None = None
     retrieved: Mapping[str, int] = field(default_factory=lambda: NOTHING_RETRIEVED)
-    """How many chunks and earlier questions were found for it."""
     block: ContextBlock = NO_CONTEXT
     """The code that the answer is made from, as it is sent."""
 
     # Steps 10 to 12: the answer.
-    request: ModelRequest = NO_REQUEST
+    request: ModelRequest = field(default_factory=ModelRequest)
     usage: TokenUsage | None = None
     pieces: list[str] = field(default_factory=list)
     """The answer as it was streamed."""
     finished: bool = False
-    """Neither stopped nor failed."""
     error: Mapping[str, str] | None = None
-    """`message`, `hint` and `code` of what ended it."""
     revised: str = ""
     """The answer as a hook changed it after it was read; '' when none did."""
     citations: Sequence[Citation] = ()
     suggestions: tuple[str, ...] = ()
-    """Questions that may come next."""
     concluded: bool = False
     """It has been handed over to be kept."""
 
