@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.embeddings import Embedding, worker_table
 from codeqa.store.filters import one_of
-from codeqa.store.meta import EmbeddingRecord, Meta, record_of, table_name
+from codeqa.store.meta import EmbeddingRecord, Meta, generation_tables, record_of
 from codeqa.store.records import PACKED_VECTORS, Batch
 from codeqa.store.schema import (
     ALL_ROWS,
@@ -97,8 +97,8 @@ def reembed(
     """
     if writer.tables["files"].count_rows():
         return  # a run that died later has done it
-    generation = writer.meta.generation
-    sources = {table: writer.database.open_table(table_name(table, generation)) for table in TABLES}
+    current = generation_tables(writer.meta.generation)
+    sources = {table: writer.database.open_table(name) for table, name in current.items()}
     total = sum(sources[table].count_rows() for table in UNIT_TABLES)
     done = 0
 

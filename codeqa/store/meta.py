@@ -3,23 +3,39 @@
 A rebuild never overwrites: it writes tables of the next generation beside the current
 ones and then switches with a single commit to `meta`. The first generation's tables are
 called `methods`, `classes`, `edges`, `files`; later ones end in `_2`, `_3`, ….
+
+Choosing, making and dropping a generation: every step may be the last one of a killed run, and
+each leaves what the next run can open.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from codeqa.errors import IndexFormatError
-from codeqa.store.schema import FORMAT_VERSION, TABLES
+from codeqa.store.indices import index_config
+from codeqa.store.schema import (
+    FORMAT_VERSION,
+    REFINED,
+    TABLES,
+    UNIT_TABLES,
+    VECTOR_DIMENSION,
+    refined_field,
+    table_schema,
+)
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
+    from lancedb.table import Table
 
     from codeqa.embeddings import Embedding
 
 META_TABLE = "meta"
+_NUMBERED = re.compile(rf"(?:{'|'.join(TABLES)})_(\d+)")
 REBUILD_HINT = "Run `codeqa index` on the repository: it rebuilds the tables."
 
 
@@ -67,11 +83,6 @@ class Meta:
     """End of the last completed run, seconds since the epoch."""
     vector: EmbeddingRecord | None = None
     refined: EmbeddingRecord | None = None
-
-
-def table_name(table: str, generation: int) -> str:
-    """Name in the database of `table` in `generation`."""
-    return table if generation == 1 else f"{table}_{generation}"
 
 
 def unreadable(error: Exception | str) -> IndexFormatError:
@@ -135,4 +146,96 @@ def table_names(database: DBConnection) -> list[str]:
 
 def generation_tables(generation: int) -> dict[str, str]:
     """Table → its name in `generation`."""
-    return {table: table_name(table, generation) for table in TABLES}
+    ending = "" if generation == 1 else f"_{generation}"
+    return {table: table + ending for table in TABLES}
+
+
+def choose_generation(
+    database: Any, parser: str, vector: EmbeddingRecord | None, rebuild: bool
+) -> Meta:
+    """Commit and return the meta that says which generation this run writes.
+
+    The current one while `parser` and `vector` are what its rows were made with, else the
+    next; a rebuild for the same two that a dead run left is continued.
+    """
+    try:
+        meta = read_meta(database)
+    except IndexFormatError:
+        return _beside_unreadable(database, parser, vector)
+    if meta is None:
+        database.drop_all_tables()
+        new = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
+        return write_meta(database, None, new)
+    wanted = f"{parser} {vector}"
+    stale = (meta.parser, meta.vector) != (parser, vector)
+    other = bool(meta.building) and meta.building_key != wanted
+    if rebuild or other or (stale and not meta.building):
+        number = max(meta.generation, meta.building) + 1 if rebuild or stale else 0
+        new = replace(meta, building=number, building_key=wanted, dirty=True)
+        meta = write_meta(database, meta, new)
+    return meta
+
+
+def _beside_unreadable(database: Any, parser: str, vector: EmbeddingRecord | None) -> Meta:
+    """Meta for a database that this version cannot read: tables of a number not in use."""
+    numbered = map(_NUMBERED.fullmatch, table_names(database))
+    free = max([1, *(int(found[1]) for found in numbered if found)]) + 1
+    database.drop_table(META_TABLE, ignore_missing=True)
+    new = Meta(identity=uuid4().hex, generation=free, parser=parser, vector=vector, dirty=True)
+    return write_meta(database, None, new)
+
+
+def drop_other_generations(database: Any, wanted: set[int]) -> None:
+    """Drop every table but `meta` and those of the generations `wanted`."""
+    keep = {name for number in wanted for name in generation_tables(number).values()}
+    for name in table_names(database):
+        if name != META_TABLE and name not in keep:
+            database.drop_table(name, ignore_missing=True)
+
+
+def open_generation(
+    database: Any,
+    generation: int,
+    vector: EmbeddingRecord | None,
+    refined: EmbeddingRecord | None,
+    complete: bool = False,
+) -> tuple[dict[str, Table], bool]:
+    """The tables of `generation`, made where missing, and whether all were made just now.
+
+    Raises IndexFormatError when one is missing although a run over them was `complete`.
+    """
+    have = set(table_names(database))
+    dimension = vector.dimension if vector else VECTOR_DIMENSION
+    tables: dict[str, Table] = {}
+    for table, name in generation_tables(generation).items():
+        handle = _open(database, name) if name in have else None
+        if handle is None:
+            if complete:
+                raise unreadable(f"the table {name} is gone")
+            database.drop_table(name, ignore_missing=True)
+            handle = database.create_table(name, schema=table_schema(table, dimension))
+        if table in UNIT_TABLES:
+            if refined and REFINED not in handle.schema.names:
+                handle.add_columns(refined_field(refined.dimension))
+            if not handle.list_indices():
+                handle.create_index("search_text", config=index_config("search_text"))
+        tables[table] = handle
+    return tables, not have.intersection(generation_tables(generation).values())
+
+
+def open_unit_tables(database: Any, generation: int) -> dict[str, Table]:
+    """The unit tables of `generation` that are there: a run may have died before making them."""
+    have = set(table_names(database))
+    names = generation_tables(generation)
+    opened = {table: _open(database, names[table]) for table in UNIT_TABLES if names[table] in have}
+    return {table: handle for table, handle in opened.items() if handle is not None}
+
+
+def _open(database: Any, name: str) -> Table | None:
+    """The table, or None when a run died while it made it: its folder is there, no version."""
+    try:
+        return database.open_table(name)  # type: ignore[no-any-return]
+    except ValueError as error:
+        if "not found" not in str(error):
+            raise
+    return None

@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,11 +21,11 @@ from codeqa.store.meta import (
     REBUILD_HINT,
     EmbeddingRecord,
     Meta,
+    generation_tables,
     read_meta,
-    table_name,
     unreadable,
 )
-from codeqa.store.schema import ALL_ROWS, TABLES, UNIT_TABLES
+from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,14 +86,10 @@ class Reader:
                 self._open(self._snapshot)
             return self._snapshot
 
-    def ask(self, action: Callable[[Snapshot], Awaitable[T]]) -> T:
+    def ask(self, action: Callable[[Snapshot], Coroutine[Any, Any, T]]) -> T:
         """Run `action` on a snapshot; once more when a rebuild dropped its tables meanwhile."""
-
-        async def on(snapshot: Snapshot) -> T:
-            return await action(snapshot)
-
         try:
-            return run_on_loop(on(self.snapshot()))
+            return run_on_loop(action(self.snapshot()))
         except IndexFormatError:
             raise
         except Exception:
@@ -101,47 +97,18 @@ class Reader:
                 self._open()
                 snapshot = self._snapshot
             try:
-                return run_on_loop(on(snapshot))
+                return run_on_loop(action(snapshot))
             except Exception as error:
                 raise unreadable(error) from error
 
-    def verify(self) -> None:
-        """Read one row of each table. Raises IndexFormatError when that fails."""
-
-        async def action(snapshot: Snapshot) -> None:
-            for handle in snapshot.tables.values():
-                await handle.query().limit(1).to_arrow()
-
-        self.ask(action)
-
     def arrow(
-        self,
-        table: str,
-        columns: Sequence[str],
-        where: str = "",
-        limit: int = ALL_ROWS,
+        self, table: str, columns: Sequence[str], where: str = "", limit: int = ALL_ROWS
     ) -> pa.Table:
         """Columns of those rows of `table` that meet the condition `where`, '' for all."""
 
         async def action(snapshot: Snapshot) -> pa.Table:
             query = snapshot.tables[table].query().select(list(columns)).limit(limit)
             return await (query.where(where) if where else query).to_arrow()
-
-        return self.ask(action)
-
-    def rows(
-        self, table: str, columns: Sequence[str], where: str, limit: int = ALL_ROWS
-    ) -> list[dict[str, Any]]:
-        """The same, each row as a dict."""
-        return list(self.arrow(table, columns, where, limit).to_pylist())
-
-    def counts(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
-        """For each table and condition ('' for all) the number of rows."""
-
-        async def action(snapshot: Snapshot) -> list[int]:
-            return await asyncio.gather(
-                *(snapshot.tables[table].count_rows(where or None) for table, where in wanted)
-            )
 
         return self.ask(action)
 
@@ -160,28 +127,23 @@ class Reader:
         """
         if self._versions_opened >= VERSIONS_PER_CONNECTION:
             self._connect()
-        for _ in range(SWITCHES):
-            meta = self._read_meta()
+        for switch in range(SWITCHES + 1):
+            meta = read_meta(self._database)
+            if meta is None:
+                raise self._missing()
+            if self._expected is not None and meta.vector != self._expected:
+                raise IndexFormatError(
+                    f"The index holds vectors of {meta.vector or 'no embedding'}, "
+                    f"but {self._expected} is in use.",
+                    REBUILD_HINT,
+                )
+            self._checked = time.monotonic()
             try:
                 self._snapshot = self._opened(meta, before)
                 return
             except IndexFormatError:
-                if self._read_meta().generation == meta.generation:
+                if switch == SWITCHES:
                     raise
-        self._snapshot = self._opened(self._read_meta(), before)
-
-    def _read_meta(self) -> Meta:
-        meta = read_meta(self._database)
-        if meta is None:
-            raise self._missing()
-        if self._expected is not None and meta.vector != self._expected:
-            raise IndexFormatError(
-                f"The index holds vectors of {meta.vector or 'no embedding'}, "
-                f"but {self._expected} is in use.",
-                REBUILD_HINT,
-            )
-        self._checked = time.monotonic()
-        return meta
 
     def _missing(self) -> IndexMissingError:
         return IndexMissingError(
@@ -206,10 +168,10 @@ class Reader:
             raise unreadable(error) from error
 
     async def _open_tables(self, generation: int) -> tuple[dict[str, AsyncTable], tuple[int, ...]]:
-        names = [table_name(table, generation) for table in TABLES]
-        handles = await asyncio.gather(*map(self._connection.open_table, names))
+        names = generation_tables(generation)
+        handles = await asyncio.gather(*map(self._connection.open_table, names.values()))
         versions = await asyncio.gather(*(handle.version() for handle in handles))
-        return dict(zip(TABLES, handles, strict=True)), tuple(versions)
+        return dict(zip(names, handles, strict=True)), tuple(versions)
 
 
 async def _whole_indices(handles: dict[str, AsyncTable]) -> frozenset[tuple[str, str]]:

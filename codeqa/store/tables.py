@@ -40,7 +40,7 @@ class Tables:
         self.location = location
         self._reader = Reader(location, expected)
         self._cache = UnitCache()
-        self._counts: tuple[tuple[Key, bool, bool], IndexCounts] | None = None
+        self._counts: tuple[object, IndexCounts] | None = None
         self._catalogue: tuple[Key, Catalogue] | None = None
 
     @classmethod
@@ -59,7 +59,12 @@ class Tables:
 
     def verify(self) -> None:
         """Read a row of each table. Raises IndexFormatError when that fails."""
-        self._reader.verify()
+
+        async def action(snapshot: Snapshot) -> None:
+            for handle in snapshot.tables.values():
+                await handle.query().limit(1).to_arrow()
+
+        self._reader.ask(action)
 
     # Units
 
@@ -133,7 +138,7 @@ class Tables:
         return self._references(f"path = {quote(path)}", ALL_ROWS)
 
     def _references(self, condition: str, limit: int) -> list[Reference]:
-        rows = self._reader.rows("edges", REFERENCE_COLUMNS, condition, limit)
+        rows = self._reader.arrow("edges", REFERENCE_COLUMNS, condition, limit).to_pylist()
         rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
         return [Reference(**row) for row in rows]
 
@@ -141,7 +146,7 @@ class Tables:
 
     def files(self) -> list[FileRecord]:
         """The manifest by path: indexed and skipped files."""
-        rows = self._reader.rows("files", FileRecord.__slots__, "")
+        rows = self._reader.arrow("files", FileRecord.__slots__).to_pylist()
         return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
 
     def file(self, path: str) -> FileRecord | None:
@@ -155,29 +160,10 @@ class Tables:
     def counts(self) -> IndexCounts:
         """What the index holds; remembered until a table changes."""
         snapshot = self._reader.snapshot()
-        meta = snapshot.meta
-        known = (snapshot.key, bool(meta.vector), bool(meta.refined))
-        if self._counts and self._counts[0] == known:
-            return self._counts[1]
-        wanted = [("files", f"status = {quote(INDEXED)}"), ("methods", ""), ("classes", "")]
-        wanted += [("classes", one_of("kind", sorted(TEXT_KINDS))), ("edges", "")]
-        files, methods, classes, documents, references = self._reader.counts(wanted)
-        vectors = {
-            column: sum(self._reader.counts([(t, f"{column} IS NOT NULL") for t in UNIT_TABLES]))
-            for column, record in (("vector", meta.vector), (REFINED, meta.refined))
-            if record
-        }
-        counts = IndexCounts(
-            files=files,
-            methods=methods,
-            classes=classes - documents,
-            documents=documents,
-            references=references,
-            embedded=vectors.get("vector", 0),
-            refined=vectors.get(REFINED, 0),
-        )
-        self._counts = (known, counts)
-        return counts
+        key = (snapshot.key, snapshot.meta.vector, snapshot.meta.refined)
+        if self._counts is None or self._counts[0] != key:
+            self._counts = (key, self._reader.ask(_count))
+        return self._counts[1]
 
     def catalogue(self) -> Catalogue:
         """All paths, languages and names, in memory; remembered until a table changes."""
@@ -190,7 +176,9 @@ class Tables:
     def holds(self, where: Filter) -> bool:
         """Whether `where` lets any unit through."""
         condition = where.sql()
-        return any(self._reader.rows(table, ("id",), condition, 1) for table in UNIT_TABLES)
+        return any(
+            self._reader.arrow(table, ("id",), condition, 1).num_rows for table in UNIT_TABLES
+        )
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
         """Columns that hold vectors, each with the embedding that made them.
@@ -205,14 +193,30 @@ class Tables:
             fast = record_of(fast_embedding())
         except EmbeddingError:
             fast = None  # whoever asks for its query side hears why
-        found = []
-        if meta.vector is not None and (
-            fast is None or fast.name != meta.vector.name or fast == meta.vector
-        ):
-            found.append(("vector", meta.vector))
-        if meta.refined is not None:
-            found.append((REFINED, meta.refined))
-        return found
+        columns = {"vector": meta.vector, REFINED: meta.refined}
+        if fast and meta.vector and fast.name == meta.vector.name and fast != meta.vector:
+            del columns["vector"]
+        return [(column, record) for column, record in columns.items() if record]
+
+
+async def _count(snapshot: Snapshot) -> IndexCounts:
+    async def rows(table: str, where: str | None = None) -> int:
+        return await snapshot.tables[table].count_rows(where)
+
+    async def vectors(column: str, record: EmbeddingRecord | None) -> int:
+        where = f"{column} IS NOT NULL"
+        return sum([await rows(table, where) for table in UNIT_TABLES]) if record else 0
+
+    documents = await rows("classes", one_of("kind", sorted(TEXT_KINDS)))
+    return IndexCounts(
+        files=await rows("files", f"status = {quote(INDEXED)}"),
+        methods=await rows("methods"),
+        classes=await rows("classes") - documents,
+        documents=documents,
+        references=await rows("edges"),
+        embedded=await vectors("vector", snapshot.meta.vector),
+        refined=await vectors(REFINED, snapshot.meta.refined),
+    )
 
 
 def _ranked(scores: dict[int, float], units: dict[int, Unit]) -> list[tuple[Unit, float]]:

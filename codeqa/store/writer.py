@@ -20,15 +20,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from codeqa.store.filters import one_of
-from codeqa.store.generations import (
+from codeqa.store.indices import build_indices, merge_fragments
+from codeqa.store.location import Location
+from codeqa.store.meta import (
+    META_TABLE,
+    EmbeddingRecord,
+    Meta,
     choose_generation,
     drop_other_generations,
     open_generation,
     open_unit_tables,
+    write_meta,
 )
-from codeqa.store.indices import build_indices, merge_fragments
-from codeqa.store.location import Location
-from codeqa.store.meta import META_TABLE, EmbeddingRecord, Meta, write_meta
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord
 from codeqa.store.schema import ALL_ROWS, REFINED, vector_array
 
