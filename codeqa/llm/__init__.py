@@ -11,7 +11,6 @@ from codeqa.llm.endpoint import (
     estimate_messages,
     never,
 )
-from codeqa.llm.local import RunningServer
 from codeqa.llm.models import Models, ModelTest
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
 from codeqa.text.tokens import estimate_tokens
@@ -28,7 +27,6 @@ __all__ = [
     "ModelProvider",
     "ModelTest",
     "Models",
-    "RunningServer",
     "TokenUsage",
     "estimate_messages",
     "estimate_tokens",

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError, places_of
-from codeqa.llm.address import leads_here
 from codeqa.llm.answer import Answer
 from codeqa.llm.api_error import ApiError
+from codeqa.llm.choice import leads_here
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import CUSTOM, provider_named
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import wait
-from contextlib import closing
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from codeqa.errors import ModelError, SettingsError, UsageError
-from codeqa.llm.address import location, normal_address
 from codeqa.llm.choice import (
     ModelChoice,
     checked_key,
     exported_key,
+    location,
     needs_key,
+    normal_address,
     parse_choice,
     settled,
 )
 from codeqa.llm.client import Model
-from codeqa.llm.endpoint import Endpoint, TokenUsage
-from codeqa.llm.local import RunningServer, chat_models_first, chats, running
+from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
 from codeqa.llm.saved import ModelsFile, Pick, SavedModels
 from codeqa.settings import Settings
@@ -42,6 +42,14 @@ TEST_SILENCE = 60
 """Seconds without a word in a test; a large model that is loaded first takes about half."""
 TEST_SECONDS = 10.0
 """For an answer of one word, besides the silence that a model is allowed."""
+
+PROBE_SECONDS = 0.4
+"""A server on this machine answers in milliseconds, or there is none."""
+_NO_CHAT = re.compile(
+    r"embed|whisper|\btts\b|-tts|dall-e|image|imagen|moderation|rerank|transcri|realtime|audio"
+    r"|speech|sora|veo|guard|\bbge-|\be5-|minilm|\bocr\b",
+    re.IGNORECASE,
+)
 
 KeyState = Literal["stored", "exported", "missing", "unneeded"]
 Source = Literal["page", "setting", ""]
@@ -219,7 +227,7 @@ class Models:
 
     def list_models(self, choice: ModelChoice, key: str = "") -> list[str]:
         """Names of the models at the choice's address, those that chat first."""
-        with closing(Model(self.endpoint(choice, key), self._settings.model_timeout)) as model:
+        with Model(self.endpoint(choice, key), self._settings.model_timeout) as model:
             return chat_models_first(model.list_models())
 
     def test(self, choice: ModelChoice, key: str = "") -> ModelTest:
@@ -227,7 +235,7 @@ class Models:
         target = self._named(self.endpoint(choice, key))
         said, first = "", 0.0
         silence = min(self._settings.model_timeout, TEST_SILENCE)
-        with closing(Model(target, silence)) as model:
+        with Model(target, silence) as model:
             wait([model.prepare()])  # loading the client is no part of the time
             began = time.monotonic()
             # Signs of life alone would keep it waiting, and whoever asked for the test, for ever.
@@ -235,10 +243,9 @@ class Models:
             for piece in model.stream(
                 TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=lambda: time.monotonic() > until
             ):
-                if isinstance(piece, TokenUsage):
-                    continue
-                first = first or time.monotonic() - began
-                said += piece
+                if isinstance(piece, str):
+                    first = first or time.monotonic() - began
+                    said += piece
                 if len(said) > TEST_CHARACTERS:
                     break
         if not said:
@@ -249,9 +256,12 @@ class Models:
 
     def running_locally(
         self, providers: Sequence[ModelProvider] = PROVIDERS
-    ) -> list[RunningServer]:
-        """Servers of models on this machine; asks each once, so only when somebody wants it."""
-        return running([provider for provider in providers if provider.local])
+    ) -> dict[ModelProvider, list[str]]:
+        """Providers that answer on this machine now, with the models that each one has."""
+        local = [provider for provider in providers if provider.local]
+        with ThreadPoolExecutor(len(local)) as threads:
+            found = zip(local, threads.map(_probe, local), strict=True)
+            return {provider: names for provider, names in found if names is not None}
 
     def close(self) -> None:
         """End every request and close every connection."""
@@ -295,8 +305,8 @@ class Models:
             return target
         known = self._first.get(target.base_url)
         if known is None or time.monotonic() - known[0] > FIRST_MODEL_SECONDS:
-            with closing(Model(target, self._settings.model_timeout)) as model:
-                names = [name for name in model.list_models() if chats(name)]
+            with Model(target, self._settings.model_timeout) as model:
+                names = [name for name in model.list_models() if not _NO_CHAT.search(name)]
             if not names:
                 hint = "Load one there, or name it."
                 if target.provider == "ollama":
@@ -304,3 +314,17 @@ class Models:
                 raise ModelError(f"{target.host} has no model that chats.", hint)
             known = self._first[target.base_url] = (time.monotonic(), names[0])
         return replace(target, model=known[1])
+
+
+def chat_models_first(names: Iterable[str]) -> list[str]:
+    """`names` as given, those that embed, speak, draw or judge last."""
+    return sorted(names, key=lambda name: bool(_NO_CHAT.search(name)))
+
+
+def _probe(provider: ModelProvider) -> list[str] | None:
+    target = Endpoint(provider.base_url, "", provider=provider.name)
+    try:
+        with Model(target, PROBE_SECONDS) as model:
+            return chat_models_first(model.list_models())
+    except ModelError:
+        return None

@@ -17,9 +17,9 @@ from typing import Any
 import httpx2
 import openai
 
-from codeqa.llm.address import leads_here
 from codeqa.llm.answer import DONE
 from codeqa.llm.api_error import ApiError, read_api_error
+from codeqa.llm.choice import leads_here
 from codeqa.llm.endpoint import Endpoint
 
 CONNECT_SECONDS = 10.0

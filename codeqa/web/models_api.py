@@ -92,13 +92,8 @@ def local_servers() -> Values:
     """Servers of models that run on this machine."""
     _require_owner()
     found = [
-        {
-            "provider": server.provider.name,
-            "title": server.provider.title,
-            "address": server.address,
-            "models": list(server.models),
-        }
-        for server in _models().running_locally()
+        {"provider": one.name, "title": one.title, "address": one.base_url, "models": names}
+        for one, names in _models().running_locally().items()
     ]
     return {"servers": found}
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.errors import ModelError
+from codeqa.llm import ModelProvider, provider_named
 
 HOSTS = {
     "openai": "api.openai.com",
@@ -81,17 +82,10 @@ class FakeModels:
         self.tested.append(choice)
         return SimpleNamespace(milliseconds=640, model=choice.model, text="ready")
 
-    def running_locally(self) -> list[Any]:
+    def running_locally(self) -> dict[ModelProvider, list[str]]:
         self.probed += 1
-        if not self.local:
-            return []
-        return [
-            SimpleNamespace(
-                provider=SimpleNamespace(name="ollama", title="Ollama"),
-                address="http://localhost:11434/v1",
-                models=["qwen3:8b", "llama3.2:3b", HOSTILE, "nomic-embed-text"],
-            )
-        ]
+        found = ["qwen3:8b", "llama3.2:3b", HOSTILE, "nomic-embed-text"]
+        return {provider_named("ollama"): found} if self.local else {}
 
     def _refuse(self, key: str) -> None:
         if "wrong" in key:
