@@ -22,12 +22,12 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
 from codeqa.evaluation import Question, rank_repositories
 from codeqa.search import Search, SearchResult
-from codeqa.search.hyde import only_by_hypothesis
-from codeqa.search.hypothesis import (
+from codeqa.search.hyde import (
     HYPOTHESIS_CHARACTERS,
     HYPOTHESIS_WORDS,
     clean_hypothesis,
     hypothesis_tokens,
+    only_by_hypothesis,
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, StageTime

@@ -18,7 +18,7 @@ from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Query, parse_query
-from codeqa.search.hypothesis import DONE, generate_bounded
+from codeqa.search.hyde import DONE, generate_bounded
 from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import search_tokens

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from typing import TypedDict, Unpack
 
 from codeqa.context import pack, unit_chunk
 from codeqa.embeddings import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, Models, never
-from codeqa.search.channels import Candidates, QueryEncoder, filter_of
-from codeqa.search.hyde import HydeSearch, merge, parse_hyde
-from codeqa.search.hypothesis import search_hypothesis
+from codeqa.search.channels import QueryEncoder, filter_of
+from codeqa.search.hyde import merge, parse_hyde, search_by_hypotheses, search_hypothesis
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, explain_hit, rank, rank_files
@@ -68,6 +68,17 @@ class SearchResult:
     """What was done and how long it took, in order."""
 
 
+class SearchOptions(TypedDict, total=False):
+    """What `Search.steps` takes beside the question."""
+
+    top: int
+    kind: str
+    language: str
+    path: str
+    rerank: bool
+    hyde: str
+
+
 class Search:
     """Answers questions from one index.
 
@@ -92,24 +103,12 @@ class Search:
         self._reranker: Reranker = reranker or BuiltInReranker()
         self._connect = connect
 
-    def search(
-        self,
-        question: str,
-        *,
-        top: int = 10,
-        kind: str = "",
-        language: str = "",
-        path: str = "",
-        rerank: bool = False,
-        hyde: str = "off",
-    ) -> SearchResult:
+    def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
 
         Nothing is sent anywhere unless `hyde` says so: see `steps`, which raises the same.
         """
-        steps = self.steps(
-            question, top=top, kind=kind, language=language, path=path, rerank=rerank, hyde=hyde
-        )
+        steps = self.steps(question, **options)
         while True:
             try:
                 next(steps)
@@ -152,23 +151,19 @@ class Search:
         model, missing = self._drafting_model(asked_for=bool(hyde)) if mode != "off" else (None, [])
         warnings += missing
         if model is not None:
-
-            def by_hypothesis(stage: StageTime) -> Candidates:
-                return search_hypothesis(tables, stage, filter_of(query), encoders)
-
-            hyde_search = HydeSearch(
+            found, stages = yield from search_by_hypotheses(
+                query,
+                found,
+                hits,
                 model=model,
                 mode=mode,
                 settings=self._settings,
                 cancelled=cancelled,
-                query=query,
-                found=found,
-                hits=hits,
-                search=by_hypothesis,
+                search=partial(
+                    search_hypothesis, tables, where=filter_of(query), encoders=encoders
+                ),
                 context=self._context,
             )
-            yield from hyde_search.run()
-            found, stages = hyde_search.found, hyde_search.stages
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
             hits, files = merge(rank(found, query), hits, files, self._kept(hits, top))
         reranker = ""
@@ -180,23 +175,20 @@ class Search:
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
-        shown = keep_guaranteed(hits, mentioned, top)
-        changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *shown)])
-
+        units = keep_guaranteed(hits, mentioned, top)
+        files = files[: max(top, FILES)]
+        changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *units)])
         signals = RankingSignals.of(found, query)
-        explained: dict[str, Hit] = {}  # a hit is in several lists; it is explained once
+        listed = (*units, *methods, *classes, *mentioned, *(file.best for file in files))
+        # A hit is in several lists; it is explained once, as it stands in the first of them.
+        explained = {
+            key: explain_hit(hit, signals, changed.get(hit.unit.path, ""))
+            for key, hit in {hit.unit.id: hit for hit in reversed(listed)}.items()
+        }
 
-        def explain_all(listed_hits: Iterable[Hit]) -> tuple[Hit, ...]:
-            kept = tuple(listed_hits)
-            for hit in kept:
-                if hit.unit.id not in explained:
-                    state = changed.get(hit.unit.path, "")
-                    explained[hit.unit.id] = explain_hit(hit, signals, state)
-            return tuple(explained[hit.unit.id] for hit in kept)
+        def told(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+            return tuple(explained[hit.unit.id] for hit in hits)
 
-        units, methods, classes = map(explain_all, (shown, methods, classes))
-        listed = files[: max(top, FILES)]
-        best = explain_all(file.best for file in listed)
         whole = (time.perf_counter() - started) * 1000
         own = whole - sum(stage.milliseconds for stage in stages)
         at = sum(stage.name != "rerank" for stage in stages)
@@ -204,17 +196,17 @@ class Search:
         return SearchResult(
             question=question,
             query=query,
-            units=units,
-            files=tuple(replace(file, best=hit) for file, hit in zip(listed, best, strict=True)),
-            methods=methods,
-            classes=classes,
+            units=told(units),
+            files=tuple(replace(file, best=explained[file.best.unit.id]) for file in files),
+            methods=told(methods),
+            classes=told(classes),
             milliseconds=whole,
             channels=tuple(name for name, scores in found.channels.items() if scores),
             coverage=coverage(tables, encoders, trouble),
             changed=changed,
             reranker=reranker,
             warnings=tuple(warnings),
-            mentioned=explain_all(mentioned),
+            mentioned=told(mentioned),
             hyde=mode if model else "off",
             stages=tuple(stages),
         )

@@ -5,39 +5,47 @@ is not. So a language model writes what the answer might look like, from the que
 and that text is searched for as well: its words in the full text, its meaning among the
 vectors. What is found then goes to the model for a second hypothesis, which names things as this
 code base does. A hypothesis adds channels and takes none away.
+
+It is a guess by a machine that may have read hostile code: it is bounded, and only ever
+searched by, shown as plain text, or given to the same model as data.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import re
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
-from codeqa.errors import UsageError
+from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError, UsageError
 from codeqa.llm import Cancelled, Message, Model
-from codeqa.search.channels import Candidates
+from codeqa.prompts import render_prompt
+from codeqa.repository.secrets import mask_secrets
+from codeqa.search.channels import Candidates, QueryEncoder, search_words
 from codeqa.search.fusion import fuse
-from codeqa.search.hypothesis import (
-    DONE,
-    EMPTY,
-    STOPPED,
-    TIMED_OUT,
-    first_messages,
-    generate_bounded,
-    second_messages,
-)
 from codeqa.search.query import Query
 from codeqa.search.ranking import FileHit, rank, rank_files
+from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.settings import Settings
+from codeqa.store import Filter, Tables
+from codeqa.text.tokens import search_tokens, well_formed, words
 from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime
 
-PREFIX = "hyde"
-"""What the names of these channels begin with: `hyde-1 text`, `hyde-2 vector`."""
 FIRST, SECOND = "hyde-1", "hyde-2"
+"""What the names of the channels begin with: `hyde-1 text`, `hyde-2 vector`."""
 FIRST_TOKENS, SECOND_TOKENS = 400, 768
 """Most tokens of each hypothesis."""
+HYPOTHESIS_CHARACTERS = 4_000
+"""Longest text that is used, whatever a server sends: 768 tokens of code and a good third."""
+HYPOTHESIS_WORDS = 48
+"""Distinct tokens of it that are searched for, as of a question."""
+HYPOTHESIS_CANDIDATES = 30
+"""Units fetched per table and channel: what lies deep in the list of a guess says nothing."""
 
 LOOKED_AT = 5
 AGREEING = 3
@@ -52,7 +60,21 @@ table, so that no hypothesis takes it out of the context."""
 FOUND_BY_HYDE = "found by a draft of the answer"
 """What the code calls a hypothesis is a draft to the user, in messages and on the page."""
 
+DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
 _ENDED = {TIMED_OUT: "took too long", STOPPED: "was stopped", EMPTY: "is empty"}
+
+_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|[^\W_]_+[^\W_]")
+_WORDS_OF_LANGUAGES = """
+abstract async await bool boolean break case catch class const continue def default elif else
+enum except export extends false final finally fn foreach func function impl implements import
+include instanceof int interface internal lambda let namespace new nil none null override
+package private protected public raise require return self static str string struct super
+switch this throw throws trait true try type typeof undefined unsigned var void yield
+"""
+_KEYWORDS = frozenset(_WORDS_OF_LANGUAGES.split())
+"""Words that all code is made of: they name nothing, and each costs time in the full text."""
 
 _T = TypeVar("_T", Hit, FileHit)
 _log = logging.getLogger(__name__)
@@ -67,81 +89,173 @@ def parse_hyde(value: str, default: str = "off") -> HydeMode:
     return mode
 
 
-@dataclass(slots=True)
-class HydeSearch:
-    """The part of a search that goes by hypotheses."""
+def search_by_hypotheses(
+    query: Query,
+    found: Candidates,
+    hits: Sequence[Hit],
+    *,
+    model: Model,
+    mode: HydeMode,
+    settings: Settings,
+    cancelled: Cancelled,
+    search: Callable[[StageTime], Candidates],
+    context: Callable[[Sequence[Hit]], str],
+) -> Generator[StageTime, None, tuple[Candidates, list[StageTime]]]:
+    """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages.
 
-    model: Model
-    mode: HydeMode
-    settings: Settings
-    cancelled: Cancelled
-    query: Query
-    found: Candidates
-    """What the question found; after `run` also what the hypotheses found."""
-    hits: Sequence[Hit]
-    """Those of the question, ranked."""
-    search: Callable[[StageTime], Candidates]
-    """Gives what a hypothesis finds."""
-    context: Callable[[Sequence[Hit]], str]
-    """Gives the block of hits that the second hypothesis is written with."""
-    stages: list[StageTime] = field(default_factory=list)
-    """What was done."""
-
-    def run(self) -> Iterator[StageTime]:
-        """Yields each stage as it begins and as it ends.
-
-        Raises what `search` and `context` raise; whatever the model does is told by the stages.
-        """
-        query, config_dir = self.query, self.settings.config_dir
-        two = self.mode == "two"
-        if reason := needless(query, self.found):
-            for name in (FIRST, SECOND) if two else (FIRST,):
-                yield self._skip(name, reason)
-            return
-        ask = partial(first_messages, query.text, config_dir)
-        first = yield from self._write(FIRST, ask, FIRST_TOKENS)
-        by_first = self.search(first) if first.text else Candidates()
-        self.found = _join(self.found, by_first)
-        if not two:
-            return
-        if first.outcome != DONE:
-            ended = _ENDED.get(first.outcome, "failed")
-            yield self._skip(SECOND, f"the first draft {ended}")
-            return
-        if agrees(self.hits, by_first):
-            yield self._skip(SECOND, "the first draft found what the question finds")
-            return
-        block = self.context(rank(self.found, query))
-        ask = partial(second_messages, query.text, first.text, block, config_dir)
-        second = yield from self._write(SECOND, ask, SECOND_TOKENS)
-        if second.text:
-            _log.debug("-query_v2- %s", second.text)
-            self.found = _join(self.found, self.search(second))
-
-    def _write(
-        self, name: str, messages: Callable[[], list[Message]], most_tokens: int
-    ) -> Generator[StageTime, None, StageTime]:
-        seconds = self.settings.hyde_seconds
-        stage = yield from generate_bounded(
-            name, self.model, messages, most_tokens, seconds, self.cancelled
-        )
-        self.stages.append(stage)
-        return stage
-
-    def _skip(self, name: str, reason: str) -> StageTime:
-        self.stages.append(StageTime(name, outcome=f"skipped: {reason}"))
-        return self.stages[-1]
-
-
-def needless(query: Query, found: Candidates) -> str:
-    """Why no hypothesis is asked for; '' when one is.
-
-    The definition of a name that is looked up is found in milliseconds, and no guess at its
-    code finds it better.
+    Yields each stage as it begins and as it ends. `search` gives what a hypothesis finds,
+    `context` the block of hits that the second is written with. Raises what these two raise;
+    whatever the model does is told by the stages.
     """
+    write = partial(
+        generate_bounded, model=model, seconds=settings.hyde_seconds, cancelled=cancelled
+    )
+    folder = settings.config_dir
+    reason = ""
     if query.symbol_like and found.channels.get("symbol"):
-        return "the question is a name that is defined here"
-    return "" if query.text else "the question has no words"
+        # It is found in milliseconds, and no guess at its code finds it better.
+        reason = "the question is a name that is defined here"
+    elif not query.text:
+        reason = "the question has no words"
+    if reason:
+        stages = [_skipped(FIRST, reason)] + [_skipped(SECOND, reason)] * (mode == "two")
+        yield from stages
+        return found, stages
+    ask = partial(first_messages, query.text, folder)
+    first = yield from write(FIRST, messages=ask, most_tokens=FIRST_TOKENS)
+    by_first = search(first) if first.text else Candidates()
+    found = _join(found, by_first)
+    if mode != "two":
+        return found, [first]
+    if first.outcome != DONE:
+        reason = f"the first draft {_ENDED.get(first.outcome, 'failed')}"
+    elif agrees(hits, by_first):
+        reason = "the first draft found what the question finds"
+    if reason:
+        yield (second := _skipped(SECOND, reason))
+        return found, [first, second]
+    ask = partial(second_messages, query.text, first.text, context(rank(found, query)), folder)
+    second = yield from write(SECOND, messages=ask, most_tokens=SECOND_TOKENS)
+    if second.text:
+        _log.debug("-query_v2- %s", second.text)
+        found = _join(found, search(second))
+    return found, [first, second]
+
+
+def _skipped(name: str, reason: str) -> StageTime:
+    return StageTime(name, outcome=f"skipped: {reason}")
+
+
+def first_messages(question: str, config_dir: Path | None = None) -> list[Message]:
+    """What the model is asked for the first hypothesis: the question and nothing else.
+
+    Raises SettingsError for a prompt override that cannot be used.
+    """
+    render = partial(render_prompt, config_dir=config_dir)
+    user = render("hyde_user", query=mask_secrets(question))
+    return [{"role": "system", "content": render("hyde_system")}, {"role": "user", "content": user}]
+
+
+def second_messages(
+    question: str, first: str, context: str, config_dir: Path | None = None
+) -> list[Message]:
+    """And for the second: `context` is the block of what was found so far.
+
+    No text of the repository goes into the system message. Raises as `first_messages`.
+    """
+    render = partial(render_prompt, config_dir=config_dir)
+    system = render("hyde_v2_system", query=mask_secrets(question))
+    user = render("hyde_v2_user", context=context.rstrip(), hyde_query=mask_secrets(first))
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def generate_bounded(
+    name: str,
+    model: Model,
+    messages: Callable[[], Sequence[Message]],
+    most_tokens: int,
+    seconds: float,
+    cancelled: Cancelled,
+) -> Generator[StageTime, None, StageTime]:
+    """Ask `model` for a short text: yields the stage as it begins and as it ends, and returns
+    that.
+
+    The request is closed after `seconds`, once `cancelled()` is true, and when the text is long
+    enough; what has come by then is used. Raises nothing: the outcome says what failed.
+    """
+    begun = StageTime(name, model=model.name, host=model.host)
+    yield begun
+    started = time.monotonic()
+    until = started + seconds
+
+    def over() -> bool:
+        return time.monotonic() >= until or cancelled()
+
+    text, outcome = "", DONE
+    try:
+        stream = model.stream(messages(), max_tokens=most_tokens, cancelled=over)
+        with closing(stream) as pieces:
+            for piece in pieces:
+                text += piece if isinstance(piece, str) else ""
+                if len(text) > HYPOTHESIS_CHARACTERS:
+                    break
+            else:
+                outcome = STOPPED if cancelled() else TIMED_OUT if over() else DONE
+    except CodeQAError as error:
+        outcome = f"failed: {error.message}"
+    text = clean_hypothesis(text)
+    if outcome == DONE and not hypothesis_tokens(text):
+        text, outcome = "", EMPTY
+    took = (time.monotonic() - started) * 1000
+    ended = replace(begun, milliseconds=took, outcome=outcome, text=text)
+    yield ended
+    return ended
+
+
+def clean_hypothesis(text: str) -> str:
+    """`text` as it is searched by and shown: bounded, no fences, nothing that cannot be seen."""
+    text = _FENCE.sub("", well_formed(text[:HYPOTHESIS_CHARACTERS]))
+    return _UNSEEN.sub("", text.replace("\r\n", "\n")).strip()
+
+
+def hypothesis_tokens(text: str) -> list[str]:
+    """What full-text search is asked for: the identifiers of `text` first, then other words."""
+    found = [word for word in dict.fromkeys(words(text)) if len(word) > 1]
+    found = [w for w in found if w.lower() not in _KEYWORDS and w.lower() not in QUESTION_WORDS]
+    found.sort(key=lambda word: not _CODE_LIKE.search(word))  # stable: else as they come
+    tokens: dict[str, None] = {}
+    for word in found:
+        tokens.update(dict.fromkeys(search_tokens(word)))
+        if len(tokens) >= HYPOTHESIS_WORDS:
+            break
+    return list(tokens)[:HYPOTHESIS_WORDS]
+
+
+def search_hypothesis(
+    tables: Tables,
+    hypothesis: StageTime,
+    where: Filter | None,
+    encoders: Mapping[str, QueryEncoder],
+) -> Candidates:
+    """What its text finds by words and by meaning, within the question's filter, in channels of
+    its own (`hyde-1 text`).
+
+    By words alone when an embedding fails for it, or when the index was rebuilt for another one
+    while it was written: the question has its answer without. Raises what the tables raise.
+    """
+    find = partial(
+        search_words,
+        tables,
+        " ".join(hypothesis_tokens(hypothesis.text)),
+        hypothesis.text,
+        where,
+        limit=HYPOTHESIS_CANDIDATES,
+        prefix=f"{hypothesis.name} ",
+    )
+    try:
+        return Candidates.of(find(encoders))
+    except (EmbeddingError, IndexFormatError):
+        return Candidates.of(find({}))
 
 
 def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:
@@ -156,7 +270,7 @@ def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:
 
 def only_by_hypothesis(hit: Hit) -> bool:
     """Whether nothing but hypotheses found `hit`."""
-    return bool(hit.channels) and all(name.startswith(PREFIX) for name in hit.channels)
+    return bool(hit.channels) and all(name.startswith((FIRST, SECOND)) for name in hit.channels)
 
 
 def merge(
