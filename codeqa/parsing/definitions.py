@@ -94,18 +94,16 @@ class DefinitionCollector:
             self._found[key] = found
         elif pattern > found.pattern:
             return
-        text = self._source.slice
-        for part in captures:
+        source = self._source
+        for part, nodes in captures.items():
             if part == "body":
-                found.body = captures["body"][0].start_byte
+                found.body = nodes[0].start_byte
             elif part == "doc":
-                found.doc = text(captures["doc"][0].start_byte, captures["doc"][-1].end_byte)
+                found.doc = source.slice(nodes[0].start_byte, nodes[-1].end_byte)
             elif part == "owner":
-                found.owner = self._source.language.separator.join(
-                    text(owner.start_byte, owner.end_byte) for owner in captures["owner"]
-                )
+                found.owner = source.language.separator.join(map(source.text_of, nodes))
             elif part == "self":
-                found.self_name = text(captures["self"][0].start_byte, captures["self"][0].end_byte)
+                found.self_name = source.text_of(nodes[0])
 
     def widen(self, captures: Captures) -> None:
         """Take in one match that says where a definition really begins."""
@@ -121,7 +119,7 @@ class DefinitionCollector:
         source = self._source
         if max(map(len, source.lines)) > MAX_LINE:
             found = [d for d in found if len(source.lines[source.line_of(d.start) - 1]) <= MAX_LINE]
-        end = len(self._source.data)
+        end = len(source.data)
         for definition in reversed(found):
             if definition.kind == FILE:
                 definition.end, end = end, definition.start

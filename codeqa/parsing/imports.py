@@ -43,14 +43,12 @@ class ImportCollector:
     def add(self, captures: Captures) -> None:
         """Take in one match of an import's pattern."""
         text = {
-            key: self._source.slice(nodes[0].start_byte, nodes[0].end_byte)
+            key: self._source.text_of(nodes[0])
             for key, nodes in captures.items()
             if key not in ("import", "import.group")
         }
         if len(modules := captures.get("import.module", ())) > 1:  # Scala: one node per word
-            text["import.module"] = self._separator.join(
-                self._source.slice(node.start_byte, node.end_byte) for node in modules
-            )
+            text["import.module"] = self._separator.join(map(self._source.text_of, modules))
         module = "".join(text.get("import.module", "").split()).strip(_QUOTES)
         if group := captures.get("import.group"):
             self._groups.append((group[0].start_byte, group[0].end_byte, module))
@@ -100,29 +98,22 @@ class ImportCollector:
 class Bindings:
     """The names of one file that an import binds."""
 
-    __slots__ = ("_join", "_names", "_roots")
+    __slots__ = ("_join", "_roots", "names")
 
     def __init__(self, imports: list[Import], language: Language) -> None:
         self._join = language.import_separator
-        self._names: dict[str, tuple[str, str]] = {}
+        self.names: dict[str, tuple[str, str]] = {}
+        """Bound name → module and original name, or ''."""
         self._roots: set[str] = set()
         for imported in imports:
             if imported.name == WILDCARD or imported.local == "_":
                 continue
             if imported.local:
-                self._names[imported.local] = (imported.module, imported.name)
+                self.names[imported.local] = (imported.module, imported.name)
             else:
                 # Where modules are addresses (`require("../")`) there are no parts, only the whole.
                 root = imported.module.split(self._join, 1)[0] if self._join else imported.module
                 self._roots.add(root)
-
-    def names(self) -> set[str]:
-        """Every name that is bound."""
-        return set(self._names)
-
-    def name(self, name: str) -> tuple[str, str] | None:
-        """(module, original name or '') that a bare name is bound to."""
-        return self._names.get(name)
 
     def receiver(self, receiver: str) -> str:
         """The imported address that a receiver stands for, or ''.
@@ -132,7 +123,7 @@ class Bindings:
         """
         separator = self._join or "."
         root, _, rest = receiver.partition(separator)
-        bound = self._names.get(root)
+        bound = self.names.get(root)
         if bound is None:
             return receiver if root in self._roots else ""
         module, name = bound

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -54,12 +53,11 @@ CLASS_COLUMNS = (
     "start_line", "end_line", "role", "id",
 )  # fmt: skip
 
-_ROWS_AT_ONCE = 2_000
+_FILES_AT_ONCE = 200
+"""Whose rows are made and written together."""
 
-_UNIT_FIELDS = tuple(field.name for field in fields(Unit) if field.name != "path")
-_REFERENCE_FIELDS = tuple(field.name for field in fields(Reference) if field.name != "path")
-_unit_values = attrgetter(*_UNIT_FIELDS)
-_reference_values = attrgetter(*_REFERENCE_FIELDS)
+_UNIT_FIELDS = [field.name for field in fields(Unit) if field.name != "path"]
+_REFERENCE_FIELDS = [field.name for field in fields(Reference) if field.name != "path"]
 
 
 def preprocess(
@@ -87,26 +85,18 @@ def preprocess(
         workers=settings.worker_count,
         max_file_bytes=settings.max_file_bytes,
     )
-    paths = [entry.path for entry in found.files]
-    for done, result in enumerate(_in_order(paths, results), 1):
+    early: dict[str, FileResult] = {}  # workers take files in order: little ever waits
+    for done, entry in enumerate(found.files, 1):
+        while entry.path not in early:
+            result = next(results)
+            early[result.path] = result
+        result = early.pop(entry.path)
         if progress is not None:
             progress(Progress("parsing", done, total, result.path))
         if result.reason:
             left_out.append(Skipped(result.path, result.reason))
         else:
             yield unpack_parsed(result.packed)
-
-
-def _in_order(paths: list[str], results: Iterator[FileResult]) -> Iterator[FileResult]:
-    """Hold back what comes early; workers take files in order, so that little ever waits."""
-    early: dict[str, FileResult] = {}
-    expected = iter(paths)
-    path = next(expected, None)
-    for result in results:
-        early[result.path] = result
-        while path is not None and path in early:
-            yield early.pop(path)
-            path = next(expected, None)
 
 
 def json_line(parsed: ParsedFile) -> str:
@@ -116,11 +106,9 @@ def json_line(parsed: ParsedFile) -> str:
         "language": parsed.language,
         "has_errors": parsed.has_errors,
         "replaced_bytes": parsed.replaced_bytes,
-        "units": [
-            dict(zip(_UNIT_FIELDS, _unit_values(unit), strict=True)) for unit in parsed.units
-        ],
+        "units": [{name: getattr(unit, name) for name in _UNIT_FIELDS} for unit in parsed.units],
         "references": [
-            dict(zip(_REFERENCE_FIELDS, _reference_values(reference), strict=True))
+            {name: getattr(reference, name) for name in _REFERENCE_FIELDS}
             for reference in parsed.references
         ],
     }
@@ -142,10 +130,12 @@ def write_files(files: Iterable[ParsedFile], folder: Path) -> None:
         for parsed in files:
             mentions.add(parsed)
             lines.write(json_line(parsed))
-    with (folder / LINES_FILE).open(encoding="utf-8", newline="\n") as lines:
-        _write_table(folder / METHODS_FILE, METHOD_COLUMNS, _rows(lines, mentions, methods=True))
-        lines.seek(0)
-        _write_table(folder / CLASSES_FILE, CLASS_COLUMNS, _rows(lines, mentions, methods=False))
+    with (
+        (folder / LINES_FILE).open(encoding="utf-8", newline="\n") as lines,
+        _whole_file(folder / METHODS_FILE) as methods,
+        _whole_file(folder / CLASSES_FILE) as classes,
+    ):
+        _write_tables(lines, mentions, methods, classes)
 
 
 @contextmanager
@@ -183,35 +173,29 @@ class _Mentions:
         return REFERENCE_SEPARATOR.join(shown), len(decided) + len(named)
 
 
-def _write_table(target: Path, columns: tuple[str, ...], rows: Iterator[dict[str, Any]]) -> None:
+def _write_tables(lines: IO[str], mentions: _Mentions, methods: IO[str], classes: IO[str]) -> None:
     import pandas
 
-    with _whole_file(target) as file:
-        pandas.DataFrame(columns=list(columns)).to_csv(file, index=False)
-        while batch := list(islice(rows, _ROWS_AT_ONCE)):
-            pandas.DataFrame(batch, columns=list(columns)).to_csv(file, index=False, header=False)
+    tables = (methods, METHOD_COLUMNS, True), (classes, CLASS_COLUMNS, False)
+    for table, columns, _ in tables:
+        pandas.DataFrame(columns=list(columns)).to_csv(table, index=False)
+    while batch := list(islice(lines, _FILES_AT_ONCE)):
+        contents = [json.loads(line) for line in batch]
+        rows = [_row(one["path"], unit, mentions) for one in contents for unit in one["units"]]
+        for table, columns, of_methods in tables:
+            part = [row for row in rows if (row["kind"] in METHOD_KINDS) is of_methods]
+            data = pandas.DataFrame(part, columns=list(columns))
+            data.to_csv(table, index=False, header=False)
 
 
-def _rows(lines: IO[str], mentions: _Mentions, *, methods: bool) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        content = json.loads(line)
-        for values in content["units"]:
-            if (values["kind"] in METHOD_KINDS) is not methods:
-                continue
-            # A section's title may be a name of the code without meaning it.
-            defines = values["kind"] not in TEXT_KINDS
-            references, count = mentions.of(values["id"], values["name"]) if defines else ("", 0)
-            row = {
-                **values,
-                "file_path": content["path"],
-                "references": references,
-                "reference_count": count,
-            }
-            if methods:
-                row["code"] = unit_text(Unit(path=content["path"], **values))
-            else:
-                row["class_name"] = values["name"]
-                row["method_declarations"] = DECLARATION_SEPARATOR.join(
-                    values["method_declarations"]
-                )
-            yield row
+def _row(path: str, values: dict[str, Any], mentions: _Mentions) -> dict[str, Any]:
+    # A section's title may be a name of the code without meaning it.
+    defines = values["kind"] not in TEXT_KINDS
+    references, count = mentions.of(values["id"], values["name"]) if defines else ("", 0)
+    row = {**values, "file_path": path, "references": references, "reference_count": count}
+    if values["kind"] in METHOD_KINDS:
+        row["code"] = unit_text(Unit(path=path, **values))
+    else:
+        row["class_name"] = values["name"]
+        row["method_declarations"] = DECLARATION_SEPARATOR.join(values["method_declarations"])
+    return row

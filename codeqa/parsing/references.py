@@ -90,12 +90,10 @@ class Resolver:
     """The members of each owner, by name, wherever in the file they stand."""
     names: Set[str]
     """Every name that the file defines."""
-    _bases: dict[str, list[str]] = field(default_factory=dict)
-    _types: dict[tuple[int | str, str], str] = field(default_factory=dict)
-
-    def meaning(self) -> set[str]:
-        """Every bare name that the file alone can say something about."""
-        return self.bindings.names() | self.names
+    bases: dict[str, list[str]] = field(default_factory=dict)
+    """Class → what it inherits, as far as the file has been read."""
+    types: dict[tuple[int | str, str], str] = field(default_factory=dict)
+    """Function or class (`_type_key`) and variable in it → its type, likewise."""
 
     def owner_id(self, scope: Definition | None) -> str:
         """Id of the class that a scope extends (`impl X` belongs to `struct X`), or ''."""
@@ -104,15 +102,6 @@ class Resolver:
                 if found.kind not in METHOD_KINDS:
                     return found.id
         return ""
-
-    def inherit(self, scope: Definition | None, base: str) -> None:
-        """Note that the class around `scope` has this base."""
-        if scope is not None:
-            self._bases.setdefault(scope.inner_name, []).append(base)
-
-    def assign(self, scope: Definition | None, variable: str, type_name: str, member: bool) -> None:
-        """Note what a variable holds in the function or class around `scope`."""
-        self._types[(_owner_of(scope) if member else _type_key(scope), variable)] = type_name
 
     def bare(
         self, name: str, scope: Definition | None, kind: str = ""
@@ -136,7 +125,7 @@ class Resolver:
                     sure = around.kind in ("module", NAMESPACE) or inside
                     return (name, "", *self._pick(found, SAME_FILE if sure else own))
             around = around.parent
-        if bound := self.bindings.name(name):
+        if bound := self.bindings.names.get(name):
             return (bound[1] or name, bound[0], None, 0.0)
         if known:
             if found := _suited(self.top.get(name), kind):
@@ -177,7 +166,7 @@ class Resolver:
 
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
         """The type that the file gives a variable, or '' ."""
-        types = self._types
+        types = self.types
         if not types:
             return ""
         root, _, rest = receiver.partition(".")
@@ -194,7 +183,7 @@ class Resolver:
     def _inherited(self, owner: str, name: str) -> tuple[Definition | None, float]:
         if name not in self.names:
             return (None, 0.0)
-        waiting, seen = deque(self._bases.get(owner, ())), {owner}
+        waiting, seen = deque(self.bases.get(owner, ())), {owner}
         while waiting and len(seen) <= MAX_BASES:
             base = waiting.popleft()
             if base in seen:
@@ -202,7 +191,7 @@ class Resolver:
             seen.add(base)
             if found := self.owned.get(base, {}).get(name):
                 return self._pick(found, INHERITED)
-            waiting.extend(self._bases.get(base, ()))
+            waiting.extend(self.bases.get(base, ()))
         return (None, 0.0)
 
     def _pick(self, found: list[Definition], confidence: float) -> tuple[Definition, float]:
@@ -240,7 +229,8 @@ def references(
     by_offset = {imported.offset: imported for imported in imports}
     text, starts, ascii_text = source.slice, source.line_starts, source.text
     is_ascii = source.ascii
-    builtins, meaning = resolver.language.builtins, resolver.meaning()
+    builtins = resolver.language.builtins
+    meaning = {*resolver.bindings.names, *resolver.names}  # what this file alone can decide
     result: list[Reference] = []
     stack: list[Definition] = []
     following = iter(sorted(definitions, key=lambda d: (d.lead, -d.end)))
@@ -259,12 +249,8 @@ def references(
         scope = stack[-1] if stack else None
         if start in variables:
             variable, held, member = variables[start]
-            resolver.assign(
-                scope,
-                text(variable.start_byte, variable.end_byte),
-                text(held.start_byte, held.end_byte),
-                member,
-            )
+            place = _owner_of(scope) if member else _type_key(scope)
+            resolver.types[place, source.text_of(variable)] = source.text_of(held)
         receiver, module, target, confidence = "", "", None, 0.0
         quoted = False
         if start in found:
@@ -281,8 +267,8 @@ def references(
                 elif receiver != "…":
                     module, target, confidence = resolver.member(name, receiver, scope)
             else:
-                if kind == "inherits":
-                    resolver.inherit(scope, name)
+                if kind == "inherits" and scope is not None:
+                    resolver.bases.setdefault(scope.inner_name, []).append(name)
                 if name in meaning:
                     name, module, target, confidence = resolver.bare(name, scope, kind)
             if target is None and (

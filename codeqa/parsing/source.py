@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
+
+if TYPE_CHECKING:
+    import tree_sitter
 
 COMMENT, ATTRIBUTE = "comment", "attribute"
 
@@ -46,6 +50,9 @@ class Source:
     def slice(self, start: int, end: int) -> str:
         """Text between two byte offsets."""
         return self.text[start:end] if self.ascii else self.data[start:end].decode("utf-8")
+
+    def text_of(self, node: tree_sitter.Node) -> str:
+        return self.slice(node.start_byte, node.end_byte)
 
     def line_of(self, offset: int) -> int:
         """1-based line of a byte offset."""
