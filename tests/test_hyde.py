@@ -609,7 +609,7 @@ KNOWN = Question("1", "shop", QUESTION, (), category="behaviour")
 
 
 def ranked(settings: Settings, trees: Path, **more: Any) -> list[Any]:
-    return list(rank_repositories(settings, [KNOWN], trees, "units", lambda progress: None, **more))
+    return list(rank_repositories(settings, [KNOWN], trees, lambda progress: None, **more))
 
 
 def test_an_evaluation_with_drafts_asks_for_them_and_stops_when_they_fail(indexed: Path) -> None:

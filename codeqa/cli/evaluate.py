@@ -19,7 +19,6 @@ from codeqa.errors import CodeQAError, UsageError
 from codeqa.evaluation import (
     COUNT,
     Figure,
-    Kind,
     Own,
     Question,
     Report,
@@ -78,7 +77,6 @@ class Evaluation:
         "codeqa eval ~/src/flask                                  questions made from it",
         "codeqa eval ~/src/flask --compare rerank --compare vectors",
         "codeqa eval --questions q.jsonl --trees repositories --out ranked.jsonl",
-        "codeqa eval --questions q.jsonl --trees repositories --out files.jsonl --list files",
         "codeqa eval --questions q.jsonl --out ranked.jsonl --versus before.jsonl   score alone",
     ],
 )
@@ -88,13 +86,6 @@ class Evaluation:
 )
 @click.option("--trees", type=FOLDER, help="Folder with a folder for each 'repo' of a question.")
 @click.option("--out", type=FILE, help="Ranked lists: written, or read to judge.")
-@click.option(
-    "--list",
-    "kind",
-    type=click.Choice(["files", "units"]),
-    default="units",
-    help="With --trees: which of a search's two lists; default units.",
-)
 @rerank_option
 @hyde_option("off", "default off")
 @click.option("--versus", type=FILE, help="Ranked lists to compare with, question by question.")
@@ -114,27 +105,17 @@ class Evaluation:
     show_default=True,
     help="Of REPO: questions to make.",
 )
-@click.option(
-    "--seed",
-    type=int,
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="Of REPO: another one makes other questions.",
-)
 @json_option
 def eval_command(
     repo: str | None,
     questions: Path | None,
     trees: Path | None,
     out: Path | None,
-    kind: Kind,
     rerank: bool,
     hyde: str,
     versus: Path | None,
     compared: tuple[str, ...],
     count: int,
-    seed: int,
     as_json: bool,
 ) -> None:
     """Judge the search: on questions made from REPO, or on a file of questions.
@@ -152,7 +133,7 @@ def eval_command(
             raise UsageError("REPO goes without --trees, --versus, --rerank and --hyde.", OWN_HINT)
         root = chosen_repository(load_settings(), repo)
         variants = dict.fromkeys(compared)
-        found = _ask_own(load_settings(root), root, count, seed, variants, questions, out)
+        found = _ask_own(load_settings(root), root, count, variants, questions, out)
     elif compared:
         raise UsageError("--compare needs REPO.", OWN_HINT)
     elif questions is None or out is None:
@@ -162,10 +143,8 @@ def eval_command(
         if trees is not None:
             settings = load_settings()
             with ProgressDisplay() as show:
-                save_ranked(
-                    out,
-                    rank_repositories(settings, asked, trees, kind, show, rerank=rerank, hyde=hyde),
-                )
+                lists = rank_repositories(settings, asked, trees, show, rerank=rerank, hyde=hyde)
+                save_ranked(out, lists)
         found = _judge(asked, out, versus)
     if as_json:
         print_json(_document(found))
@@ -186,7 +165,6 @@ def _ask_own(
     settings: Settings,
     root: Path,
     count: int,
-    seed: int,
     variants: Iterable[str],
     questions: Path | None,
     out: Path | None,
@@ -206,9 +184,7 @@ def _ask_own(
         show = stack.enter_context(ProgressDisplay())
         thumbs = state.feedback.given(locate(settings, root).id) if state.path.exists() else ()
         try:
-            own = stack.enter_context(
-                prepared(settings, root, show, count=count, seed=seed, thumbs=thumbs)
-            )
+            own = stack.enter_context(prepared(settings, root, show, count=count, thumbs=thumbs))
             runs = {PLAIN: _run(own, "", models, show, out)}
             runs |= {VARIANTS[one]: _run(own, one, models, show) for one in variants}
         except KeyboardInterrupt:

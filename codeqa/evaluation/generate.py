@@ -3,7 +3,7 @@
 Three kinds, each with the lines that answer it: the first sentence of a doc comment (emptied in
 the copy that is searched) asks for its definition; a name asks for itself; "what calls …" asks
 for the callers that are certain.
-The same seed and files give the same questions. They are easier than what people ask, and
+The same files give the same questions. They are easier than what people ask, and
 share words with their answers: they compare settings, and say little of absolute quality.
 """
 
@@ -41,28 +41,28 @@ LOOKED_AT = 8
 """Definitions of a file that are looked at for PER_FILE questions."""
 
 
-def drawn(values: Sequence[T], salt: str, seed: int) -> list[T]:
-    """`values` in an order that only they, `salt` and `seed` decide."""
-    return random.Random(f"{seed} {salt}").sample(values, len(values))
+def drawn(values: Sequence[T], salt: str) -> list[T]:
+    """`values` in an order that only they and `salt` decide."""
+    return random.Random(f"1 {salt}").sample(values, len(values))
 
 
 # --- doc comments: before the copy is indexed -------------------------------------------------
 
 
-def comment_questions(folder: Path, files: Iterable[str], seed: int) -> Iterator[Question]:
+def comment_questions(folder: Path, files: Iterable[str]) -> Iterator[Question]:
     """Questions from doc comments of `files` below `folder`, which are emptied there."""
     for path in files:
         language = detect(path)
         if language is not None and language.grammar:
-            yield from _of_file(folder, path, seed)
+            yield from _of_file(folder, path)
 
 
-def _of_file(folder: Path, path: str, seed: int) -> list[Question]:
+def _of_file(folder: Path, path: str) -> list[Question]:
     data = (folder / path).read_bytes()
     parsed = parse_file(path, data)
     units = [unit for unit in parsed.units if unit.doc_comment and _is_definition(unit)]
     made: list[tuple[str, str]] = []
-    for unit in drawn(units, path, seed):
+    for unit in drawn(units, path):
         if len(made) == PER_FILE:
             break
         question = question_of(unit.doc_comment, unit.name)
@@ -116,16 +116,16 @@ def _still_there(unit: Unit, before: ParsedFile, after: ParsedFile) -> bool:
 # --- names, callers: from the index of the copy --------------------------------------
 
 
-def symbol_questions(tables: Tables, files: Iterable[str], seed: int) -> Iterator[Question]:
+def symbol_questions(tables: Tables, files: Iterable[str]) -> Iterator[Question]:
     """Names that only one definition of the repository has, each asking for it."""
 
     def made(unit: Unit) -> Question | None:
         return _question(_asked_name(unit), [unit]) if _is_only_one(tables, unit) else None
 
-    return _of_definitions(tables, files, seed, made)
+    return _of_definitions(tables, files, made)
 
 
-def caller_questions(tables: Tables, files: Iterable[str], seed: int) -> Iterator[Question]:
+def caller_questions(tables: Tables, files: Iterable[str]) -> Iterator[Question]:
     """ "what calls x?" with the functions that certainly do as main targets."""
 
     def made(unit: Unit) -> Question | None:
@@ -145,17 +145,17 @@ def caller_questions(tables: Tables, files: Iterable[str], seed: int) -> Iterato
             return None
         return _question(f"what calls {_asked_name(unit)}?", callers, [unit])
 
-    return _of_definitions(tables, files, seed, made)
+    return _of_definitions(tables, files, made)
 
 
 def _of_definitions(
-    tables: Tables, files: Iterable[str], seed: int, made: Callable[[Unit], Question | None]
+    tables: Tables, files: Iterable[str], made: Callable[[Unit], Question | None]
 ) -> Iterator[Question]:
     """Questions that `made` gives for definitions of `files`."""
     for path in files:
         units = [unit for unit in tables.in_file(path) if _is_definition(unit)]
         named = [unit for unit in units if len(unit.name) >= MIN_NAME]
-        some = (made(unit) for unit in drawn(named, path, seed)[:LOOKED_AT])
+        some = (made(unit) for unit in drawn(named, path)[:LOOKED_AT])
         yield from islice((question for question in some if question is not None), PER_FILE)
 
 

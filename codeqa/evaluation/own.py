@@ -75,7 +75,6 @@ def prepared(
     progress: Callable[[Progress], None],
     *,
     count: int = COUNT,
-    seed: int = 1,
     thumbs: Iterable[Feedback] = (),
 ) -> Iterator[Own]:
     """Copy `root`, make about `count` questions and those of `thumbs`, and index the copy.
@@ -87,7 +86,7 @@ def prepared(
 
         def files(kind: str) -> list[str]:
             most = round(count * SHARES[kind]) * FILES_PER_QUESTION
-            return drawn(copy.sources, kind, seed)[:most]
+            return drawn(copy.sources, kind)[:most]
 
         def some(kind: str, made: Iterator[Question]) -> Iterator[Question]:
             wanted = round(count * SHARES[kind])
@@ -95,14 +94,14 @@ def prepared(
                 progress(Progress(f"questions of the kind {kind}", number, wanted))
                 yield replace(question, id=f"{kind}-{number:03d}", category=kind)
 
-        asked = [*some("comment", comment_questions(copy.folder, files("comment"), seed))]
+        asked = [*some("comment", comment_questions(copy.folder, files("comment")))]
         own = settings.model_copy(update={"data": copy.data, "tables": "", "embedding": ""})
         own.__dict__.pop("data_dir", None)  # worked out once, and copied with the rest
         location = locate(own, copy.folder)
         Indexer(own, location).run(progress=progress, refine=False)
         tables = Tables.open(location)
-        asked += some("symbol", symbol_questions(tables, files("symbol"), seed))
-        asked += some("callers", caller_questions(tables, files("callers"), seed))
+        asked += some("symbol", symbol_questions(tables, files("symbol")))
+        asked += some("callers", caller_questions(tables, files("callers")))
         asked += thumb_questions(thumbs, copy.folder)
         if not asked:
             raise UsageError(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -33,9 +33,6 @@ RESULTS = 50
 """Results kept of each question: more than anybody reads, and enough for ten files."""
 
 _UNNAMED = {"id": "", "repo": "", "question": ""}
-
-Kind = Literal["files", "units"]
-"""Which of a search's two lists is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,6 @@ def rank_repositories(
     settings: Settings,
     questions: Sequence[Question],
     trees: Path,
-    kind: Kind,
     progress: Callable[[Progress], None],
     *,
     rerank: bool = False,
@@ -93,7 +89,7 @@ def rank_repositories(
             Indexer(settings, location).run(progress=progress)
             search = open_search(settings, open_once(location), models=models)
             for answered in ask_all(asked, search, rerank=rerank, hyde=hyde):
-                yield answered.files if kind == "files" else answered.units
+                yield answered.units
 
     return ranked()
 

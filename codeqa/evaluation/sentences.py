@@ -24,35 +24,6 @@ _SAYS_NOTHING = re.compile(
     r"|^overrides?",
     re.I,
 )
-_WORDS = 4, 40
-"""Fewer words describe nothing in particular; more are seldom one sentence."""
-MIN_LETTERS = 0.78
-"""Share of the characters other than blanks that are letters: less is a formula or a table."""
-LEAK = 6
-"""Words of a question in a row that may stand nowhere else in its file: it would be found by
-looking for them."""
-
-_END = re.compile(r"[.!?](?=\s|$)|\n\s*\n|\n\s*(?=[@\\:*\-=]|\w+\s*:\s*\n|Args:|Returns:|Raises:)")
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|resp)$")
-_MARKUP = re.compile(r"\{@\w+\s+([^{}]*)\}|:[\w+:]+:`~?([^`]*)`|</?\w+[^<>]*>|[`*]")
-_COMMAND = re.compile(r"^[@\\](?:brief|short|summary|desc|description)\s+")
-_TAG = re.compile(r"^\s*(?:[@\\]\w+|:\w[\w ]*:)")
-_CODE = re.compile(r"[{};|\\$]|==|=>|->|::|https?:|\w\(\w|\w_\w+_\w|>>>")
-_SAYS_NOTHING = re.compile(
-    r"copyright|licen[sc]e|deprecated|todo|fixme|^see\b|^same as\b|inherit|noqa|nolint|generated"
-    r"|^(?:default )?constructor\b|^creates? a new instance|^gets? or sets?\b|^used by\b"
-    r"|^overrides?",
-    re.I,
-)
-_CHORE = re.compile(
-    r"^(?:merge|revert|bump|releas|version|update (?:depend|changelog|readme|version|copyright|dev)"
-    r"|upgrade|fix(?:ed|es)? (?:typo|lint|tests?|build|ci|format|typing|docs?)\b|typos?\b|format"
-    r"|lint|clean ?up|wip|minor|misc|chore|prepare|cherry|backport|rename|remove unused|refactor"
-    r"|add(?:ed|s)? (?:tests?|comments?|docs?)\b)",
-    re.I,
-)
-_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*|\w+(?:\([^)]*\))?!?:\s+|[\w./-]+:\s+)+")
-_NUMBER = re.compile(r"\s*\(?(?:#|gh-|[A-Z]{2,}-)\d+\)?\.?$")
 _WORDS = re.compile(r"[^\W_]+")
 _NAME_SEPARATOR = re.compile(r"^(?:\(\))?\s*(?:[:,–—-]+\s*)?")
 
