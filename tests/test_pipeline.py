@@ -14,12 +14,12 @@ import pytest
 from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
 
 from codeqa.chat import AskOptions, Exchange, GenerationInput
-from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, SEMANTIC_K, prune
+from codeqa.chat.conversations import HISTORY_MESSAGES
 from codeqa.chat.messages import ELSEWHERE, build_messages
 from codeqa.chat.pipeline import STEPS
 from codeqa.chat.retrieval import RETRIEVAL_K
 from codeqa.chat.turn import begin_turn
-from codeqa.chat.vectors import write_vector
+from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
 from codeqa.embeddings import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError

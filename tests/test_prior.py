@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codeqa.chat.generation import Exchange
-from codeqa.chat.history import QA_K, similar_questions
+from codeqa.chat.vectors import QA_K, similar_questions
 from codeqa.state import State, Turn, TurnExtras
 
 WIDTH = 8

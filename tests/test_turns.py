@@ -25,7 +25,7 @@ from openai_server import (
 from redis_server import redis_server
 
 from codeqa.chat import AskOptions
-from codeqa.chat.context_cache import CONTEXT_SECONDS, ContextCache
+from codeqa.chat.record import CONTEXT_SECONDS, ContextCache
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError

@@ -8,15 +8,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from codeqa.chat.context_cache import ContextCache
-from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput
-from codeqa.chat.history import HISTORY_MESSAGES, RECENCY_WINDOW, exchanges_of
+from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, answer_for_history
 from codeqa.chat.messages import as_sent, build_messages, count_tokens
-from codeqa.chat.record import TurnRecord, read_turn_record
+from codeqa.chat.record import ContextCache, TurnRecord, read_turn_record
 from codeqa.chat.turn import ConversationSoFar, TurnState
-from codeqa.chat.vectors import QuestionVectors, Vector, read_vector, write_vector
+from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, Vector, read_vector, write_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError
-from codeqa.intents import DEFAULT_MODE
+from codeqa.intents import DEFAULT_MODE, read_mode
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
 from codeqa.state import CitedLines, Conversation, ConversationMatch, State, TurnExtras
@@ -24,6 +22,8 @@ from codeqa.state.cache import Cache
 from codeqa.state.records import LOCAL_USER
 from codeqa.types import ContextBlock
 
+HISTORY_MESSAGES = 20
+"""Latest messages, questions and answers alike, that are loaded."""
 LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
 """Latest turns that are read for the history: those without an answer do not count."""
 
@@ -325,3 +325,15 @@ class Conversations:
 def _latest_context(turns: Sequence[TurnRecord]) -> ContextBlock:
     """What was found for the latest of `turns` that had any code."""
     return next((turn.block for turn in reversed(turns) if turn.chunks), NO_CONTEXT)
+
+
+def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:
+    """The answered questions of `turns`, as a model may see them.
+
+    The app's own account of what is stored stays out: it is for its reader alone.
+    """
+    return tuple(
+        Exchange(read_mode(one.question)[1], answer_for_history(one.answer, one.generator), one.id)
+        for one in turns
+        if one.answer and one.reply != "privacy"
+    )

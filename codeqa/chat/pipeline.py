@@ -19,7 +19,6 @@ from codeqa.chat.generation import (
     answer_for_history,
 )
 from codeqa.chat.generators import ModelGenerator, QuotingGenerator
-from codeqa.chat.history import prune
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.messages import NEED_CODE
 from codeqa.chat.options import AskOptions
@@ -28,7 +27,7 @@ from codeqa.chat.replies import AppGenerator
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.turn import TurnState, begin_turn
-from codeqa.chat.vectors import QuestionVectors, next_topic, off_topic, touches
+from codeqa.chat.vectors import QuestionVectors, next_topic, off_topic, prune, touches
 from codeqa.errors import CodeQAError
 from codeqa.files import Files
 from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics

@@ -1,20 +1,26 @@
-"""A turn as it is kept, and read again to be shown or gone on from."""
+"""What is kept of a turn, to be shown and gone on from: its record, and its cached code."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from codeqa.chat.generation import NO_CONTEXT
 from codeqa.context import format_block, parse_block
+from codeqa.errors import StorageError
 from codeqa.search import SearchResult
 from codeqa.state import Turn
+from codeqa.state.cache import Cache, context_key
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.types import Chunk, ContextBlock
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
 HIT_FIELDS = ("path", "start_line", "end_line", "kind")
+CONTEXT_SECONDS = 24 * 3600.0
+"""Lifetime of a cached context: a working day and the night after it."""
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
 log = logging.getLogger(__name__)
@@ -244,3 +250,37 @@ def search_as_data(result: SearchResult) -> dict[str, Any]:
             for hit in sorted(hits.values(), key=lambda hit: -hit.score)
         ],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCache:
+    """The contexts of the conversations about one repository.
+
+    The cache may lose them at any time, which costs a follow-up its code but never the turn.
+    """
+
+    cache: Cache
+    repository: str
+
+    def keep(self, user: str, conversation: str, block: ContextBlock) -> None:
+        """Make `block` the context of the conversation, in place of what it had."""
+        value = {"repository": self.repository, "chunks": chunks_as_data(block.chunks)}
+        try:
+            self.cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
+        except StorageError as error:
+            log.warning("a context could not be cached: %s", error)
+
+    def recall(self, user: str, conversation: str) -> ContextBlock:
+        """The conversation's context; empty when there is none, or of another repository."""
+        try:
+            value = self.cache.get(context_key(user, conversation))
+            stored: Any = json.loads(value) if value else {}
+            if stored.get("repository") == self.repository:
+                return block_of(read_chunks(stored.get("chunks", ()), stored.get("context", "")))
+        except (StorageError, ValueError, TypeError, KeyError, AttributeError) as error:
+            log.warning("a cached context could not be read: %s", type(error).__name__)
+        return NO_CONTEXT
+
+    def forget(self, user: str, conversation: str) -> None:
+        """Drop the conversation's context."""
+        self.cache.delete(context_key(user, conversation))

@@ -9,10 +9,9 @@ from codeqa.chat.context_selection import build_context, read_place, repack
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import needs_rewriting, rewrite
 from codeqa.chat.generation import Exchange
-from codeqa.chat.history import names_other_code, similar_questions
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.turn import TurnState
-from codeqa.chat.vectors import QuestionVectors
+from codeqa.chat.vectors import QuestionVectors, names_other_code, similar_questions
 from codeqa.context import pack
 from codeqa.errors import CodeQAError
 from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
@@ -51,24 +50,7 @@ class Retrieval:
 
     def retrieve(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         """Search, or recall, or do neither; yields what happens meanwhile."""
-        yield from self._look_up(turn, needs_evidence)
-        found = len(turn.asked.block.chunks) if turn.asked.searched else 0
-        similar = self._similar(turn)
-        before = Retrieved(turn.text, turn.asked.block.chunks, similar)
-        after, problems = self.hooks.run("after_retrieval", before)
-        turn.hook_problems += problems
-        asked = replace(turn.asked, similar=after.similar)
-        if after.chunks != before.chunks:
-            # Chunks of the index are masked already; those that a hook brings may not be.
-            chunks = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
-            asked = replace(asked, block=pack(chunks, self.settings.context_characters))
-            if asked.evidence:
-                asked = replace(asked, evidence=_evidence(turn, asked.block.chunks))
-        turn.asked, turn.block = asked, asked.block
-        turn.retrieved = {"num_docs": found, "similar_queries": len(asked.similar)}
-
-    def _look_up(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
-        options, decision = turn.options, turn.decision
+        options, decision, room = turn.options, turn.decision, self.settings.context_characters
         replaced = turn.so_far.replaced if options.chooses_chunks else None
         if replaced and (replaced.chunks or replaced.dropped):
             turn.asked = replace(turn.asked, block=replaced.block, searched=True)
@@ -78,20 +60,31 @@ class Retrieval:
             turn.asked = replace(turn.asked, block=turn.so_far.context)
             if options.branches_off:
                 self.conversations.remember(turn, turn.so_far.context)
-        else:
-            return
         asked = turn.asked
         if options.chooses_chunks:
             found = (*asked.block.chunks, *asked.block.dropped)
             pinned = [read_place(self.files, place, found) for place in options.pin]
-            block = repack(found, pinned, options.exclude, self.settings.context_characters)
             # What the search itself found is no longer what the answer is to be made from.
+            block = repack(found, pinned, options.exclude, room)
             asked = replace(asked, block=block, evidence=None)
         if asked.searched:
             self.conversations.remember(turn, asked.block)
-        if needs_evidence and asked.evidence is None:
-            asked = replace(asked, evidence=_evidence(turn, asked.block.chunks))
-        turn.asked = asked
+        num_docs = len(asked.block.chunks) if asked.searched else 0
+        before = Retrieved(turn.text, asked.block.chunks, self._similar(turn))
+        after, problems = self.hooks.run("after_retrieval", before)
+        turn.hook_problems += problems
+        asked = replace(asked, similar=after.similar)
+        if after.chunks != before.chunks:
+            # Chunks of the index are masked already; those that a hook brings may not be.
+            masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
+            asked = replace(asked, block=pack(masked, room), evidence=None)
+        if needs_evidence and asked.evidence is None and (asked.searched or asked.block.chunks):
+            chunks, chosen = asked.block.chunks, options.chooses_chunks
+            asked = replace(
+                asked, evidence=QuotedEvidence(turn.query, cached=chunks, chosen=chosen)
+            )
+        turn.asked, turn.block = asked, asked.block
+        turn.retrieved = {"num_docs": num_docs, "similar_queries": len(asked.similar)}
 
     def _search(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         options, so_far = turn.options, turn.so_far
@@ -159,11 +152,6 @@ class Retrieval:
             return self.connect() if turn.options.use_model else None
         except CodeQAError:  # whoever answers says what is wrong with it
             return None
-
-
-def _evidence(turn: TurnState, chunks: tuple[Chunk, ...]) -> QuotedEvidence:
-    """What there is to quote when it does not come from a search of its own."""
-    return QuotedEvidence(turn.query, cached=chunks, chosen=turn.options.chooses_chunks)
 
 
 def _stage_event(stage: StageTime) -> Event:

@@ -1,10 +1,10 @@
-"""Vectors of questions: what a conversation is about, and which earlier questions are alike."""
+"""Vectors of questions: what a conversation is about, and which earlier questions go with one."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -12,9 +12,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from codeqa.chat.generation import EXTRACTIVE, Exchange
 from codeqa.embeddings import Embedding
-from codeqa.errors import EmbeddingError
+from codeqa.errors import EmbeddingError, StorageError
+from codeqa.intents import read_mode
 from codeqa.search import Query, says_something, written_forms
+from codeqa.state import PastExchange, PastQuestion, State
+from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
 from codeqa.types import ContextBlock
 
@@ -27,6 +31,14 @@ TOPIC_DECAY_ALPHA = 0.2
 """How much of the topic each message takes over."""
 TELLING_CHARACTERS = 4
 """Shorter words stand in all code."""
+RECENCY_WINDOW = 6
+"""Latest messages that a model always sees."""
+SEMANTIC_K = 3
+"""And older questions, with their answers, that it sees when they resemble this one."""
+QA_K = 4
+"""Most past questions that are found for one."""
+CANDIDATES = 32
+"""The most similar past questions whose answers are read: not all of them count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +153,92 @@ def touches(query: Query, context: ContextBlock) -> bool:
     code = context.text.lower()
     found = (word for word in query.words if len(word) >= TELLING_CHARACTERS)
     return any(form in code for word in found for form in written_forms(word))
+
+
+def prune(
+    history: Sequence[Exchange],
+    question: Vector | None,
+    embed: Callable[[str], Vector | None],
+    threshold: float,
+) -> tuple[Exchange, ...]:
+    """The window of the latest exchanges, and before it those older ones whose question is more
+    similar to this one than `threshold`; oldest first.
+
+    A question always keeps its answer: neither says much without the other.
+    """
+    recent = RECENCY_WINDOW // 2
+    older, latest = history[:-recent], history[-recent:]
+    if question is None or not older:
+        return tuple(latest)
+    vectors = (embed(exchange.question) for exchange in older)
+    scores = [0.0 if vector is None else cosine(question, vector) for vector in vectors]
+    best = sorted(range(len(older)), key=lambda number: -scores[number])[:SEMANTIC_K]
+    return (*(older[number] for number in sorted(best) if scores[number] > threshold), *latest)
+
+
+def names_other_code(one: Query, other: Query) -> bool:
+    """Whether two questions name different code: `load_page` and `load_user` are not alike,
+    however alike their vectors are."""
+    named, also = ({n.lower() for n in (*q.names, *q.qualified, *q.files)} for q in (one, other))
+    return bool(named and also) and named.isdisjoint(also)
+
+
+def similar_questions(
+    state: State,
+    vector: Vector,
+    *,
+    user: str,
+    repository: str,
+    conversation: str,
+    embedding: str,
+    threshold: float,
+    same: bool,
+    skip: Collection[str] = (),
+) -> list[Exchange]:
+    """At most `QA_K` past exchanges whose question has a cosine above `threshold` to `vector`
+    (d,), the most similar first.
+
+    With `same` those of the conversation, else those of any other one. Left out are turns
+    in `skip`, answers that quote, were stopped, failed or come from the app itself, those
+    that another branch took the place of, and all but the latest of the same question.
+    None come while the state cannot be read: an answer does without them.
+    """
+    try:
+        # Read anew each time: 2,000 questions take a few milliseconds.
+        asked = state.turns.past_questions(user, repository, embedding)
+        turns = [
+            one.turn
+            for one in _most_similar(asked, vector, threshold)
+            if (one.conversation == conversation != "") == same and one.turn not in skip
+        ][:CANDIDATES]
+        read = state.turns.exchanges(turns, user)  # without those deleted meanwhile
+        found: dict[str, Exchange] = {}
+        """By the question: the most similar come first, of equal ones the latest."""
+        for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
+            _, question = read_mode(strip_tag(past.question))
+            exchange = Exchange(question, past.answer, turn=past.turn, elsewhere=not same)
+            found.setdefault(question.casefold(), exchange)
+        return list(found.values())[:QA_K]
+    except StorageError as error:
+        log.warning("earlier questions could not be read: %s", error)
+        return []
+
+
+def _most_similar(
+    asked: Sequence[PastQuestion], vector: Vector, threshold: float
+) -> list[PastQuestion]:
+    """Those of `asked` whose cosine to `vector` is above `threshold`, the most similar first, the
+    latest of equal ones first."""
+    asked = [one for one in asked if len(one.vector) == 2 * len(vector)]  # float16
+    flat = np.frombuffer(b"".join(one.vector for one in asked), "<f2").astype(np.float32)
+    rows = flat.reshape(-1, len(vector))
+    with np.errstate(all="ignore"):  # of a vector without length, the cosine is above nothing
+        scores = rows @ vector / (np.linalg.norm(rows, axis=1) * np.linalg.norm(vector))
+    found = np.flatnonzero(scores > threshold)
+    return [asked[number] for number in found[np.lexsort((-found, -scores[found]))]]
+
+
+def _counts(past: PastExchange) -> bool:
+    """Whether a model may see this answer: one that a model gave, in full, and that stands."""
+    whole = past.answer and past.finished and past.active
+    return bool(whole) and not past.reply and past.generator != EXTRACTIVE
