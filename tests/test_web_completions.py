@@ -27,8 +27,7 @@ from pydantic import SecretStr
 from serving import serving
 
 from codeqa.settings import Settings
-from codeqa.web.errors import FieldError
-from codeqa.web.openai_format import UNANSWERED, read_messages
+from codeqa.web.openai_format import UNANSWERED, CompletionBody, read_messages
 
 pytest_plugins = (
     "cli_shop",
@@ -219,22 +218,20 @@ def test_the_wishes_that_other_models_have_are_passed_over(start: Start, client:
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    "content",
     [
-        ([{"type": "text", "text": "What is this?"},
-          {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}], "an image"),
-        ([{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}], "sound"),
-        ([{"type": "file", "file": {"file_id": "f"}}], "a file"),
+        [{"type": "text", "text": "What is this?"},
+         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}],
+        [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}],
+        [{"type": "file", "file": {"file_id": "f"}}],
     ],
 )  # fmt: skip
-def test_what_is_no_text_is_refused_clearly(
-    start: Start, client: Client, content: Any, what: str
-) -> None:
+def test_what_is_no_text_is_refused_clearly(start: Start, client: Client, content: Any) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         complete(client(start()), user(content))
-    error = caught.value
-    assert error.type == "invalid_request_error" and error.param.startswith("messages[0].content[")
-    assert what in error.message and "text alone" in error.message
+    error, place = caught.value, f"messages[0].content[{len(content) - 1}].type"
+    assert (error.type, error.param) == ("invalid_request_error", place)
+    assert place in error.message and "Choose 'text'" in error.message
 
 
 @pytest.mark.parametrize(
@@ -245,7 +242,7 @@ def test_what_is_no_text_is_refused_clearly(
         ({"response_format": {"type": "json_object"}}, "response_format.type"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "system", "content": "x"}]}, "messages"),
-        ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0]"),
+        ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
     ],
 )
@@ -398,8 +395,9 @@ def test_the_first_words_reach_the_client_at_once(start: Start, client: Client) 
 
 
 def test_messages_become_questions_with_their_answers() -> None:
-    read = read_messages(
-        [
+    body = CompletionBody(
+        model="codeqa",
+        messages=[
             {"role": "system", "content": "Answer in French."},
             assistant("Hello, what can I do?"),
             user("one"), assistant("1"), assistant("and more"),
@@ -408,14 +406,17 @@ def test_messages_become_questions_with_their_answers() -> None:
             {"role": "tool", "content": "ignored", "tool_call_id": "x"},
             user("three \ud800"),
             assistant("left out"),
-        ]
+        ],
     )  # fmt: skip
+    read = read_messages(body.messages)
     assert read.question == "three ?" and read.instructions == "Answer in French."
     said = [(one.question, one.answer) for one in read.history or ()]
     assert said == [("one", "1\n\nand more"), ("two\nlines", UNANSWERED)]
 
 
-@pytest.mark.parametrize("messages", [[], [3], [{"role": "user"}], [user(" ")], [user([3])]])
-def test_messages_without_a_question_are_refused(messages: list[Any]) -> None:
-    with pytest.raises(FieldError):
-        read_messages(messages)
+@pytest.mark.parametrize("message", [3, {"role": "user"}, user(" "), user([3])])
+def test_messages_without_a_question_are_refused(start: Start, message: Any) -> None:
+    body = {"model": "codeqa", "messages": [message]}
+    assert (
+        httpx2.post(f"http://127.0.0.1:{start()}/v1/chat/completions", json=body).status_code == 400
+    )

@@ -21,8 +21,7 @@ from codeqa.render import inert_markdown
 from codeqa.settings import Settings
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.app import create_app
-from codeqa.web.conversations_api import ExportedConversation
-from codeqa.web.export import attachment
+from codeqa.web.conversations_api import ExportedConversation, attachment
 
 pytest_plugins = (
     "cli_shop",

@@ -150,4 +150,4 @@ def test_only_the_owner_of_a_shared_server_sees_to_the_model(
     assert client.get("/api/models", headers=guest).json["changeable"] is False
     assert engine.models.current() is None and engine.models.probed == 0
     assert client.post("/api/models", json=body, headers=owner).status_code == 200
-    assert client.get("/api/models", headers=guest).json["current"]["host"] == "127.0.0.1:9"
+    assert client.get("/api/models", headers=guest).json["current"]["host"] == "127.0.0.1"

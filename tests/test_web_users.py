@@ -13,7 +13,7 @@ from serving import ask, client_of, listed
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
-from codeqa.web.users import Gate
+from codeqa.web.security import Gate
 
 pytest_plugins = ("web_kit",)
 

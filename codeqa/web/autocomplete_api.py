@@ -14,7 +14,7 @@ from codeqa.symbols.mention_completion import (
 )
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, RepoQuery, Schema, Text, Values
-from codeqa.web.users import member_of_request
+from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of
 
 MOST_ITEMS = 100
@@ -66,14 +66,14 @@ class MentionedPlaces(Schema):
     mentions: list[MentionCoverage]
 
 
-@endpoints.get("/api/complete", MentionCompletions)
+@endpoints.route("GET", "/api/complete", MentionCompletions)
 def complete(query: CompleteQuery) -> MentionCompletions:
     """Files, folders and symbols whose name fits what is typed, best first."""
     kinds = (query.kind,) if query.kind else KINDS
     return engine_of(query).completion.complete(query.q, kinds=kinds, limit=query.limit)
 
 
-@endpoints.get("/api/tree", Tree)
+@endpoints.route("GET", "/api/tree", Tree)
 def tree(query: TreeQuery) -> Values:
     """The folders and files directly in a folder."""
     branch = engine_of(query).completion.tree(query.path)
@@ -85,7 +85,7 @@ def tree(query: TreeQuery) -> Values:
     return {"path": path, "folders": folders, "files": files, "ready": True}
 
 
-@endpoints.post("/api/mentions", MentionedPlaces, tag="Questions")
+@endpoints.route("POST", "/api/mentions", MentionedPlaces, tag="Questions")
 def mentions(query: RepoQuery, body: MentionsBody) -> Values:
     """What a question points at with `@`, and how much of that its answer was made from."""
     engine, user = engine_of(query), member_of_request().user

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from flask import Response, jsonify
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from codeqa.engine import Engine
 from codeqa.errors import UsageError
+from codeqa.render import inert_markdown
 from codeqa.state.records import ConversationMatch
-from codeqa.web import export
+from codeqa.text.markdown import code_span, escape
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.schemas import (
     NAME_CHARACTERS,
-    WITH_WORDS,
     Clean,
     FilledId,
     RepoQuery,
     Schema,
     Values,
-    filled,
 )
+from codeqa.web.security import member_of_request
 from codeqa.web.turns_api import ContextValues, TurnValues, context_values, turns_values
-from codeqa.web.users import member_of_request
 from codeqa.web.workspace import engine_of
 
 TITLE_CHARACTERS = 200
+FILE_NAME_CHARACTERS = 60
+EXPORT_FORMAT, EXPORT_VERSION = "codeqa-conversation", 1
 
 endpoints = Endpoints("conversations", "Conversations", "/api/conversations")
 
@@ -63,9 +69,7 @@ class OpenedConversation(Schema):
 
 
 class TitleBody(Schema):
-    title: Annotated[
-        str, Clean, Field(max_length=TITLE_CHARACTERS), AfterValidator(filled), WITH_WORDS
-    ]
+    title: Annotated[str, Field(max_length=TITLE_CHARACTERS, pattern=r"\S"), Clean]
 
 
 class Renamed(Schema):
@@ -111,7 +115,7 @@ class ExportedConversation(Schema):
     """Other versions and what followed those, the oldest first; `parent` tells where."""
 
 
-@endpoints.get("", Summaries)
+@endpoints.route("GET", "", Summaries)
 def conversations(query: ConversationsQuery) -> Values:
     """The user's conversations about this repository, the one used last first.
 
@@ -130,7 +134,7 @@ def conversations(query: ConversationsQuery) -> Values:
     }
 
 
-@endpoints.get("/<path:conversation>", OpenedConversation)
+@endpoints.route("GET", "/<path:conversation>", OpenedConversation)
 def open_conversation(conversation: str, query: RepoQuery) -> Values:
     """A conversation with its questions and rendered answers, the first one first.
 
@@ -139,10 +143,8 @@ def open_conversation(conversation: str, query: RepoQuery) -> Values:
     return _opened(engine_of(query), conversation, member_of_request().user)
 
 
-@endpoints.get(
-    "/<path:conversation>/export",
-    {200: ("text/markdown", ExportedConversation)},
-    headers={"Content-Disposition": "A name for the file."},
+@endpoints.route(
+    "GET", "/<path:conversation>/export", {200: ("text/markdown", ExportedConversation)}
 )
 def export_conversation(conversation: str, query: ExportQuery) -> Response:
     """A conversation as a file: Markdown to read, or JSON with everything that is kept of it."""
@@ -156,8 +158,8 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
     values = values_of(
         ExportedConversation,
         summary,
-        format=export.FORMAT,
-        version=export.VERSION,
+        format=EXPORT_FORMAT,
+        version=EXPORT_VERSION,
         repository={"id": engine.location.id, "name": engine.location.name},
         turns=turns[: len(used)],
         others=turns[len(used) :],
@@ -165,13 +167,13 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
     if as_json:
         response, ending = jsonify(values), "json"
     else:
-        text = export.as_markdown(values).encode("utf-8", "replace")
+        text = as_markdown(values).encode("utf-8", "replace")
         response, ending = Response(text, content_type="text/markdown; charset=utf-8"), "md"
-    response.headers["Content-Disposition"] = export.attachment(summary.title, ending)
+    response.headers["Content-Disposition"] = attachment(summary.title, ending)
     return response
 
 
-@endpoints.post("/<path:conversation>/branch", OpenedConversation)
+@endpoints.route("POST", "/<path:conversation>/branch", OpenedConversation)
 def choose_branch(conversation: str, query: RepoQuery, body: BranchBody) -> Values:
     """Go on from another version of a question, and give the conversation as it is then."""
     engine, user = engine_of(query), member_of_request().user
@@ -179,7 +181,7 @@ def choose_branch(conversation: str, query: RepoQuery, body: BranchBody) -> Valu
     return _opened(engine, conversation, user)
 
 
-@endpoints.post("/<path:conversation>", Renamed)
+@endpoints.route("POST", "/<path:conversation>", Renamed)
 def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
     """Give a conversation another title."""
     title = " ".join(body.title.split())
@@ -190,7 +192,7 @@ def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
     return {"id": conversation, "title": kept.get(conversation, user).title}
 
 
-@endpoints.delete("/<path:conversation>", Deleted)
+@endpoints.route("DELETE", "/<path:conversation>", Deleted)
 def delete(conversation: str, query: RepoQuery) -> Values:
     """Delete a conversation, its answers and what is cached for it."""
     engine_of(query).conversations.delete(conversation, member_of_request().user)
@@ -206,3 +208,78 @@ def _opened(engine: Engine, conversation: str, user: str) -> Values:
         context=kept.has_context(conversation, user),
         turns=turns_values(engine, conversation, user, kept.turns(conversation, user)),
     )
+
+
+def as_markdown(exported: Values) -> str:
+    """An `ExportedConversation` as Markdown: title, questions, answers, and what those rest on."""
+    begun = _moment(exported["created"])
+    lines = [
+        f"# {_plain(exported['title'])}",
+        f"{_plain(exported['repository']['name'])} · {begun}",
+    ]
+    for number, turn in enumerate(exported["turns"], 1):
+        lines += _turn(number, turn)
+    return "\n\n".join(lines) + "\n"
+
+
+def attachment(title: str, ending: str) -> str:
+    """A `Content-Disposition` that names the file after `title`, in signs that any disk takes."""
+    words = re.findall(r"\w+", unicodedata.normalize("NFC", title))
+    name = "-".join(words)[:FILE_NAME_CHARACTERS].strip("-_") or "conversation"
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = "-".join(re.findall(r"\w+", plain)) or "conversation"
+    return (
+        f'attachment; filename="{plain}.{ending}"; '
+        f"filename*=UTF-8''{quote(f'{name}.{ending}', safe='')}"
+    )
+
+
+def _turn(number: int, turn: Values) -> Iterator[str]:
+    yield f"## {number}. Question"
+    question = ("@codebase " if turn["tagged"] else "") + turn["question"]
+    yield "\n".join(f"> {line}".rstrip() for line in inert_markdown(question).split("\n"))
+    yield f"## {number}. Answer"
+    if turn["answer"].strip():
+        yield inert_markdown(turn["answer"])
+    if turn["error"]:
+        yield f"**Failed:** {_plain(turn['error']['message'])}"
+    elif not turn["finished"]:
+        yield "**Stopped here.**"
+    if turn["notice"]:
+        yield f"**Note:** {_plain(turn['notice'])}"
+    cited = [_citation(one) for one in turn["citations"]]
+    if cited:
+        yield "**Citations:**\n\n" + "\n".join(f"- {one}" for one in dict.fromkeys(cited))
+    if used := [_place(chunk) for chunk in turn["context"]["chunks"]]:
+        yield "**Code that was used:**\n\n" + "\n".join(f"- {one}" for one in used)
+    yield f"*{_plain(' · '.join(_facts(turn)))}*"
+
+
+def _facts(turn: Values) -> Iterator[str]:
+    yield _moment(turn["created"])
+    if turn["model"]:
+        yield f"{turn['model']} at {turn['host']}" if turn["host"] else turn["model"]
+    else:
+        yield "without a language model"
+    if turn["mode"]:
+        yield f"mode: {turn['mode']}"
+    if turn["coverage"]:
+        yield f"searched: {turn['coverage']}"
+
+
+def _citation(citation: Values) -> str:
+    place = code_span(f"{citation['path']}:{citation['start']}-{citation['end']}")
+    return place if citation["verified"] else f"{place} (could not be verified)"
+
+
+def _place(chunk: Values) -> str:
+    return code_span(f"{chunk['path']}:{chunk['start_line']}-{chunk['end_line']}")
+
+
+def _plain(text: str) -> str:
+    """One line of text that means nothing but itself in Markdown."""
+    return escape(" ".join(text.split()))
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -8,9 +8,9 @@ is sent as JSON unless it is a response already. Of the same declarations the de
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
+from functools import wraps
 from typing import Any, TypeVar
 
 from flask import Flask, jsonify, request
@@ -40,8 +40,6 @@ class Description:
     query: type[BaseModel] | None = None
     errors: tuple[int, ...] = ENGINE
     """Statuses of failures besides those that every view, body and parameter may lead to."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers of a good response, by what they say."""
     form: bool = False
     """The body is a form, as pages send it."""
 
@@ -53,18 +51,7 @@ class Endpoints:
         self._name, self._tag, self._prefix = name, tag, prefix
         self._routes: list[tuple[str, str, str, Callable[..., Any]]] = []
 
-    def get(self, path: str, answers: Answers, **more: Any) -> Callable[[View], View]:
-        """Serve GET at `path`; `more` are fields of Description, and `tag` or `name`, the
-        prefix of the operation's id, where they are not the module's."""
-        return self._add("GET", path, answers, **more)
-
-    def post(self, path: str, answers: Answers, **more: Any) -> Callable[[View], View]:
-        return self._add("POST", path, answers, **more)
-
-    def delete(self, path: str, answers: Answers, **more: Any) -> Callable[[View], View]:
-        return self._add("DELETE", path, answers, **more)
-
-    def _add(
+    def route(
         self,
         method: str,
         path: str,
@@ -74,6 +61,8 @@ class Endpoints:
         tag: str = "",
         **more: Any,
     ) -> Callable[[View], View]:
+        """Serve `path`; `more` are fields of Description, and `tag` or `name`, the prefix of the
+        operation's id, where they are not the module's."""
         by_status = answers if isinstance(answers, Mapping) else {200: (answers,)}
         about = Description(tag or self._tag, by_status, **more)
 
@@ -84,7 +73,13 @@ class Endpoints:
                 for part in ("query", "body")
                 if part in view.__annotations__
             }
-            serve = _reading(view, kinds)
+
+            @wraps(view)
+            def serve(**parts_of_path: str) -> Any:
+                sent = {part: _checked(part, kinds[part]) for part in kinds}
+                values = view(**parts_of_path, **sent)
+                return jsonify(values) if is_dataclass(values) else values
+
             setattr(serve, NOTED, replace(about, **kinds))
             operation = f"{name or self._name}_{view.__name__}_{method.lower()}"
             self._routes.append((self._prefix + path, method, operation, serve))
@@ -116,17 +111,6 @@ def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> dict[str, A
     }
 
 
-def _reading(view: Callable[..., Any], kinds: Mapping[str, type[BaseModel]]) -> Callable[..., Any]:
-    """`view`, given what was sent as it declares it."""
-
-    @functools.wraps(view)
-    def serve(**parts_of_path: str) -> Any:
-        values = view(**parts_of_path, **{part: _checked(part, kinds[part]) for part in kinds})
-        return jsonify(values) if is_dataclass(values) else values
-
-    return serve
-
-
 def _checked(part: str, kind: type[BaseModel]) -> BaseModel:
     """The `body` of the request, or the `query` behind the `?` of its address, as a `kind`.
 
@@ -156,11 +140,14 @@ def _json_body() -> Mapping[str, Any]:
 def _explained(error: ValidationError) -> FieldError:
     """What is wrong first; what was sent is not told again, it may be anything."""
     first = error.errors(include_url=False, include_input=False)[0]
-    name = ".".join(map(str, first["loc"]))
+    parts = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in first["loc"])
+    name = "".join(parts).removeprefix(".")
     kind, words = first["type"], str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     if kind == "missing":
         return FieldError(name, f"`{name}` is missing.", f"Send it: {name}.")
     if kind == "literal_error":
         expected = str(first.get("ctx", {}).get("expected", ""))
         return FieldError(name, f"`{name}` has a value that is not known.", f"Choose {expected}.")
+    if first.get("ctx", {}).get("pattern") == r"\S":
+        words = "Send some text"
     return FieldError(name, f"`{name}` cannot be used.", f"{words}.")

@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from codeqa.errors import CodeQAError, UsageError, places_of
 
@@ -47,9 +47,8 @@ class RequestRefusedError(CodeQAError):
     """A request that the server does not serve now or at all, by HTTP status."""
 
     def __init__(self, status: int, hint: str = "") -> None:
-        code, message, usual = HINTS[status]
+        self.code, message, usual = HINTS.get(status, HINTS[400])
         super().__init__(message, hint or usual)
-        self.code = code
         self.http_status = status
 
 
@@ -61,58 +60,44 @@ class FieldError(UsageError):
         self.param = param
 
 
-def error_response(
-    status: int, code: str, message: str, hint: str = "", param: str = ""
-) -> Response:
-    """A failure in the shape of the address that was asked for.
-
-    `param` names what of the request is at fault, which only OpenAI's shape tells.
-    """
-    if not request.path.startswith(API):
-        response = jsonify({"error": {"code": code, "message": message, "hint": hint}})
-    else:
-        response = jsonify(api_error(status, code, f"{message} {hint}".strip(), param))
-        # Clients of that API try three times by themselves, and each would be a whole answer.
-        response.headers["x-should-retry"] = "true" if status in LATER else "false"
-    response.status_code = status
-    return response
+def explained(error: Exception) -> CodeQAError:
+    """`error` as one that can be told; of an unexpected one the log says where it was raised."""
+    if isinstance(error, CodeQAError):
+        return error
+    if isinstance(error, HTTPException):
+        return RequestRefusedError(error.code or 500)
+    log.error("a request failed: %s", places_of(error))
+    return RequestRefusedError(500)
 
 
-def api_error(status: int, code: str, message: str, param: str = "") -> dict[str, Any]:
+def api_failure(error: CodeQAError) -> dict[str, Any]:
     """A failure in the shape of OpenAI's API."""
+    status = error.http_status
     usual = "invalid_request_error" if status < 500 else "server_error"
     return {
         "error": {
-            "message": message,
+            "message": str(error),
             "type": API_TYPES.get(status, usual),
-            "param": param or None,
-            "code": API_CODES.get(code, code),
+            "param": getattr(error, "param", None),
+            "code": API_CODES.get(error.code, error.code),
         }
     }
 
 
 def handle_errors(app: Flask) -> None:
-    """Turn everything that views raise into that shape; no traceback leaves the server."""
-
-    @app.errorhandler(CodeQAError)
-    def explained(error: CodeQAError) -> Response:
-        param = str(getattr(error, "param", ""))
-        return error_response(error.http_status, error.code, error.message, error.hint, param)
-
-    @app.errorhandler(HTTPException)
-    def refused(error: HTTPException) -> Response:
-        status = error.code or 500
-        code, message, hint = HINTS.get(
-            status, (error.name.lower().replace(" ", "_"), f"{error.name}.", "")
-        )
-        response = error_response(status, code, message, hint)
-        for name, value in error.get_headers():
-            if name.lower() in ("allow", "location", "retry-after"):
-                response.headers[name] = value
-        return response
+    """Turn everything that views raise into the shape of its address; no traceback leaves the
+    server."""
 
     @app.errorhandler(Exception)
-    def unexpected(error: Exception) -> Response:
-        log.error("a request failed: %s", places_of(error))
-        code, message, hint = HINTS[500]
-        return error_response(500, code, message, hint)
+    def failed(error: Exception) -> Response:
+        told = explained(error)
+        if request.path.startswith(API):
+            response = jsonify(api_failure(told))
+            # Clients of that API try three times by themselves, and each would be a whole answer.
+            response.headers["x-should-retry"] = "true" if told.http_status in LATER else "false"
+        else:
+            response = jsonify({"error": told.as_data()})
+        response.status_code = told.http_status
+        if isinstance(error, MethodNotAllowed):
+            response.headers["Allow"] = ", ".join(error.valid_methods or ())
+        return response

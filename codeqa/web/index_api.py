@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from codeqa.engine import Engine
-from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.files import FileText
 from codeqa.render import highlight_lines, sanitise
-from codeqa.repositories import report_repositories
+from codeqa.repositories import RepositoryReport, report_repositories
 from codeqa.store import list_locations
-from codeqa.types import Progress
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, Progress
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.examples import example_questions
 from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
-from codeqa.web.users import member_of_request
+from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of, workspace
 
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""
 LINES_AT_ONCE = 2_000
+EXAMPLE_HITS = 8
+"""Hits looked at for examples of questions; the first that fits is used."""
+USUAL_QUESTIONS = (
+    "What is this project, and how is it organised?",
+    "Where does the program start?",
+    "How are errors handled?",
+    "How is the configuration loaded?",
+)
 
 endpoints = Endpoints("api", "Index")
 
@@ -95,18 +104,10 @@ class Examples(Schema):
     questions: list[str]
 
 
-class Repository(Schema):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository(RepositoryReport):
     id: str
     open: bool
-    name: str
-    path: str
-    state: str
-    files: int
-    units: int
-    references: int
-    bytes_on_disk: int
-    updated_at: float
-    problem: str
 
 
 class Repositories(Schema):
@@ -119,19 +120,13 @@ class PathBody(Schema):
     """Full path of a folder; `~` stands for the home folder of who runs the server."""
 
 
-class NotReadyError(IndexMissingError):
-    """Said of the whole server, as its watchers expect it."""
-
-    http_status = 503
-
-
-@endpoints.get("/api/status", Status)
+@endpoints.route("GET", "/api/status", Status)
 def status(query: RepoQuery) -> Values:
     """What the index holds and what is being done to it."""
     return status_values(engine_of(query))
 
 
-@endpoints.get("/api/skipped", SkippedFiles)
+@endpoints.route("GET", "/api/skipped", SkippedFiles)
 def skipped(query: RepoQuery) -> Values:
     """Files that are not indexed, by reason, the most frequent first."""
     paths: dict[str, list[str]] = defaultdict(list)
@@ -145,14 +140,14 @@ def skipped(query: RepoQuery) -> Values:
     return {"total": sum(map(len, paths.values())), "groups": groups}
 
 
-@endpoints.get("/api/file", FileLines, tag="Files")
+@endpoints.route("GET", "/api/file", FileLines, tag="Files")
 def file(query: FileQuery) -> Values:
     """An indexed file, one piece of safe HTML per line."""
     text = engine_of(query).files.read(query.path)
     return values_of(FileLines, text, lines=_highlighted(text))
 
 
-@endpoints.get("/api/lines", SomeLines, tag="Files")
+@endpoints.route("GET", "/api/lines", SomeLines, tag="Files")
 def lines(query: LinesQuery) -> Values:
     """Some lines of an indexed file, coloured as in the whole.
 
@@ -180,20 +175,24 @@ def lines(query: LinesQuery) -> Values:
     )
 
 
-@endpoints.get("/api/examples", Examples)
+@endpoints.route("GET", "/api/examples", Examples)
 def examples(query: RepoQuery) -> Values:
     """Questions that this repository can answer, for an empty conversation."""
-    return {"questions": example_questions(engine_of(query))}
+    engine = engine_of(query)
+    found: list[str] = []
+    with contextlib.suppress(CodeQAError):  # without an index the usual ones
+        found += _own_questions(engine)
+    return {"questions": [*found, *USUAL_QUESTIONS][: len(USUAL_QUESTIONS)]}
 
 
-@endpoints.get("/api/repos", Repositories, errors=(507,))
+@endpoints.route("GET", "/api/repos", Repositories, errors=(507,))
 def repositories() -> Values:
     """The indexed repositories, the one updated last first."""
     space = workspace()
     ids = {str(location.root): location.id for location in list_locations(space.settings)}
     reports = sorted(report_repositories(space.settings), key=lambda one: -one.updated_at)
     rows = [
-        {"id": repo, "open": space.is_open(repo), **asdict(report)}
+        Repository(**asdict(report), id=repo, open=space.is_open(repo))
         for report in reports
         if (repo := ids.get(report.path))
     ]
@@ -201,7 +200,7 @@ def repositories() -> Values:
     return {"current": current, "repositories": rows}
 
 
-@endpoints.post("/api/repos", {202: (Status,)})
+@endpoints.route("POST", "/api/repos", {202: (Status,)})
 def open_repository(body: PathBody) -> tuple[Values, int]:
     """Open the repository at `path` and index it behind; its status tells how far that is.
 
@@ -216,28 +215,25 @@ def open_repository(body: PathBody) -> tuple[Values, int]:
     return status_values(workspace().open(path)), 202
 
 
-@endpoints.get("/health", Health, tag="Server", errors=())
+@endpoints.route("GET", "/health", Health, tag="Server", errors=())
 def health() -> Values:
     """The server runs."""
     return {"status": "ok"}
 
 
-@endpoints.get("/ready", Health, tag="Server", errors=(503, 507))
+@endpoints.route("GET", "/ready", Health, tag="Server", errors=(503, 507))
 def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated."""
     space = workspace()
-    if space.has_current():
-        status = space.status(space.engine())
-        if status.files:
-            return {"status": status.state}
-        if status.state == "indexing":
-            raise RequestRefusedError(503, "The first index is being made; try again in a moment.")
-    raise NotReadyError("There is no index yet.", "Choose a repository on the page.")
+    status = space.engine().index.status() if space.has_current() else None
+    if status is None or not status.files:
+        raise RequestRefusedError(503, "Choose a repository on the page, or wait for its index.")
+    return {"status": status.state}
 
 
 def status_values(engine: Engine) -> Values:
     """The status as the page shows it."""
-    status = workspace().status(engine)
+    status = engine.index.status()
     return values_of(
         Status,
         status,
@@ -254,3 +250,19 @@ def _highlighted(file: FileText) -> list[str]:
     """Safe HTML for each line."""
     found = highlight_lines(file.text, file.language)
     return sanitise("\n".join(found)).split("\n") if found else []
+
+
+def _own_questions(engine: Engine) -> Iterator[str]:
+    """What can be asked of what the index really holds. Raises CodeQAError without one."""
+    units = [
+        hit.unit
+        for hit in engine.search.search(engine.location.name, top=EXAMPLE_HITS).units
+        if hit.unit.role == "source" and hit.unit.kind != "module" and len(hit.unit.name) > 2
+        if not hit.unit.name.lower().startswith(("_", "test"))
+    ]
+    for kinds, question in (
+        (CLASS_KINDS, "What does `{}` do, and where is it used?"),
+        (METHOD_KINDS, "Who calls `{}`?"),
+    ):
+        if unit := next((unit for unit in units if unit.kind in kinds), None):
+            yield question.format(unit.name)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import urlsplit
 
-from codeqa.errors import CodeQAError, SettingsError, UsageError
+from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.llm import CUSTOM, PROVIDERS, ModelChoice, ModelProvider, Models, provider_named
+from codeqa.llm.choice import checked_key, settled
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import Id, Schema, Text, Values
-from codeqa.web.users import member_of_request
+from codeqa.web.security import member_of_request
 from codeqa.web.workspace import workspace
 
 endpoints = Endpoints("models", "Language model", "/api/models")
@@ -81,13 +82,13 @@ class TestedValues(Schema):
     host: str
 
 
-@endpoints.get("", ModelsValues, errors=())
+@endpoints.route("GET", "", ModelsValues, errors=())
 def overview() -> Values:
     """The model in use and every provider; nothing is asked of any."""
     return _overview(_models())
 
 
-@endpoints.get("/local", LocalServers, errors=())
+@endpoints.route("GET", "/local", LocalServers, errors=())
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
     _require_owner()
@@ -98,14 +99,14 @@ def local_servers() -> Values:
     return {"servers": found}
 
 
-@endpoints.post("/list", ModelNames, errors=(502,))
+@endpoints.route("POST", "/list", ModelNames, errors=(502,))
 def list_models(body: ChoiceBody) -> Values:
     """The models that a provider offers."""
     _require_owner()
     return {"models": _models().list_models(*_choice(body))}
 
 
-@endpoints.post("/test", TestedValues, errors=(502,))
+@endpoints.route("POST", "/test", TestedValues, errors=(502,))
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
     _require_owner()
@@ -115,7 +116,7 @@ def test(body: ChoiceBody) -> Values:
     return values_of(TestedValues, tested, host=models.endpoint(choice, key).host)
 
 
-@endpoints.post("", ModelsValues, errors=(507,))
+@endpoints.route("POST", "", ModelsValues, errors=(507,))
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
     _require_owner()
@@ -128,7 +129,7 @@ def choose(body: ChoiceBody) -> Values:
     return _overview(models)
 
 
-@endpoints.post("/forget", ModelsValues, errors=(507,))
+@endpoints.route("POST", "/forget", ModelsValues, errors=(507,))
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the key that is kept for a provider or an address."""
     _require_owner()
@@ -151,16 +152,8 @@ def _require_owner() -> None:
 
 def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
     """The model that a request is about, and the key that it brings. Raises UsageError."""
-    if not (body.provider or "").strip():
-        raise UsageError("`provider` is missing or cannot be used.", "Send it as a text: provider.")
-    provider = provider_named((body.provider or "").strip())
-    model, address, key = ((text or "").strip() for text in (body.model, body.address, body.key))
-    if not (key.isascii() and all(map(str.isprintable, (key, model, address)))):
-        raise UsageError(
-            "The key, the model or the address holds characters that cannot be sent.",
-            "Copy it again, as one line.",
-        )
-    return ModelChoice(provider.name, model, address), key
+    choice = ModelChoice(body.provider or "", body.model or "", body.address or "")
+    return settled(choice), checked_key(body.key or "")
 
 
 def _overview(models: Models) -> Values:
@@ -178,16 +171,13 @@ def _overview(models: Models) -> Values:
 
 
 def _current(models: Models, choice: ModelChoice) -> Values:
-    try:
-        host = models.endpoint(choice).host
-    except SettingsError:  # its key is missing, which `key` tells
-        host = _hostname(models.address(choice))
+    host = _hostname(models.address(choice))
     return values_of(
         CurrentModel,
         choice,
         title=provider_named(choice.provider).title,
         host=host,
-        local=is_loopback(_hostname(models.address(choice))),
+        local=is_loopback(host),
         source=models.source(),
         key=models.key_state(choice),
     )

@@ -7,28 +7,27 @@ it asks for that. What is searched is decided as with automatic retrieval.
 from __future__ import annotations
 
 import json
-import logging
-import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from flask import Response
 
-from codeqa.errors import CodeQAError, ContextLengthError, NotFoundError, error_from, places_of
+from codeqa.errors import ContextLengthError, NotFoundError, error_from
 from codeqa.store import Location, list_locations
 from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
-from codeqa.web.errors import api_error
+from codeqa.web.errors import RequestRefusedError, api_failure, explained
 from codeqa.web.openai_format import (
     Completion,
     CompletionBody,
     ModelList,
     ModelValues,
+    TooLongError,
     read_messages,
 )
 from codeqa.web.questions_api import answer_values, ask_engine, whole
@@ -41,7 +40,6 @@ HEADERS = {
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
 }
-log = logging.getLogger(__name__)
 
 endpoints = Endpoints("completions", "OpenAI's API", "/v1")
 
@@ -53,62 +51,22 @@ class UnknownModelError(NotFoundError):
     param = "model"
 
 
-class TooLongError(ContextLengthError):
-    """The model behind CodeQA cannot read all of it; at this status clients shorten it."""
-
-    http_status = 400
-    param = "messages"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What every part of one answer says of itself."""
-
-    id: str
-    model: str
-    created: int
-    stored: bool
-
-    def chunk(self, choices: Sequence[Mapping[str, Any]], **more: Any) -> bytes:
-        """One server-sent event of a streamed answer."""
-        return _sent(self._values("chat.completion.chunk", choices, **more))
-
-    def complete(self, text: str, done: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer in one piece."""
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": text, "refusal": None},
-            "logprobs": None,
-            "finish_reason": finish_reason(done),
-        }
-        told = {"usage": usage(done), "codeqa": self.extension(done)}
-        return self._values("chat.completion", [choice], **told)
-
-    def extension(self, done: Mapping[str, Any]) -> dict[str, Any]:
-        """What CodeQA tells beyond that API."""
-        turn = str(done.get("turn", "")) if self.stored else ""
-        return {**answer_values(done), "turn": turn}
-
-    def _values(self, kind: str, choices: Sequence[Mapping[str, Any]], **more: Any) -> Values:
-        about = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
-        return {**about, "choices": choices, **more}
-
-
-@endpoints.get("/models", ModelList, errors=(507,))
+@endpoints.route("GET", "/models", ModelList, errors=(507,))
 def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
     names = [MODEL, *(name for name, _ in _named())]
     return {"object": "list", "data": [_model(name) for name in names]}
 
 
-@endpoints.get("/models/<path:model>", ModelValues)
+@endpoints.route("GET", "/models/<path:model>", ModelValues)
 def one_model(model: str) -> Values:
     """One of these names."""
     _repository(model)
     return _model(model)
 
 
-@endpoints.post(
+@endpoints.route(
+    "POST",
     "/chat/completions",
     {200: (Completion, "text/event-stream")},
     errors=(*ENGINE, 502, 503),
@@ -122,25 +80,28 @@ def complete(body: CompletionBody) -> Response | Values:
     """
     options, stored = read_messages(body.messages), bool(body.store)
     engine = workspace().engine(_repository(body.model))
-    reply = Reply(f"chatcmpl-{uuid.uuid4().hex}", body.model, int(time.time()), stored)
+    about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
     kept_as = uuid.uuid4().hex if stored else ""
     options = replace(options, conversation=kept_as, keep=stored)
-    left = threading.Event()
-    events = _explained(ask_engine(engine, options, left.is_set))
-    if not body.stream:
-        return reply.complete(*whole(events))
-    with_usage = bool(body.stream_options and body.stream_options.include_usage)
-    # A failure before the first word has a status of its own, which clients understand best.
-    begun = _until_text(events)
-
-    def pieces() -> Iterator[bytes]:
-        try:
-            yield from _stream(chain(begun, events), reply, with_usage)
-        finally:
-            left.set()
-            events.close()  # type: ignore[attr-defined]
-
-    return Response(pieces(), headers=HEADERS)
+    events = _explained(ask_engine(engine, options))
+    if body.stream:
+        # A failure before the first word has a status of its own, which clients understand best.
+        begun = []
+        for event in events:
+            begun.append(event)
+            if event.kind in ("token", "done"):
+                break
+        with_usage = bool(body.stream_options and body.stream_options.include_usage)
+        return Response(_stream(about, begun, events, with_usage), headers=HEADERS)
+    text, done = whole(events)
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text, "refusal": None},
+        "logprobs": None,
+        "finish_reason": finish_reason(done),
+    }
+    told = {"usage": usage(done), "codeqa": answer_values(done)}
+    return {**about, "object": "chat.completion", "choices": [choice], **told}
 
 
 def finish_reason(done: Mapping[str, Any]) -> str:
@@ -158,7 +119,7 @@ def usage(done: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _explained(events: Iterator[Event]) -> Iterator[Event]:
+def _explained(events: Iterator[Event]) -> Generator[Event]:
     """`events`; an error among them is raised."""
     with closing(events):  # type: ignore[type-var]
         for event in events:
@@ -170,41 +131,32 @@ def _explained(events: Iterator[Event]) -> Iterator[Event]:
             yield event
 
 
-def _until_text(events: Iterator[Event]) -> list[Event]:
-    begun = []
-    for event in events:
-        begun.append(event)
-        if event.kind in ("token", "done"):
-            break
-    return begun
-
-
-def _stream(events: Iterator[Event], reply: Reply, with_usage: bool) -> Iterator[bytes]:
+def _stream(
+    about: Values, begun: Sequence[Event], events: Generator[Event], with_usage: bool
+) -> Iterator[bytes]:
     """The server-sent events of an answer, whose last is `[DONE]` unless it failed."""
-    none: dict[str, Any] = {"usage": None} if with_usage else {}
-    yield reply.chunk([_choice({"role": "assistant", "content": ""})], **none)
+
+    def chunk(delta: Mapping[str, Any], reason: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        values = {**about, "object": "chat.completion.chunk", "choices": [choice]}
+        return _sent({**values, **({"usage": None} if with_usage else {}), **more})
+
     try:
-        for event in events:
+        yield chunk({"role": "assistant", "content": ""})
+        for event in chain(begun, events):
             if event.kind == "token":
-                yield reply.chunk([_choice({"content": event.data["text"]})], **none)
+                yield chunk({"content": event.data["text"]})
             elif event.kind == "done":
-                last = _choice({}, finish_reason(event.data))
-                yield reply.chunk([last], **none, codeqa=reply.extension(event.data))
+                yield chunk({}, finish_reason(event.data), codeqa=answer_values(event.data))
                 if with_usage:
-                    yield reply.chunk([], usage=usage(event.data))
+                    yield chunk({}, choices=[], usage=usage(event.data))
                 yield b"data: [DONE]\n\n"
                 return
-        failure = api_error(503, "not_ready", "The server is ending. Try again in a moment.")
-    except CodeQAError as error:
-        failure = api_error(error.http_status, error.code, str(error))
+        raise RequestRefusedError(503)  # the server ends
     except Exception as error:
-        log.error("an answer failed: %s", places_of(error))
-        failure = api_error(500, "internal", "The answer failed. The server's log says why.")
-    yield _sent(failure)
-
-
-def _choice(delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
-    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        yield _sent(api_failure(explained(error)))
+    finally:
+        events.close()
 
 
 def _sent(values: Mapping[str, Any]) -> bytes:

@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from codeqa.chat import AskOptions, Exchange
-from codeqa.chat.citations import Citation
-from codeqa.text.tokens import well_formed
+from codeqa.errors import ContextLengthError
 from codeqa.web.errors import FieldError
 from codeqa.web.schemas import (
+    ASKING,
     NAME_CHARACTERS,
     QUESTION_CHARACTERS,
-    WORDS,
+    AnswerDetails,
     Clean,
-    Counts,
     Schema,
 )
 
 RULES = ("system", "developer")
-ROLES = (*RULES, "user", "assistant", "tool", "function")
 UNANSWERED = "(No answer was given.)"
 """Stands for what is missing where the user wrote twice in a row: models want both in turn."""
-MEDIA = {"image_url": "an image", "input_image": "an image", "input_audio": "sound",
-         "file": "a file", "input_file": "a file"}  # fmt: skip
 
-_PART = {
-    "type": "object",
-    "required": ["type", "text"],
-    "properties": {"type": {"const": "text"}, "text": {"type": "string", "maxLength": 10_000}},
-}
-_QUESTION_MESSAGE = {
-    "type": "object",
-    "required": ["role", "content"],
-    "properties": {"role": {"const": "user"}, "content": WORDS},
-}
-_ANY_MESSAGE = {
-    "type": "object",
-    "required": ["role", "content"],
-    "properties": {
-        "role": {"enum": ["system", "developer", "assistant", "tool"]},
-        "content": {
-            "anyOf": [{"type": "string"}, {"type": "null"}, {"type": "array", "items": _PART}]
-        },
-    },
-}
+
+class TooLongError(ContextLengthError):
+    """More than a question may hold or the model behind can read; at this status clients of
+    this API shorten it."""
+
+    http_status = 400
+    param = "messages"
+
+
+class TextPart(Schema):
+    type: Literal["text"]
+    text: Annotated[str, Clean]
+
+
+def _parts(content: Any) -> Any:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [] if content is None else content  # only tools were called
+
+
+class Message(Schema):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Annotated[
+        list[TextPart], BeforeValidator(_parts, json_schema_input_type=str | list[TextPart] | None)
+    ] = Field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.content)
 
 
 class StreamOptions(Schema):
@@ -64,15 +69,8 @@ class CompletionBody(Schema):
     model: Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)]
     """`codeqa`, or one of the names at /v1/models for another repository."""
     messages: Annotated[
-        list[Any],
-        Field(
-            min_length=1,
-            max_length=2_000,
-            json_schema_extra={
-                "items": {"anyOf": [_QUESTION_MESSAGE, _ANY_MESSAGE]},
-                "contains": _QUESTION_MESSAGE,
-            },
-        ),
+        list[Message],
+        Field(min_length=1, max_length=2_000, json_schema_extra={"contains": ASKING}),
     ]
     """The conversation so far; the last entry by the user is the question."""
     stream: bool | None = None
@@ -89,18 +87,6 @@ class Usage(Schema):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
-
-
-class Extension(Schema):
-    """What CodeQA tells beyond OpenAI's API."""
-
-    turn: str
-    """Id under which the answer is kept; empty when it is not."""
-    intent: str
-    confidence: float
-    retrieval_info: Counts
-    citations: list[Citation]
-    notice: str
 
 
 class CompletionMessage(Schema):
@@ -123,7 +109,8 @@ class Completion(Schema):
     model: str
     choices: list[CompletionChoice]
     usage: Usage
-    codeqa: Extension
+    codeqa: AnswerDetails
+    """What CodeQA tells beyond OpenAI's API."""
 
 
 class ModelValues(Schema):
@@ -138,34 +125,25 @@ class ModelList(Schema):
     data: list[ModelValues]
 
 
-class TooMuchError(FieldError):
-    """More text than a question may have; clients of this API then shorten it."""
-
-    def __init__(self, param: str, message: str, hint: str = "") -> None:
-        super().__init__(param, message, hint)
-        self.code = "context_length"  # not the class's: `error_from` finds classes by theirs
-
-
-def read_messages(messages: Sequence[Any]) -> AskOptions:
+def read_messages(messages: Sequence[Message]) -> AskOptions:
     """The last entry by the user is the question; what stands behind it is left out.
 
-    It may be searched for without a tag. Raises FieldError for what is no text, and where there
-    is no question.
+    It may be searched for without a tag. Raises FieldError where there is no question, and
+    TooLongError.
     """
-    read = [_message(message, f"messages[{number}]") for number, message in enumerate(messages)]
-    asked = [number for number, (role, text) in enumerate(read) if role == "user" and text.strip()]
+    said = [(message.role, message.text) for message in messages if message.text.strip()]
+    asked = [number for number, (role, _) in enumerate(said) if role == "user"]
     if not asked:
         raise FieldError(
             "messages", "There is no question.", "Send an entry of the role user with text."
         )
-    question = read[asked[-1]][1]
+    question = said[asked[-1]][1]
     if len(question) > QUESTION_CHARACTERS:
-        raise TooMuchError(
-            "messages", f"The question is longer than {QUESTION_CHARACTERS:,} characters.",
-            "Shorten it.",
-        )  # fmt: skip
-    wishes = "\n\n".join(text for role, text in read if role in RULES and text.strip())
-    history = _history(read[: asked[-1]])
+        raise TooLongError(
+            f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
+        )
+    wishes = "\n\n".join(text for role, text in said if role in RULES)
+    history = _history(said[: asked[-1]])
     return AskOptions(question, retrieval="auto", history=history, instructions=wishes)
 
 
@@ -173,8 +151,6 @@ def _history(messages: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
     """Questions with their answers; an answer before the first question is nobody's."""
     pairs: list[Exchange] = []
     for role, text in messages:
-        if not text.strip():
-            continue
         if role == "user":
             pairs.append(Exchange(text, UNANSWERED))
         elif role == "assistant" and pairs:
@@ -182,31 +158,3 @@ def _history(messages: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
             whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
             pairs[-1] = Exchange(last.question, whole)
     return tuple(pairs)
-
-
-def _message(message: Any, place: str) -> tuple[str, str]:
-    """Role and text. Raises FieldError."""
-    if not isinstance(message, Mapping) or message.get("role") not in ROLES:
-        raise FieldError(
-            place, f"`{place}` has no role that is known.", f"Choose one: {', '.join(ROLES)}."
-        )
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = [_part(one, f"{place}.content[{n}]") for n, one in enumerate(content)]
-        return message["role"], "\n".join(parts)
-    if content is None and message["role"] != "user":  # only tools were called
-        return message["role"], ""
-    if not isinstance(content, str):
-        raise FieldError(f"{place}.content", f"`{place}.content` is no text.", "Send a text.")
-    return message["role"], well_formed(content)
-
-
-def _part(part: Any, place: str) -> str:
-    kind = str(part.get("type")) if isinstance(part, Mapping) else ""
-    if kind in MEDIA:
-        raise FieldError(place, f"`{place}` is {MEDIA[kind]}.", "CodeQA reads text alone.")
-    # The text of each of these two stands under the name of its kind.
-    text = part.get(kind) if kind in ("text", "refusal") else None
-    if not isinstance(text, str):
-        raise FieldError(place, f"`{place}` is no text.", 'Send {"type": "text", "text": …}.')
-    return well_formed(text)

@@ -20,7 +20,7 @@ from werkzeug.routing import Rule
 from codeqa import __version__
 from codeqa.web.endpoints import Answer, Description, Endpoints, description_of
 from codeqa.web.errors import API, HINTS
-from codeqa.web.schemas import ApiFailure, Document, Failure, Schema, Values
+from codeqa.web.schemas import ApiFailure, Failure, Schema, Values
 
 SCHEMAS = "#/components/schemas/{name}"
 ALWAYS = (401, 403, 421, 429, 500)
@@ -34,7 +34,7 @@ REASONS = {
     502: "A language model, an embedding or a reranker failed.",
     507: "The folder of the index or the state cannot be used.",
 }
-ANY_SCHEMA = ("*/*", "text/event-stream")
+ANY_SCHEMA = ("*/*", "application/json", "text/event-stream")
 """Media types without a schema: of a stream of events, readers of OpenAPI 3.1 take it for that of
 each event, or for that of the whole text."""
 STATIC = "The page's scripts, styles and icons."
@@ -42,14 +42,10 @@ STATIC = "The page's scripts, styles and icons."
 endpoints = Endpoints("openapi", "Server")
 
 
-@endpoints.get("/openapi.json", Document, errors=())
+@endpoints.route("GET", "/openapi.json", "application/json", errors=())
 def openapi() -> Values:
     """This description."""
-    app = current_app
-    if "codeqa_openapi" not in app.extensions:
-        app.extensions["codeqa_openapi"] = openapi_document(app)
-    document: Values = app.extensions["codeqa_openapi"]
-    return document
+    return openapi_document(current_app)
 
 
 def openapi_document(app: Flask) -> dict[str, Any]:
@@ -74,7 +70,14 @@ def openapi_document(app: Flask) -> dict[str, Any]:
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {**_schemas(taken, "validation"), **_schemas(given, "serialization")},
-            "responses": dict(_failures()),
+            "responses": {
+                f"{shape.__name__}{status}": {
+                    "description": reason,
+                    "content": {"application/json": _reference(shape)},
+                }
+                for shape in (Failure, ApiFailure)
+                for status, reason in REASONS.items()
+            },
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer",
                           "description": "A token of CODEQA_TOKEN."},
@@ -119,7 +122,7 @@ def _operation(rule: Rule, text: str, about: Description) -> dict[str, Any]:
     }
     if rest:
         operation["description"] = " ".join(rest.split())
-    if parameters := [*_path_parameters(rule), *_query_parameters(about.query)]:
+    if parameters := list(_parameters(rule, about.query)):
         operation["parameters"] = parameters
     if about.body is not None:
         media = "application/x-www-form-urlencoded" if about.form else "application/json"
@@ -128,24 +131,20 @@ def _operation(rule: Rule, text: str, about: Description) -> dict[str, Any]:
     return operation
 
 
-def _path_parameters(rule: Rule) -> Iterator[dict[str, Any]]:
+def _parameters(rule: Rule, query: type[BaseModel] | None) -> Iterator[dict[str, Any]]:
     for name in sorted(rule.arguments):
         # What a `/` in it must be written as, and every other sign, is the client's to escape.
         schema = {"type": "string", "minLength": 1}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
-
-
-def _query_parameters(query: type[BaseModel] | None) -> Iterator[dict[str, Any]]:
-    if query is None:
-        return
-    schema = query.model_json_schema()
-    for name, about in schema["properties"].items():
-        about = {key: value for key, value in about.items() if key != "title"}
-        text = about.pop("description", "")
-        required = name in schema.get("required", ())
+    described = query.model_json_schema() if query else {"properties": {}}
+    for name, schema in described["properties"].items():
         yield {
-            "name": name, "in": "query", "required": required, "description": text, "schema": about
-        }  # fmt: skip
+            "name": name,
+            "in": "query",
+            "required": name in described.get("required", ()),
+            "description": schema.pop("description", ""),
+            "schema": {key: value for key, value in schema.items() if key != "title"},
+        }
 
 
 def _responses(rule: Rule, about: Description, values: bool) -> dict[str, Any]:
@@ -158,23 +157,10 @@ def _responses(rule: Rule, about: Description, values: bool) -> dict[str, Any]:
         response: dict[str, Any] = {"description": "Redirected" if status in (302, 303) else "Done"}
         if answers:
             response["content"] = dict(map(_content, answers))
-        if about.headers:
-            response["headers"] = {
-                name: {"description": text, "schema": {"type": "string"}}
-                for name, text in about.headers.items()
-            }
         responses[str(status)] = response
     for status in sorted(statuses - set(about.answers)):
         responses[str(status)] = {"$ref": f"#/components/responses/{shape.__name__}{status}"}
     return dict(sorted(responses.items()))
-
-
-def _failures() -> Iterator[tuple[str, Any]]:
-    """Every way to fail, in both shapes."""
-    for shape in (Failure, ApiFailure):
-        for status, reason in REASONS.items():
-            content = {"application/json": _reference(shape)}
-            yield f"{shape.__name__}{status}", {"description": reason, "content": content}
 
 
 def _content(answer: Answer) -> tuple[str, Any]:

@@ -11,7 +11,7 @@ from codeqa import __version__
 from codeqa.errors import CodeQAError
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import RepoQuery, Schema
-from codeqa.web.users import Gate
+from codeqa.web.security import Gate
 from codeqa.web.workspace import workspace
 
 PAGE = "text/html"
@@ -25,7 +25,7 @@ class TokenForm(Schema):
     token: str = ""
 
 
-@endpoints.get("/", {200: (PAGE,), 302: SENT_ON}, errors=())
+@endpoints.route("GET", "/", {200: (PAGE,), 302: SENT_ON}, errors=())
 def conversation(query: RepoQuery) -> BaseResponse | str:
     """The page in which questions are asked; without a repository, the picker."""
     space = workspace()
@@ -42,7 +42,7 @@ def conversation(query: RepoQuery) -> BaseResponse | str:
     )  # fmt: skip
 
 
-@endpoints.get("/repositories", PAGE, errors=())
+@endpoints.route("GET", "/repositories", PAGE, errors=())
 def repositories() -> str:
     """The list of indexed repositories, and a field to index another one."""
     return picker()
@@ -53,9 +53,14 @@ def picker(problem: str = "") -> str:
     return render_template("picker.html", problem=problem, embedding=embedding)
 
 
-@endpoints.get("/login", {200: (PAGE,), 302: SENT_ON}, errors=())
-@endpoints.post(
-    "/login", {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)}, body=TokenForm, form=True, errors=()
+@endpoints.route("GET", "/login", {200: (PAGE,), 302: SENT_ON}, errors=())
+@endpoints.route(
+    "POST",
+    "/login",
+    {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)},
+    body=TokenForm,
+    form=True,
+    errors=(),
 )
 def login() -> BaseResponse:
     """Asks for a token, and remembers in the session that it was given."""

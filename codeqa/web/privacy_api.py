@@ -5,7 +5,7 @@ from __future__ import annotations
 from codeqa.account import DeletionResult, StoredData
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import FilledId, Id, Schema
-from codeqa.web.users import member_of_request
+from codeqa.web.security import member_of_request
 from codeqa.web.workspace import workspace
 
 endpoints = Endpoints("privacy", "Privacy", "/api/privacy")
@@ -18,13 +18,13 @@ class ConversationQuery(Schema):
     """Id of the repository that it is about; empty for the one it was last continued in."""
 
 
-@endpoints.get("", StoredData)
+@endpoints.route("GET", "", StoredData)
 def stored() -> StoredData:
     """Exactly what is stored of this user: counts, profile, places, and who receives it."""
     return workspace().privacy().inventory.stored(member_of_request().user)
 
 
-@endpoints.delete("/conversation", DeletionResult)
+@endpoints.route("DELETE", "/conversation", DeletionResult)
 def forget_conversation(query: ConversationQuery) -> DeletionResult:
     """Delete a conversation of this user for good.
 
@@ -33,13 +33,13 @@ def forget_conversation(query: ConversationQuery) -> DeletionResult:
     return _forget("conversation", query.id, query.repo or None)
 
 
-@endpoints.delete("/profile", DeletionResult)
+@endpoints.route("DELETE", "/profile", DeletionResult)
 def forget_profile() -> DeletionResult:
     """Delete what this user told of themselves; conversations stay."""
     return _forget("profile")
 
 
-@endpoints.delete("/everything", DeletionResult)
+@endpoints.route("DELETE", "/everything", DeletionResult)
 def forget_everything() -> DeletionResult:
     """Delete all conversations of this user, the profile, thumbs, vectors and cached values."""
     return _forget("everything")

@@ -8,14 +8,13 @@ each stage and step, finished blocks as HTML and what the page shows below an an
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from codeqa.errors import CodeQAError, places_of
 from codeqa.render import Cite, render_markdown, split_blocks
 from codeqa.types import Event
+from codeqa.web.errors import explained
 
 HEADERS = {
     "x-vercel-ai-data-stream": "v1",
@@ -24,23 +23,18 @@ HEADERS = {
     # Proxies that collect a response before passing it on are asked not to.
     "X-Accel-Buffering": "no",
 }
-FINAL_FIELDS = ("intent", "confidence", "retrieval_info", "query_tags")
-PAGE_FIELDS = (
-    "turn", "citations", "coverage", "mode", "model", "host", "generator", "reranker", "hyde",
-    "stages", "notice", "tokens", "carries", "source", "rules", "steps", "suggestions",
-    "suggest_codebase", "searched_automatically", "profile", "hook_problems", "revised",
-)  # fmt: skip
-WHY_CLASSIFIED = (
-    "source", "reason", "searched_automatically", "searches", "goes_on", "rules",
-)  # fmt: skip
+PUBLIC = {
+    "classified": ("intent", "confidence"),
+    "generating": (),
+    "done": ("intent", "confidence", "retrieval_info", "query_tags"),
+}
+"""What the public protocol says of an event, by its kind; `retrieved` is the same to all."""
 
 LONG_BLOCK = 1_000
 """Characters from which on an unfinished block is no longer parsed at each of its lines."""
 GROWTH = 0.125
 """Part by which such a block grows before it is parsed again: the parsing of a list or table
 of n characters then costs a few times n instead of n²."""
-
-log = logging.getLogger(__name__)
 
 
 def line(code: str, value: Any) -> str:
@@ -110,7 +104,7 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
     ended = "stop"
     try:
         for event in events:
-            extra = {"milliseconds": round(1000 * (clock() - started))} if renderer else {}
+            now = {"milliseconds": round(1000 * (clock() - started))} if renderer else {}
             if event.kind == "token":
                 text = str(event.data["text"])
                 yield line("0", text)
@@ -123,56 +117,41 @@ def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float
                 ended = "error"
                 yield from _error(event.data, renderer is not None)
                 break
-            yield from _annotation(event, extra, cite)
-    except CodeQAError as error:
-        ended = "error"
-        yield from _error(error.as_data(), renderer is not None)
+            told = _for_page(event, cite) if cite else _public(event)
+            if told is not None:
+                yield line("8", [{**told, **now}])
     except Exception as error:
-        log.error("an answer failed: %s", places_of(error))
         ended = "error"
-        unexpected = {
-            "message": "The answer failed unexpectedly.",
-            "hint": "The server's log says why.",
-            "code": "internal",
-        }
-        yield from _error(unexpected, renderer is not None)
-    finish = {"finishReason": ended}
-    yield line("e", finish)
-    yield line("d", finish)
+        yield from _error(explained(error).as_data(), renderer is not None)
+    yield line("e", {"finishReason": ended})
+    yield line("d", {"finishReason": ended})
 
 
-def _annotation(event: Event, extra: Mapping[str, Any], cite: Cite | None) -> Iterator[str]:
-    """The line of an event; `extra` is empty for the public protocol, which has three kinds."""
-    data, told = event.data, dict[str, Any](stage=event.kind)
-    if event.kind == "classified":
-        names = ("intent", "confidence", *(WHY_CLASSIFIED if extra else ()))
-        told |= {name: data[name] for name in names if name in data}
-    elif event.kind == "retrieved":
+def _public(event: Event) -> dict[str, Any] | None:
+    """What is told of an event, nothing of most kinds."""
+    data = event.data
+    if event.kind == "retrieved":
         counts = {name: data.get(name, 0) for name in ("num_docs", "similar_queries")}
-        told |= {"retrieval_info": counts}
-    elif event.kind == "done":
-        told = _final(data, cite if extra else None)
-    elif not extra and event.kind != "generating":
-        return
-    elif event.kind == "step":
+        return {"stage": "retrieved", "retrieval_info": counts}
+    if event.kind not in PUBLIC:
+        return None
+    stage = {} if event.kind == "done" else {"stage": event.kind}
+    return {**stage, **{name: data.get(name) for name in PUBLIC[event.kind]}}
+
+
+def _for_page(event: Event, cite: Cite) -> dict[str, Any]:
+    """All of it; an answer that a hook changed comes rendered anew."""
+    kind, data = event.kind, event.data
+    if kind == "stopped":
+        return {"stopped": True, "turn": data.get("turn", "")}
+    if kind == "step":
         # `milliseconds` of a line is its moment, so that of the step has another name.
-        told |= {"name": data.get("name"), "took": round(float(data.get("milliseconds", 0)), 1)}
-    elif event.kind == "stopped":
-        told = {"stopped": True, "turn": data.get("turn", "")}
-    else:
-        told |= data
-    yield line("8", [{**told, **extra}])
-
-
-def _final(data: Mapping[str, Any], cite: Cite | None) -> dict[str, Any]:
-    """The last annotation; an answer that a hook changed comes rendered anew."""
-    values = {name: data.get(name) for name in FINAL_FIELDS}
-    if cite is None:
-        return values
-    values |= {name: data[name] for name in PAGE_FIELDS if name in data}
-    if revised := data.get("revised"):
-        values["revised_html"] = render_markdown(str(revised), cite)
-    return values
+        took = round(float(data.get("milliseconds", 0)), 1)
+        return {"stage": kind, "name": data.get("name"), "took": took}
+    if kind == "done" and (revised := data.get("revised")):
+        data = {**data, "revised_html": render_markdown(str(revised), cite)}
+    stage = {} if kind == "done" else {"stage": kind}
+    return {**stage, **data, **(_public(event) or {})}
 
 
 def _error(data: Mapping[str, Any], for_page: bool) -> Iterator[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -13,26 +12,26 @@ from flask import Response, request, session
 from pydantic import ConfigDict, Field
 
 from codeqa.chat import AskOptions
-from codeqa.chat.citations import Citation
 from codeqa.engine import Engine
 from codeqa.errors import UsageError, error_from
 from codeqa.render import Cite
 from codeqa.types import Event
-from codeqa.web import protocol
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import RequestRefusedError
+from codeqa.web.protocol import HEADERS, encode_stream
 from codeqa.web.schemas import (
+    ASKING,
     QUESTION_CHARACTERS,
     WORDS,
+    AnswerDetails,
     Clean,
-    Counts,
     Id,
     Schema,
     Span,
     Truth,
     Values,
 )
-from codeqa.web.users import member_of_request
+from codeqa.web.security import member_of_request
 from codeqa.web.workspace import workspace
 
 RESERVED = ("/export", "/branch")
@@ -45,38 +44,7 @@ HydeChoice = Literal["", "off", "one", "two"]
 SPANS = 200
 """Most chunks that a question pins or excludes: more than any context holds."""
 
-_USERS = {
-    "type": "object",
-    "required": ["role", "content"],
-    "properties": {
-        "role": {"const": "user"},
-        "content": {
-            "anyOf": [
-                WORDS,
-                {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "required": ["type", "text"],
-                        "properties": {"type": {"const": "text"}, "text": WORDS},
-                    },
-                },
-            ]
-        },
-    },
-}
-_OTHERS = {
-    "type": "object",
-    "required": ["role"],
-    "properties": {"role": {"enum": ["system", "assistant"]}},
-}
-_MESSAGES = {
-    "type": "array",
-    "items": {"anyOf": [_USERS, _OTHERS]},
-    "contains": _USERS,
-    "maxItems": 1_000,
-}
+_MESSAGES = {"type": "array", "contains": ASKING, "maxItems": 1_000}
 _ONE_OF_THEM: dict[str, Any] = {
     "anyOf": [
         {"required": ["question"], "properties": {"question": WORDS}},
@@ -126,31 +94,15 @@ class QuestionBody(Schema):
     """Chunks that it must not hold."""
 
 
-class BatchAnswer(Schema):
+class BatchAnswer(AnswerDetails):
     response: str
-    turn: str
-    """Id under which the turn is kept."""
-    intent: str
-    confidence: float
-    retrieval_info: Counts
-    citations: list[Citation]
-    notice: str
-    """What the reader should know about the answer, as sentences; may be empty."""
 
 
 class OldAnswer(Schema):
     response: str
 
 
-def _never() -> bool:
-    return False
-
-
-@endpoints.post(
-    "/chat/stream",
-    "text/plain",
-    headers={"x-vercel-ai-data-stream": "`v1`: the form of the lines."},
-)
+@endpoints.route("POST", "/chat/stream", "text/plain")
 def stream(body: QuestionBody) -> Response:
     """The answer as a data stream; it ends early when its reader goes away.
 
@@ -160,20 +112,12 @@ def stream(body: QuestionBody) -> Response:
     """
     options = ask_options(body)
     engine = workspace().engine(body.repo or "")
-    left = threading.Event()
-    events = ask_engine(engine, options, left.is_set)
     cite = citer(engine) if body.render else None
-
-    def lines() -> Iterator[bytes]:
-        try:
-            yield from protocol.encode_stream(events, cite=cite)
-        finally:
-            left.set()
-
-    return Response(lines(), headers=protocol.HEADERS)
+    lines = encode_stream(ask_engine(engine, options), cite=cite)
+    return Response(lines, headers=HEADERS)
 
 
-@endpoints.post("/chat", BatchAnswer, errors=(*ENGINE, 502, 503))
+@endpoints.route("POST", "/chat", BatchAnswer, errors=(*ENGINE, 502, 503))
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
     options = ask_options(body)
@@ -181,7 +125,7 @@ def batch(body: QuestionBody) -> Values:
     return {"response": text, **answer_values(done)}
 
 
-@endpoints.post("/", OldAnswer, errors=(*ENGINE, 502, 503))
+@endpoints.route("POST", "/", OldAnswer, errors=(*ENGINE, 502, 503))
 def ask(body: QuestionBody) -> Values:
     """The answer in one piece: `{query, rerank}` gives `{response}`.
 
@@ -202,7 +146,7 @@ def ask_options(body: QuestionBody) -> AskOptions:
     Of `question`, `query` and the last user's entry of `messages` the first that holds words is
     the question. Raises UsageError.
     """
-    given = (body.question, body.query, _last_message(body.messages))
+    given = (body.question, body.query, _last_message(body.messages or ()))
     question = next((text for text in given if text and text.strip()), None)
     if question is None:
         raise UsageError("There is no question.", "Send it as text in `question`.")
@@ -220,37 +164,30 @@ def ask_options(body: QuestionBody) -> AskOptions:
     return AskOptions(question, use_model=not body.without_model, **chosen)
 
 
-def _last_message(messages: Any) -> str | None:
-    """Text of the last entry by the user, as the AI SDK sends a conversation."""
-    if not isinstance(messages, list):
-        return None
+def _last_message(messages: Sequence[Any]) -> str | None:
+    """Text of the last entry by the user that has any, as the AI SDK sends a conversation."""
     for message in reversed(messages):
-        if not isinstance(message, dict) or message.get("role") != "user":
-            continue
-        content = message.get("content") or message.get("parts")
-        if isinstance(content, list):
-            parts = (part.get("text") for part in content if isinstance(part, dict))
-            content = "".join(text for text in parts if isinstance(text, str))
-        return content if isinstance(content, str) else None
+        if isinstance(message, dict) and message.get("role") == "user":
+            content = message.get("content") or message.get("parts")
+            if isinstance(content, list):
+                parts = (part.get("text") for part in content if isinstance(part, dict))
+                content = "".join(text for text in parts if isinstance(text, str))
+            if isinstance(content, str) and content.strip():
+                return content
     return None
 
 
-def ask_engine(
-    engine: Engine, options: AskOptions, left: Callable[[], bool] = _never
-) -> Iterator[Event]:
+def ask_engine(engine: Engine, options: AskOptions) -> Iterator[Event]:
     """The events of an answer for the user of this request.
 
     They stop when the reader left, or when the server ends.
     """
     closing = workspace().closing
     # waitress knows that a client left before anything is written to it.
-    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", _never)
+    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
+    user = member_of_request().user
     return engine.chat.ask(
-        replace(
-            options,
-            user=member_of_request().user,
-            cancelled=lambda: left() or closing.is_set() or bool(gone()),
-        )
+        replace(options, user=user, cancelled=lambda: closing.is_set() or gone())
     )
 
 
@@ -277,7 +214,7 @@ def answer_values(done: Mapping[str, Any]) -> Values:
 
 
 def citer(engine: Engine) -> Cite:
-    """Addresses of cited lines that an indexed file of `engine` really has.
+    """Addresses of the page with cited lines open that an indexed file really has.
 
     The number of lines of each file is read once.
     """
@@ -289,12 +226,7 @@ def citer(engine: Engine) -> Cite:
         lines = counts[path]
         if lines is None or not 1 <= start <= end <= lines:
             return None
-        return file_address(engine, path, start, end)
+        query = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
+        return f"/?{urlencode(query, safe='/')}"
 
     return cite
-
-
-def file_address(engine: Engine, path: str, start: int, end: int) -> str:
-    """Address of the page with `path` open at those lines."""
-    query: dict[str, Any] = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
-    return f"/?{urlencode(query, safe='/')}"

@@ -7,11 +7,11 @@ Requests are checked by pydantic models; of these and of those of responses the 
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from codeqa.chat.citations import Citation
 from codeqa.text.tokens import well_formed
 
 QUESTION_CHARACTERS = 20_000
@@ -36,39 +36,35 @@ def _truth(value: Any) -> bool:
     return is_true(value)
 
 
-def filled(value: str) -> str:
-    if not value.strip():
-        raise ValueError("Send some text")
-    return value
-
-
-def _span(value: str) -> str:
-    if not re.fullmatch(_SPAN, value):
-        raise ValueError("Write each chunk as `path:12-34`")
-    return value
-
-
-_SPAN = r"[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}"
-WITH_WORDS = Field(json_schema_extra={"pattern": r"\S"})
 Clean = BeforeValidator(_clean)
-Text = Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)]
-Filled = Annotated[Text, AfterValidator(filled), WITH_WORDS]
-Id = Annotated[str, Clean, Field(max_length=ID_CHARACTERS)]
-FilledId = Annotated[Id, AfterValidator(filled), WITH_WORDS]
-Span = Annotated[Text, AfterValidator(_span), Field(json_schema_extra={"pattern": f"^{_SPAN}$"})]
+Text = Annotated[str, Field(max_length=NAME_CHARACTERS), Clean]
+Filled = Annotated[str, Field(max_length=NAME_CHARACTERS, pattern=r"\S"), Clean]
+Id = Annotated[str, Field(max_length=ID_CHARACTERS), Clean]
+FilledId = Annotated[str, Field(max_length=ID_CHARACTERS, pattern=r"\S"), Clean]
+Span = Annotated[
+    str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$"), Clean
+]
 Truth = Annotated[
     bool,
     BeforeValidator(_truth, json_schema_input_type=bool | str | float | None),
 ]
 Values = dict[str, Any]
 WORDS: dict[str, Any] = {"type": "string", "pattern": r"\S", "maxLength": QUESTION_CHARACTERS}
+ASKING: dict[str, Any] = {
+    "type": "object",
+    "required": ["role", "content"],
+    "properties": {"role": {"const": "user"}, "content": WORDS},
+}
+"""An entry of a conversation as clients send it, by the user."""
 
 
 class Schema(BaseModel):
     """Docstrings of fields are their descriptions, also of dataclasses in it."""
 
     model_config = ConfigDict(
-        use_attribute_docstrings=True, json_schema_serialization_defaults_required=True
+        use_attribute_docstrings=True,
+        json_schema_serialization_defaults_required=True,
+        regex_engine="python-re",  # reads patterns as the clients of /openapi.json do
     )
 
 
@@ -109,16 +105,19 @@ class Health(Schema):
     status: str
 
 
-class Document(Schema):
-    """An OpenAPI document."""
-
-    openapi: str
-    info: Values
-    paths: Values
-    components: Values
-    security: list[Values]
-
-
 class Counts(Schema):
     num_docs: int
     similar_queries: int
+
+
+class AnswerDetails(Schema):
+    """What an answer in one piece tells of itself."""
+
+    turn: str
+    """Id under which it is kept; empty when it is not."""
+    intent: str
+    confidence: float
+    retrieval_info: Counts
+    citations: list[Citation]
+    notice: str
+    """What the reader should know about the answer, as sentences; may be empty."""

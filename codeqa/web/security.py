@@ -3,13 +3,22 @@
 Without a token the server answers this machine only, whatever it is bound to. Requests
 must name a host that is ours (a foreign name that resolves to us is an attack), and
 those that change, tell or cost something must come from our own page or from no page at all.
+
+The users are the user of this machine, or one for each token; the first token's user is the
+owner, who also decides what concerns all of them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, redirect, request, session
@@ -19,7 +28,6 @@ from codeqa.errors import SettingsError
 from codeqa.hosts import LOOPBACK_NAMES, is_loopback
 from codeqa.settings import Settings
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.users import LOCAL, Gate
 
 BODY_BYTES = 1_000_000
 """Largest request body; a question is at most a few thousand characters."""
@@ -29,29 +37,86 @@ SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 GUARDED_PATHS = ("/api/", "/v1/")
 """Where even reading must come from our own page or from no page at all."""
 
+FAILURES_ALLOWED = 5
+FAILURE_SECONDS = 30.0
+"""Wrong tokens per address and window; more are not even compared."""
+ADDRESSES_KEPT = 10_000
+USER_DIGITS = 8
+"""Hexadecimal digits of a token's digest that name its user in the state and in Redis."""
+
 EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "font-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    ]
-)
 HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Somebody who may use the server."""
+
+    user: str
+    """Under which conversations and contexts are kept; nobody else sees them."""
+    owner: bool = True
+    """Whether it is this user who chooses the language model, where everybody's questions go,
+    and which folders everybody sees."""
+    mark: str = field(default="", repr=False)
+    """What a session that was let in holds; without its token it is worth nothing."""
+
+
+LOCAL = Member("local")
+"""Everybody at a server without a token: the user of this machine."""
+
+
+class Gate:
+    """Compares tokens in constant time and stops guessing; without tokens it stands open."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._by_digest = {
+            _digest(token): Member(
+                f"token-{_digest(token)[:USER_DIGITS]}",
+                token == tokens[0],
+                hmac.new(bytes.fromhex(_digest(token)), b"session", hashlib.sha256).hexdigest(),
+            )
+            for token in tokens
+        }
+        self._by_mark = {member.mark: member for member in self._by_digest.values()}
+        self.closed = bool(tokens)
+        self._lock = threading.Lock()
+        self._failures: dict[str, tuple[int, float]] = {}
+
+    def member_of_session(self, mark: str) -> Member | None:
+        """Whose session holds `mark`; None for nobody's."""
+        return _find(mark, self._by_mark)
+
+    def admit(self, token: str, address: str) -> Member | None:
+        """Whose `token` it is; None for a wrong one.
+
+        Raises RequestRefusedError (429) after many wrong ones from `address`.
+        """
+        now = time.monotonic()
+        with self._lock:
+            count, since = self._failures.get(address, (0, now))
+            if now - since > FAILURE_SECONDS:
+                count, since = 0, now
+            if count >= FAILURES_ALLOWED:
+                raise RequestRefusedError(429)
+            if member := _find(_digest(token.strip()), self._by_digest):
+                self._failures.pop(address, None)
+                return member
+            if len(self._failures) >= ADDRESSES_KEPT:
+                self._failures.clear()
+            self._failures[address] = (count + 1, since)
+        return None
 
 
 def check_settings(settings: Settings) -> None:
@@ -126,6 +191,11 @@ def guard(app: Flask, settings: Settings) -> None:
         return response
 
 
+def member_of_request() -> Member:
+    """Who sent this request; the checks before every view have found it out."""
+    return cast(Member, g.member)
+
+
 def _check_host(settings: Settings, gate: Gate) -> None:
     """A page elsewhere may have its own name resolve to us; we do not answer to that name.
 
@@ -148,16 +218,8 @@ def _check_origin() -> None:
     if site is not None and site not in ("same-origin", "none"):
         raise RequestRefusedError(403)
     origin = request.headers.get("Origin")
-    if origin is not None and _netloc(origin) != request.host.lower():
+    if origin is not None and origin.lower().partition("://")[2] != request.host.lower():
         raise RequestRefusedError(403)
-
-
-def _netloc(address: str) -> str | None:
-    """Host and port of an address, None when it is none."""
-    try:
-        return urlsplit(address).netloc.lower()
-    except ValueError:
-        return None
 
 
 def _check_token(gate: Gate) -> BaseResponse | None:
@@ -175,3 +237,14 @@ def _check_token(gate: Gate) -> BaseResponse | None:
         raise RequestRefusedError(401)
     g.member = member
     return None
+
+
+def _find(given: str, members: Mapping[str, Member]) -> Member | None:
+    """All are compared, so that the time tells nothing of which one came near."""
+    known = members.items()
+    found = [one for key, one in known if hmac.compare_digest(given.encode(), key.encode())]
+    return found[0] if found else None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

@@ -135,51 +135,43 @@ def make_server(app: Flask, settings: Settings, listener: socket.socket) -> Any:
 def open_port(settings: Settings) -> socket.socket:
     """A socket bound to the port of the settings.
 
-    When it is taken: a port that nobody asked for gives way to the next free one, with a
-    word on it; for one that was chosen the user is asked on a terminal, and elsewhere
-    CodeQAError names the next free one.
+    When it is taken, a port that nobody asked for gives way to the next free one, with a word
+    on it; for one that was chosen CodeQAError names that.
     """
-    try:
-        return bind(settings.host, settings.port)
-    except OSError as error:
-        if error.errno not in IN_USE:
-            raise SettingsError(
-                f"The page cannot be served on {settings.host} port {settings.port}: "
-                f"{error.strerror or error}.",
-                "Choose another CODEQA_HOST or CODEQA_PORT.",
-            ) from error
-    listener = _next_free(settings.host, settings.port)
-    port = listener.getsockname()[1]
-    chosen = "port" in settings.model_fields_set
-    taken = f"Port {settings.port} is in use"
-    if not chosen:
-        print(f"{taken}; using {port} instead.", file=sys.stderr)
+    host, port = settings.host, settings.port
+    for candidate in range(port, min(port + PORTS_TRIED, 65_535) + 1):
+        try:
+            listener = bind(host, candidate)
+            break
+        except OSError as error:
+            if error.errno not in IN_USE:
+                raise SettingsError(
+                    f"The page cannot be served on {host} port {port}: {error.strerror}.",
+                    "Choose another CODEQA_HOST or CODEQA_PORT.",
+                ) from error
+    else:
+        raise CodeQAError(
+            f"Port {port} is in use, and so are the next {PORTS_TRIED}.", "Choose one with --port."
+        )
+    if candidate == port:
         return listener
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"{taken}. Use {port} instead? [Y/n] ", end="", file=sys.stderr, flush=True)
-        if input().strip().lower() in ("", "y", "yes"):
-            return listener
-    listener.close()
-    raise CodeQAError(f"{taken}.", f"The next free one: PORT={port} with make, else --port {port}.")
+    if "port" in settings.model_fields_set:
+        listener.close()
+        raise CodeQAError(
+            f"Port {port} is in use.",
+            f"The next free one: PORT={candidate} with make, else --port {candidate}.",
+        )
+    print(f"Port {port} is in use; using {candidate} instead.", file=sys.stderr)
+    return listener
 
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket bound to `host` and `port`, taken from now on. Raises OSError."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        if sys.platform != "win32":
-            # Elsewhere it frees a port whose server has just ended; on Windows it would let
-            # two servers share one.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen()  # a bound socket alone would not keep others off the port
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
+    both = host == "::" and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # It listens at once: a bound socket alone would not keep others off the port.
+    listener = socket.create_server((host, port), family=family, dualstack_ipv6=both)
+    listener.setblocking(False)
     return listener
 
 
@@ -198,14 +190,3 @@ def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
             print(f"Questions go to {used} at {models.endpoint(used).host}.", flush=True)
     except CodeQAError as error:
         print(f"The language model cannot be asked: {error}", file=sys.stderr)
-
-
-def _next_free(host: str, port: int) -> socket.socket:
-    for candidate in range(port + 1, min(port + PORTS_TRIED, 65_535) + 1):
-        try:
-            return bind(host, candidate)
-        except OSError:
-            continue
-    raise CodeQAError(
-        f"Port {port} is in use, and so are the next {PORTS_TRIED}.", "Choose one with --port."
-    )

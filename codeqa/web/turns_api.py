@@ -16,7 +16,7 @@ from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
 from codeqa.web.questions_api import citer
 from codeqa.web.schemas import Clean, FailureDetails, RepoQuery, Schema, Values
-from codeqa.web.users import member_of_request
+from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of
 
 REASON_CHARACTERS = 2_000
@@ -123,13 +123,13 @@ class ThumbKept(Thumb):
     turn: str
 
 
-@endpoints.get("/api/context/<turn>", ContextValues)
+@endpoints.route("GET", "/api/context/<turn>", ContextValues)
 def context(turn: str, query: RepoQuery) -> Values:
     """What an answer was made from: the context, its chunks, and the messages as sent."""
     return context_values(engine_of(query), turn, member_of_request().user)
 
 
-@endpoints.post("/api/turns/<turn>/feedback", ThumbKept, name="feedback")
+@endpoints.route("POST", "/api/turns/<turn>/feedback", ThumbKept, name="feedback")
 def feedback(turn: str, query: RepoQuery, body: ThumbBody) -> Values:
     """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
     user = member_of_request().user

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import cast
 
@@ -16,11 +15,7 @@ from codeqa.llm import ModelChoice
 from codeqa.repositories import recent_repositories
 from codeqa.settings import Settings, with_home
 from codeqa.store import list_locations
-from codeqa.types import IndexStatus
 from codeqa.web.schemas import RepoQuery
-
-STATUS_SECONDS = 0.5
-"""Age up to which a status is handed out again: several pages ask once a second each."""
 
 
 class Workspace:
@@ -39,7 +34,6 @@ class Workspace:
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
         self._current = ""
-        self._statuses: dict[str, tuple[float, IndexStatus]] = {}
         self._preferred: ModelChoice | None = None
         if engine is not None:
             self._engines[engine.location.id] = engine
@@ -111,19 +105,6 @@ class Workspace:
             engines = list(self._engines.values())
         for engine in engines:
             engine.conversations.abandon(user, conversation)
-
-    def status(self, engine: Engine) -> IndexStatus:
-        """The status of the index, at most STATUS_SECONDS old."""
-        key = engine.location.id
-        now = time.monotonic()
-        with self._lock:
-            made, status = self._statuses.get(key, (0.0, None))
-        if status is not None and now - made < STATUS_SECONDS:
-            return status
-        status = engine.index.status()
-        with self._lock:
-            self._statuses[key] = (now, status)
-        return status
 
     def is_open(self, repo: str) -> bool:
         with self._lock:
