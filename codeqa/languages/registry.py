@@ -30,6 +30,9 @@ _SHEBANG = re.compile(rb"^#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?(?:\w+=\S*\s+)*)?(?:\
 _VERSION = re.compile(r"[\d.]+$")
 
 
+_SETS = {"class_like", "constructor_names", "self_names", "builtins"}
+
+
 @dataclass(frozen=True, slots=True)
 class Language:
     """One table of `languages.toml`."""
@@ -57,7 +60,7 @@ class Language:
     builtins: frozenset[str] = frozenset()
     prototypes: bool = False
     name_prefix: str = ""
-    masks: tuple[tuple[str, str], ...] = ()
+    masks: tuple[list[str], ...] = ()
 
 
 @cache
@@ -122,15 +125,10 @@ def _tables() -> tuple[dict[str, Language], dict[str, Language], dict[str, Langu
 
 
 def _language(key: str, table: Mapping[str, Any]) -> Language:
-    values = dict(table)
-    name = values.pop("language", key)
-    for field in ("extensions", "filenames", "shebangs", "queries", "comment_nodes"):
-        values[field] = tuple(values.get(field, ()))
-    values["attribute_nodes"] = tuple(values.get("attribute_nodes", ()))
-    values["masks"] = tuple((pattern, fill) for pattern, fill in values.get("masks", ()))
-    values["class_like"] = CLASS_LIKE | frozenset(values.get("class_like", ()))
-    for field in ("constructor_names", "self_names", "builtins"):
-        values[field] = frozenset(values.get(field, ()))
-    if values.get("grammar") and not values["queries"]:
-        values["queries"] = (key,)
-    return Language(key=key, name=name, **values)
+    values = {"queries": [key] if "grammar" in table else (), **table}
+    values["name"] = values.pop("language", key)
+    for field, value in values.items():
+        if isinstance(value, list):
+            values[field] = frozenset(value) if field in _SETS else tuple(value)
+    values["class_like"] = CLASS_LIKE | values.get("class_like", frozenset())
+    return Language(key, **values)

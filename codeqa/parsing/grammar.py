@@ -54,8 +54,8 @@ REFERENCE_RANKS = {"inherits": 0, "call": 2, "type": 4, "use": 4, "value": 6}
 """When several patterns match one identifier the lowest rank names its kind."""
 
 _WORD = re.compile(rb"\w+")
-_CAPTURE = re.compile(r"@([A-Za-z_][\w.-]*)")
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|;[^\n]*')
+_CAPTURE = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|@([A-Za-z_][\w.-]*)')
+"""A string, a comment, or a capture, whose name is the group."""
 
 
 class Pattern(NamedTuple):
@@ -106,21 +106,16 @@ def grammar(key: str) -> Grammar:
 
 def readable(grammar: Grammar, data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
     """The bytes that the grammar is given, and the words that are blanked in them."""
-    spans: list[tuple[int, int]] = []
-    original = data
+    given, blanked = data, []
     for rule, fill in grammar.masks:
-        group = 1 if rule.groups else 0
-        found = [match.span(group) for match in rule.finditer(data)]
-        if found:
-            pieces: list[bytes] = []
-            free = 0
-            for first, last in found:
-                pieces += (data[free:first], fill * (last - first))
-                free = last
-            data = b"".join((*pieces, data[free:]))
-            if fill == b" ":
-                spans += [span for span in found if _WORD.fullmatch(original, *span)]
-    return data, spans
+        changed = bytearray(given)
+        for match in rule.finditer(given):
+            first, last = match.span(1 if rule.groups else 0)
+            changed[first:last] = fill * (last - first)
+            if fill == b" " and _WORD.fullmatch(data, first, last):
+                blanked.append((first, last))
+        given = bytes(changed)
+    return given, blanked
 
 
 def parse(grammar: Grammar, data: bytes) -> tree_sitter.Tree:
@@ -180,14 +175,12 @@ def _patterns(query: tree_sitter.Query, text: str) -> Iterator[Pattern]:
     data = text.encode("utf-8")
     for index in range(query.pattern_count):
         span = data[query.start_byte_for_pattern(index) : query.end_byte_for_pattern(index)]
-        source = _COMMENT.sub(lambda match: (match.group(1) and '""') or "", span.decode("utf-8"))
-        yield _pattern(dict.fromkeys(_CAPTURE.findall(source)))
-
-
-def _pattern(captures: dict[str, None]) -> Pattern:
-    for capture in captures:
-        family, _, kind = capture.partition(".")
-        if family in _FAMILIES:
-            rank = REFERENCE_RANKS[kind] if family == "reference" else 0
-            return Pattern(family, capture, kind, rank)
-    return Pattern("doc") if "doc" in captures else Pattern()
+        captures = _CAPTURE.findall(span.decode("utf-8"))
+        for capture in captures:
+            family, _, kind = capture.partition(".")
+            if family in _FAMILIES:
+                rank = REFERENCE_RANKS[kind] if family == "reference" else 0
+                yield Pattern(family, capture, kind, rank)
+                break
+        else:
+            yield Pattern("doc" if "doc" in captures else "")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import PurePosixPath
 
-from codeqa.parsing.chunks import CHUNK_SIZE
+from codeqa.parsing.chunks import CHUNK_SIZE, trim
 from codeqa.parsing.definitions import Definition
 from codeqa.parsing.doc_comments import comment_text, docstring_text, is_licence
 from codeqa.parsing.source import Source
@@ -161,17 +161,12 @@ def _top_level(
 
 def _gaps(source: Source, definitions: list[Definition]) -> Iterator[tuple[int, int]]:
     """Line spans outside every definition, blank lines at both ends dropped."""
+    lines = source.lines
     spans = sorted((d.first_line, d.last_line) for d in definitions if not _is_part(d, source))
-    spans.append((len(source.lines) + 1, len(source.lines) + 1))
     free = 1
-    for first, last in spans:
-        begin, end = free, first - 1
-        while begin <= end and not source.lines[end - 1].strip():
-            end -= 1
-        while 1 < begin <= end and not source.lines[begin - 1].strip():
-            begin += 1
-        if begin <= end:
-            yield begin, end
+    for first, last in [*spans, (len(lines) + 1, len(lines) + 1)]:
+        if gap := trim(lines, free, first - 1):
+            yield (1 if free == 1 else gap[0]), gap[1]
         free = max(free, last + 1)
 
 
@@ -184,20 +179,17 @@ def _is_part(definition: Definition, source: Source) -> bool:
 def _pieces(source: Source, first: int, last: int, head: bool) -> Iterator[tuple[int, int]]:
     """Cut a gap into pieces of at most `CHUNK_SIZE`, at a blank line when there is one."""
     lines = source.lines
-    while first <= last:
+    rest: tuple[int, int] | None = (first, last)
+    while rest is not None:
+        first = rest[0]
         end = min(first + CHUNK_SIZE - 1, last)
         if end < last:
-            blank = next((n for n in range(end, first + 20, -1) if not lines[n - 1].strip()), 0)
-            end = blank or end
-        stop = end
-        while stop > first and not lines[stop - 1].strip():
-            stop -= 1
+            end = next((n for n in range(end, first + 20, -1) if not lines[n - 1].strip()), end)
+        stop = (trim(lines, first, end) or rest)[1]
         if head or _is_worth_a_unit(lines[first - 1 : stop]):
             yield first, stop
         head = False
-        first = end + 1
-        while first <= last and not lines[first - 1].strip():
-            first += 1
+        rest = trim(lines, end + 1, last)
 
 
 def _is_worth_a_unit(lines: list[str]) -> bool:
