@@ -19,7 +19,7 @@ from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Query, parse_query
 from codeqa.search.hyde import DONE, generate_bounded
-from codeqa.search.vocabulary import QUESTION_WORDS
+from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import search_tokens
 

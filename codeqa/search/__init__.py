@@ -2,8 +2,7 @@
 
 from codeqa.search.hybrid import Search, SearchResult, open_search, query_encoders
 from codeqa.search.hyde import parse_hyde
-from codeqa.search.query import Query, parse_query, says_something
-from codeqa.search.query_filters import language_named
+from codeqa.search.query import Query, language_named, parse_query, says_something
 from codeqa.search.rerank.choice import choose_reranker, parse_reranker, reranker_status
 from codeqa.search.rerank.lance import lance_reranker
 from codeqa.search.rerank.reranker import Reranked, parse_rerank

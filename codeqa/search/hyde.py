@@ -29,8 +29,8 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, QueryEncoder, search_words
 from codeqa.search.fusion import fuse
 from codeqa.search.query import Query
+from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.search.ranking import FileHit, rank, rank_files
-from codeqa.search.vocabulary import QUESTION_WORDS
 from codeqa.settings import Settings
 from codeqa.store import Filter, Tables
 from codeqa.text.tokens import search_tokens, well_formed, words

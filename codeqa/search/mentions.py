@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codeqa.search.vocabulary import FILE_ENDINGS
+from codeqa.search.question_words import FILE_ENDINGS
 from codeqa.store import Tables
 from codeqa.text.tokens import name_key
 from codeqa.types import TEXT_KINDS, Hit, Unit

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from codeqa.languages import languages
 from codeqa.search.mentions import Mention, take_mentions
-from codeqa.search.query_filters import take_filters
-from codeqa.search.question_languages import asking_words, describing_part, separate
-from codeqa.search.vocabulary import (
+from codeqa.search.question_words import (
     FILE_ENDINGS,
-    OVERVIEW_PATTERN,
-    QUESTION_WORDS,
     ROLE_OF_WORD,
+    asking_words,
+    describing_part,
+    separate,
 )
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import name_key, search_tokens, split_identifier, well_formed, words
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
 
 LONGEST_QUESTION = 4_000
 """Characters of a question that are searched for; more would be a pasted file."""
@@ -30,7 +32,40 @@ _CALLED = re.compile(r"([^\W\d]\w*)[(（]")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}|[^\W_]_+[^\W_]")
 _FILE = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,7})(?![\w/])")
 _FOLDER = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)+[\w.-]*)")
-_OVERVIEW = re.compile(OVERVIEW_PATTERN, re.IGNORECASE)
+_WHOLE = r"(?:whole |entire )?"
+_THING = r"(?:project|repo|repository|code ?base)"
+_VIEW = r"(?:overview|architecture|layout|structure|summary)"
+_OVERVIEW = re.compile(
+    r"what(?: is|'s| does| are)?(?: this| the| it)? ?"
+    rf"{_WHOLE}(?:{_THING}|code|library|package|app|application|program|it|this)"
+    r"(?: about| do| for)?\W*$"
+    rf"|how (?:is|are) (?:the|this|it)?\s*{_WHOLE}"
+    rf"(?:{_THING}|code|library|package|source|files?)?\s*"
+    r"(?:organi[sz]ed|structured|laid out|arranged)"
+    rf"|^(?:give me |show me )?(?:an? |the )?(?:high.level )?{_VIEW}"
+    rf"(?: of (?:the|this) (?:{_THING}|code))?\W*$"
+    rf"|{_VIEW} of (?:the|this) {_THING}"
+    rf"|(?:overall|project|repository|code ?base)(?:'s)? {_VIEW}"
+    r"|where (?:do|should|can) i (?:start|begin)",
+    re.IGNORECASE,
+)
+"""What a question about the whole repository looks like."""
+KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
+
+_FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
+_SAME = {"language": "lang", "file": "path"}
+_OTHER_KINDS = {"func": "function", "fn": "function", "def": "function", "doc": "document"}
+_OTHER_LANGUAGES = {
+    "c++": "cpp",
+    "c#": "csharp",
+    "golang": "go",
+    "node": "javascript",
+    "shell": "bash",
+    "docker": "dockerfile",
+    "make": "makefile",
+    "terraform": "hcl",
+}
+"""Names in use that are neither ours nor a file ending (`lang:py` and `lang:rs` are)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +101,7 @@ class Query:
     mentions: tuple[Mention, ...] = ()
     """What of it is in the index (`resolve_query`): guaranteed, folders restrict."""
     misspelt: tuple[tuple[str, str], ...] = ()
-    """Names that nothing is called by, each with the nearest that there is (`typos`)."""
+    """Names that nothing is called by, each with the nearest that there is."""
     roles: frozenset[str] = frozenset()
     """Roles that the question asks about: these are not pushed back."""
     symbol_like: bool = False
@@ -90,23 +125,21 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
     question, language, kind, path = map(well_formed, (question, language, kind, path))
     text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))[:LONGEST_QUESTION]
     text, pointed = take_mentions(text)
-    text, filters = take_filters(text)
+    text, filters = _take_filters(text, [("lang", language), ("kind", kind), ("path", path)])
     phrases = [first or second for first, second in _PHRASE.findall(text)]
-    for key, value in (("lang", language), ("kind", kind), ("path", path)):
-        filters.add(key, value)
     text = separate(text)
     query = Query(
         text=text,
         words=(),
         tokens=(),
         phrases=tuple(phrases),
-        languages=filters.of("lang"),
-        kinds=filters.of("kind"),
-        paths=filters.of("path"),
-        excluded_paths=filters.of("-path"),
-        excluded_languages=filters.of("-lang"),
-        excluded_kinds=filters.of("-kind"),
-        unknown_kinds=tuple(filters.unknown_kinds),
+        languages=filters.get("lang", ()),
+        kinds=filters.get("kind", ()),
+        paths=filters.get("path", ()),
+        excluded_paths=filters.get("-path", ()),
+        excluded_languages=filters.get("-lang", ()),
+        excluded_kinds=filters.get("-kind", ()),
+        unknown_kinds=filters.get("?", ()),
         pointed=pointed,
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
         overview=_OVERVIEW.search(text) is not None,
@@ -114,10 +147,59 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
     return with_words(query, text)
 
 
+def _take_filters(
+    text: str, given: Iterable[tuple[str, str]]
+) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """`text` without its filters, and what these and `given` ask for, key → values.
+
+    A `-` before a filter leaves out what it names; several of one key are alternatives. `?` are
+    the values of `kind:` that no unit has: they stay in the text as words.
+    """
+    found: dict[str, dict[str, None]] = {}
+
+    def add(key: str, value: str) -> bool:
+        if not value.strip():
+            return False
+        minus, name = key[: key.startswith("-")], key.removeprefix("-").lower()
+        name = _SAME.get(name, name)
+        named = {"kind": kind_named, "lang": language_named}.get(name, str)(value)
+        found.setdefault(minus + name if named else "?", {})[named or value] = None
+        return bool(named)
+
+    def take(match: re.Match[str]) -> str:
+        return " " if add(match[1] + match[2], match[3] or match[4] or "") else match[0]
+
+    text = re.sub(r"\s+", " ", _FILTER.sub(take, text)).strip()
+    for key, value in given:
+        add(key, value)
+    return text, {key: tuple(values) for key, values in found.items()}
+
+
+def kind_named(value: str) -> str:
+    """The kind that is meant by `value` (`Classes` → `class`); '' for none."""
+    low = value.lower()
+    for one in (low, low.removesuffix("s"), low.removesuffix("es")):
+        one = _OTHER_KINDS.get(one, one)
+        if one in KINDS:
+            return one
+    return ""
+
+
+def language_named(value: str) -> str:
+    """The language that is meant by `value` (`JS` → `javascript`), else `value` in lower case."""
+    low = value.lower()
+    names = {key: language.name for key, language in languages().items()}
+    if low in names or low in names.values():
+        return names.get(low, low)
+    ending = "." + low.removeprefix(".")
+    found = [one.name for one in languages().values() if ending in one.extensions]
+    return _OTHER_LANGUAGES.get(low) or (found[0] if found else low)
+
+
 def says_something(text: str) -> bool:
     """Whether `text` holds a word that does more than ask: "and why is that?" holds none."""
     found = _lower(text)
-    return not asking_words(found, QUESTION_WORDS).issuperset(found)
+    return not asking_words(found).issuperset(found)
 
 
 def with_words(query: Query, text: str) -> Query:
@@ -127,7 +209,7 @@ def with_words(query: Query, text: str) -> Query:
     """
     files = _files(text)
     plain = describing_part(_FILE.sub(" ", text) if files else text)
-    asking = asking_words(_lower(text), QUESTION_WORDS)
+    asking = asking_words(_lower(text))
     found = list(dict.fromkeys(w for w in _lower(plain) if w not in asking)) or _lower(text)
     names, qualified = _names(text, files, asking)
     tokens = dict.fromkeys(token for word in (*names, *found) for token in search_tokens(word))

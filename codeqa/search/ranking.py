@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
 from codeqa.search.fusion import fuse, ranks
 from codeqa.search.query import Query
-from codeqa.search.spelling import nearest_name_reason
 from codeqa.search.word_forms import variants, written_forms
-from codeqa.text.tokens import split_identifier, words
+from codeqa.text.tokens import name_key, split_identifier, words
 from codeqa.types import TEXT_KINDS, Hit, Unit
 
 SYMBOL_WEIGHT = 1.0
@@ -207,8 +206,10 @@ def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
     spoke.sort(key=lambda signal: -signal[0])
     why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
     why += [text for _, text in penalties(unit, signals)]
-    if misspelt := nearest_name_reason(unit, signals.query):
-        why.insert(0, misspelt)
+    for written, near in signals.query.misspelt:
+        if name_key(near) == name_key(unit.name):
+            why.insert(0, f"nothing is called {written}; the nearest name is {unit.name}")
+            break
     if changed:
         why.append(f"file {changed} since it was indexed")
     return replace(hit, why=(*why, *hit.why))
