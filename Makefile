@@ -13,14 +13,13 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow test-rerank test-training bench-retrieval bench-intents lint lint-js format types docs wheel clean
+.PHONY: help setup setup-dev browser run test test-slow test-training bench-retrieval bench-intents lint lint-js format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
 	@echo 'make test              run the tests, with headless Chromium (BROWSER=no: without)'
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging, properties at random'
-	@echo 'make test-rerank       the tests of the ColBERT reranker, with torch in .venv-rerank'
-	@echo 'make test-training     the tests of training/, with torch in .venv-rerank'
+	@echo 'make test-training     the tests of training/, with torch in .venv-training'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
 	@echo 'make bench-intents     what messages are for, told by rules, on evals/intents'
 	@echo 'make lint              rules and format: ruff for Python, oxlint and oxfmt for the page'
@@ -56,16 +55,10 @@ test: browser
 test-slow: browser
 	@$(PY) -m pytest -q -m "(slow or hypothesis)$(WITHOUT_BROWSER)" --hypothesis-profile random $(ARGS)
 
-# In an environment of its own, so that all other tests run without the model's frameworks.
-test-rerank: setup-dev
-	@sh scripts/setup_rerank.sh
-	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" \
-		tests/test_rerank*.py \
-		tests/test_embeddings_local.py $(ARGS)
-
+# In an environment of its own, so that all other tests run without PyTorch.
 test-training: setup-dev
-	@sh scripts/setup_rerank.sh
-	@.venv-rerank/bin/python -m pytest -q -m "slow or not slow" tests/training $(ARGS)
+	@sh scripts/setup_training.sh
+	@.venv-training/bin/python -m pytest -q -m "slow or not slow" tests/training $(ARGS)
 
 # The others run in an environment of their own; what cannot be installed is left out, with a line.
 bench-retrieval: setup-dev
@@ -116,5 +109,5 @@ wheel: setup-dev
 	@$(PY) -m build --no-isolation
 
 clean:
-	rm -rf .venv .venv-rerank .venv-lint build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-training .venv-lint build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -63,7 +63,9 @@ class Settings(BaseSettings):
     )
 
     embedding: str = _field(
-        "", "Chosen embedding as `provider/name` of LanceDB's registry; empty for none."
+        "",
+        "Chosen embedding: `provider/name` of LanceDB's registry, or a model that runs on this "
+        "machine, `owner/name` on the model hub or a folder; empty for none.",
     )
     embedding_dimension: int = _field(
         0, "Dimension of the chosen embedding; 0 asks the registry.", ge=0, le=16_384
@@ -89,10 +91,10 @@ class Settings(BaseSettings):
     )
     reranker: str = _field(
         "auto",
-        "What the rerank switch uses: `built-in`; a ColBERT checkpoint, name or folder; "
-        "`cross-encoder/<name or folder>`; `cohere/<model>` or `jina/<model>`, which are sent up "
-        "to 50 pieces of code; `auto` takes `answerdotai/answerai-colbert-small-v1` when the extra "
-        "and it are on this machine.",
+        "What the rerank switch uses: `built-in`; a ColBERT model, name or folder; "
+        "`cross-encoder/<name or folder>`; `rerankers/<name or folder>` for one of PyTorch; "
+        "`cohere/<model>` or `jina/<model>`, which are sent up to 50 pieces of code; `auto` takes "
+        "`answerdotai/answerai-colbert-small-v1` when the extra and it are on this machine.",
     )
     hyde: HydeMode = _field(
         "two",

@@ -19,6 +19,7 @@ from codeqa.embeddings import (
     chosen_embedding,
     fast_embedding,
     function,
+    model_files,
     query_embedding,
 )
 from codeqa.embeddings.base import cut
@@ -237,7 +238,7 @@ def test_another_dimension_than_expected_names_both_and_the_setting() -> None:
         ("openai/text-embedding-3-large", "", "OPENAI_API_KEY is not set"),
         ("jina/jina-embeddings-v3", "", "JINA_API_KEY is not set"),
         ("large", "k", "provider/name"),
-        ("nobody/model", "k", r"LanceDB does not know"),
+        ("two/words here", "k", r"neither a folder nor a model's name"),
         ("openai/own-model", "k", "dimension of openai/own-model is not known"),
     ],
 )
@@ -249,11 +250,24 @@ def test_what_cannot_be_chosen_is_said_before_anything_is_sent(
     assert caught.value.hint
 
 
-def test_a_missing_package_of_a_provider_is_named() -> None:
-    chosen = load_settings(embedding="sentence-transformers/all-MiniLM-L6-v2")
-    with pytest.raises(EmbeddingError, match="package that is not installed") as caught:
-        chosen_embedding(chosen)
-    assert "Install" in caught.value.hint
+@pytest.mark.parametrize(
+    ("name", "said", "hint"),
+    [
+        ("instructor/hkunlp/instructor-base", "package that is not installed", "Install"),
+        (
+            "jinaai/jina-embeddings-v2-base-code",
+            "cannot be used: fastembed is not installed",
+            'pip install "codeqa[models]"',
+        ),
+    ],
+)
+def test_a_missing_package_of_a_provider_is_named(
+    name: str, said: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
+    with pytest.raises(EmbeddingError, match=said) as caught:
+        chosen_embedding(load_settings(embedding=name))
+    assert hint in caught.value.hint
 
 
 def test_keys_alone_choose_nothing() -> None:

@@ -1,38 +1,66 @@
-"""An embedding out of a local folder, through LanceDB's registry, torch and transformers.
+"""An embedding that runs here, through LanceDB's registry and fastembed's own code.
 
-The checkpoint is made here. Runs where the extra `rerank` is installed (`make test-rerank`).
+The model is made here: a small BERT in ONNX with random weights.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from models import hub_cache, hub_of, put_in_cache
 
-pytest.importorskip("torch", reason="the extra `rerank` is not installed")
-pytest.importorskip("transformers", reason="the extra `rerank` is not installed")
-
-from colbert_checkpoint import make_checkpoint
-
-from codeqa.embeddings import chosen_embedding, query_embedding
+from benchmarks.onnx_models import make_model
+from codeqa.embeddings import chosen_embedding, local, query_embedding
+from codeqa.embeddings.local import TOKENS, local_model
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.search import Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
 
+__all__ = ["hub_cache"]
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made") / "encoder"
-    return make_checkpoint(folder, projection=False, positions=512)
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("made") / "encoder", "hidden")
+
+
+@pytest.fixture(autouse=True)
+def forget_loaded_models(hub_cache: Path) -> None:
+    local._load.cache_clear()
 
 
 @pytest.fixture
-def settings(tmp_path: Path, checkpoint: Path) -> Settings:
-    return load_settings(
-        data=tmp_path / "data", embedding=f"huggingface/{checkpoint}", embedding_tokens=200
-    )
+def settings(tmp_path: Path, model: Path) -> Settings:
+    return load_settings(data=tmp_path / "data", embedding=str(model))
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ("jinaai/jina-embeddings-v2-base-code", "jinaai/jina-embeddings-v2-base-code"),
+        (MINILM, MINILM),
+        ("sentence-transformers/BAAI/bge-large-en-v1.5", "BAAI/bge-large-en-v1.5"),
+        ("huggingface/nomic-ai/nomic-embed-text-v1", "nomic-ai/nomic-embed-text-v1"),
+        ("huggingface//models/x", "/models/x"),
+        ("/models/x", "/models/x"),
+        ("./x", "./x"),
+        ("~/x", "~/x"),
+        ("openai/text-embedding-3-large", ""),
+        ("jina/jina-embeddings-v3", ""),
+        ("ollama/nomic-embed-text", ""),
+        ("large", ""),
+        ("", ""),
+    ],
+)
+def test_what_begins_with_no_providers_name_runs_here(setting: str, name: str) -> None:
+    assert local_model(setting) == name
 
 
 def test_a_model_in_a_folder_fills_vectors_and_answers_questions(
@@ -54,15 +82,53 @@ def test_a_model_in_a_folder_fills_vectors_and_answers_questions(
     assert settings.embedding in found.coverage
 
 
-def test_the_same_text_gives_the_same_vector(settings: Settings) -> None:
+def test_a_text_has_one_vector_of_length_1_and_its_first_tokens_count(settings: Settings) -> None:
     embedding = chosen_embedding(settings)
     assert embedding is not None
-    vectors = embedding.embed_passages(["the price", "the price", "the cookie"])
-    assert vectors.shape == (3, embedding.dimension) == (3, 32)
-    assert (vectors[0] == vectors[1]).all() and (vectors[0] != vectors[2]).any()
+    long = "price " * TOKENS
+    texts = ["the price", "the price", "the cookie", long, long + "cookie"]
+    vectors = embedding.embed_passages(texts)
+    assert vectors.shape == (5, embedding.dimension) == (5, 32)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert vectors[0] == pytest.approx(vectors[1]) and vectors[3] == pytest.approx(vectors[4])
+    assert not np.allclose(vectors[0], vectors[2], atol=0.01)
+    assert embedding.embed_query("the price") == pytest.approx(vectors[0], abs=1e-5)
+
+
+def test_the_first_token_is_the_vector_where_the_model_says_so(model: Path, tmp_path: Path) -> None:
+    by_first = make_model(tmp_path / "by first", "hidden")
+    (by_first / "1_Pooling").mkdir()
+    (by_first / "1_Pooling" / "config.json").write_text(
+        json.dumps({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False})
+    )
+    mean, first = (
+        chosen_embedding(load_settings(embedding=str(folder))) for folder in (model, by_first)
+    )
+    assert mean is not None and first is not None
+    assert not np.allclose(mean.embed_query("cookie"), first.embed_query("cookie"), atol=0.01)
+
+
+def test_a_name_is_taken_from_the_cache_or_fetched_and_nothing_else_is(
+    hub_cache: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(EmbeddingError, match="hub cannot be reached") as caught:
+        chosen_embedding(load_settings(embedding=MINILM))
+    assert "CODEQA_EMBEDDING to the folder" in caught.value.hint
+    put_in_cache(hub_cache, model, "Qdrant/all-MiniLM-L6-v2-onnx")  # where fastembed takes it from
+    minilm = chosen_embedding(load_settings(embedding=MINILM))
+    assert minilm is not None and minilm.dimension == 32
+    with hub_of("owner/encoder", model, monkeypatch) as given:
+        other = chosen_embedding(load_settings(embedding="owner/encoder"))
+        assert other is not None and other.dimension == 32
+        assert set(given) == {
+            "config.json", "model.onnx", "special_tokens_map.json", "tokenizer.json",
+            "tokenizer_config.json",
+        }  # fmt: skip
+        with pytest.raises(EmbeddingError, match="hub has no model owner/nothing"):
+            chosen_embedding(load_settings(embedding="owner/nothing"))
 
 
 def test_a_folder_that_holds_no_model_is_said_to_hold_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(EmbeddingError, match="empty"):
+    with pytest.raises(EmbeddingError, match=r"empty holds no tokenizer\.json"):
         chosen_embedding(load_settings(embedding=f"huggingface/{tmp_path / 'empty'}"))

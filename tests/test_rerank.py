@@ -1,7 +1,7 @@
 """The rerank switch, the choice of a reranker, and what happens when the wished one cannot work.
 
-Nothing here needs torch: rankers are the library's own kind, scoring by words. The model itself
-is tried in test_rerank_colbert.py.
+Nothing here runs a model: scores go by the number of the text. Models themselves are tried in
+test_rerank_local.py.
 """
 
 from __future__ import annotations
@@ -9,24 +9,27 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rerankers.documents import Document
-from rerankers.models.ranker import BaseRanker
-from rerankers.results import RankedResults, Result
 from reranking import hit, numbers
 
+from codeqa.embeddings import model_files
 from codeqa.errors import RerankerError
 from codeqa.search import Reranked, choose_reranker, parse_query, parse_rerank, reranker_status
-from codeqa.search.rerank import checkpoint as checkpoints
 from codeqa.search.rerank import choice, local
 from codeqa.search.rerank.built_in import BuiltInReranker
-from codeqa.search.rerank.local import BATCH, CANDIDATES, LocalModel, local_reranker
+from codeqa.search.rerank.local import (
+    BATCH,
+    CANDIDATES,
+    LocalModel,
+    Score,
+    files_of,
+    local_reranker,
+)
 from codeqa.search.rerank.model import ModelReranker
 from codeqa.settings import load_settings
 
@@ -34,42 +37,24 @@ QUESTION = parse_query("when does a session cookie expire")
 HITS = [hit(number) for number in range(40)]
 
 
-class WordRanker(BaseRanker):
-    """A ranker as `rerankers` has them: a score by number of the document, and a pace."""
+def scoring(by_number: Callable[[int], float] = float, seconds: float = 0.0) -> Score:
+    """A model that scores by the number of the text and takes `seconds` for a batch."""
 
-    def __init__(self, scores: Callable[[int], float] = float, seconds: float = 0.0) -> None:
-        self.scores = scores
-        self.seconds = seconds
-        self.batches: list[list[str]] = []
-        self.alone = threading.Lock()
+    def score(question: str, texts: Sequence[str]) -> Iterable[float]:
+        for place, text in enumerate(texts):
+            if place % BATCH == 0:
+                time.sleep(seconds)
+            yield by_number(int(text.split("/m")[1][:2]))
 
-    def rank(
-        self, query: str, docs: list[str], doc_ids: list[int] | None = None, **_: Any
-    ) -> RankedResults:
-        assert self.alone.acquire(blocking=False), "two threads are in the ranker at once"
-        try:
-            time.sleep(self.seconds)
-            self.batches.append(docs)
-            scored = [
-                (self.score(query, text), Document(text=text, doc_id=number))
-                for text, number in zip(docs, doc_ids or [], strict=True)
-            ]
-            scored.sort(key=lambda pair: -pair[0])
-            results = [Result(document=one, score=score) for score, one in scored]
-            return RankedResults(results=results, query=query, has_scores=True)
-        finally:
-            self.alone.release()
-
-    def score(self, query: str, doc: str) -> float:
-        return self.scores(int(doc.split("/m")[1][:2]))
+    return score
 
 
-def with_model(checkpoint: str = "./x-small", **options: Any) -> ModelReranker:
-    return local_reranker(LocalModel(checkpoint, download=False, **options))
+def loading(load: Callable[[], Score], seconds: float = 5.0) -> ModelReranker:
+    return local_reranker(LocalModel("x-small", load, seconds))
 
 
-def with_ranker(ranker: BaseRanker, seconds: float = 5.0) -> ModelReranker:
-    return with_model(seconds=seconds, load=lambda *_, **__: ranker)
+def with_model(score: Score, seconds: float = 5.0) -> ModelReranker:
+    return loading(lambda: score, seconds)
 
 
 # The switch
@@ -91,54 +76,50 @@ def test_the_switch_is_on_for_exactly_what_the_source_lists(value: object) -> No
 
 
 def test_a_model_orders_the_first_hits_and_the_rest_stays_behind() -> None:
-    ranker = WordRanker(scores=lambda n: 0.9 if n == 17 else 0.5)
-    done = with_ranker(ranker).rerank(HITS, QUESTION)
+    done = with_model(scoring(lambda n: 0.9 if n == 17 else 0.5)).rerank(HITS, QUESTION)
     assert numbers(done.hits)[0] == 17
     assert numbers(done.hits[CANDIDATES:]) == list(range(CANDIDATES, 40))
     assert sorted(numbers(done.hits)) == list(range(40))
     assert [one.score for one in done.hits] == sorted((h.score for h in done.hits), reverse=True)
     assert done.hits[0].why == ("matches", "reranked by x-small: 0.90")
     assert (done.reranker, done.warnings) == ("x-small", ())
-    assert with_model("./never").rerank([], QUESTION) == Reranked([], "")
+    assert with_model(scoring()).rerank([], QUESTION) == Reranked([], "")
 
 
 def test_the_first_stage_has_half_a_say_and_penalties_hold() -> None:
-    same = WordRanker(scores=lambda n: 1.0)
-    assert numbers(with_ranker(same).rerank(HITS[:5], QUESTION).hits) == [0, 1, 2, 3, 4]
+    same = with_model(scoring(lambda n: 1.0))
+    assert numbers(same.rerank(HITS[:5], QUESTION).hits) == [0, 1, 2, 3, 4]
     test, source = hit(0, role="test", score=0.5), hit(1, score=0.5)
-    likes_the_test = WordRanker(scores=lambda n: 1.0 if n == 0 else 0.7)
+    likes_the_test = with_model(scoring(lambda n: 1.0 if n == 0 else 0.7))
     worst = hit(2, score=0.01)
     scores = {0: 1.0, 1: 0.8, 2: 0.0}
-    done = with_ranker(WordRanker(scores=scores.__getitem__)).rerank(
-        [test, source, worst], QUESTION
-    )
+    done = with_model(scoring(scores.__getitem__)).rerank([test, source, worst], QUESTION)
     assert numbers(done.hits) == [1, 0, 2]
     asked_for = parse_query("which test checks the session cookie")
-    done = with_ranker(likes_the_test).rerank([test, source], asked_for)
-    assert numbers(done.hits) == [0, 1]
+    assert numbers(likes_the_test.rerank([test, source], asked_for).hits) == [0, 1]
 
 
 def test_what_is_not_read_in_time_stands_behind_and_is_said() -> None:
-    slow = WordRanker(scores=float, seconds=0.15)
-    done = with_ranker(slow, seconds=0.4).rerank(HITS, QUESTION)
-    read = sum(map(len, slow.batches))
-    assert 0 < read <= 2 * BATCH  # a third batch could not have ended in time
+    done = with_model(scoring(float, 0.15), seconds=0.2).rerank(HITS, QUESTION)
+    (warning,) = done.warnings
+    said = re.fullmatch(
+        r"x-small read (\d+) of 20 hits in \d\.\d seconds; the others stand behind them\.", warning
+    )
+    assert said
+    read = int(said[1])
+    assert 0 < read <= 2 * BATCH and read % BATCH == 0
     assert numbers(done.hits)[0] == read - 1
     assert numbers(done.hits)[read:] == list(range(read, 40))
-    assert re.fullmatch(
-        rf"x-small read {read} of 20 hits in 0\.[1-9] seconds; the others stand behind them\.",
-        *done.warnings,
-    )
 
 
 def test_a_model_that_is_still_loading_is_not_waited_for_beyond_the_time() -> None:
     go = threading.Event()
 
-    def load(*_: object, **__: object) -> BaseRanker:
+    def load() -> Score:
         go.wait(10)
-        return WordRanker()
+        return scoring()
 
-    reranker = with_model(seconds=0.1, load=load)
+    reranker = loading(load, seconds=0.1)
     started = time.monotonic()
     with pytest.raises(RerankerError, match=r"x-small did not answer within 1.1 seconds"):
         reranker.rerank(HITS, QUESTION)
@@ -154,15 +135,14 @@ def test_a_model_that_is_still_loading_is_not_waited_for_beyond_the_time() -> No
 
 
 def test_a_model_is_loaded_once_for_all_that_ask_at_the_same_time() -> None:
-    loads: list[str] = []
-    ranker = WordRanker(seconds=0.01)
+    loads: list[int] = []
 
-    def load(checkpoint: str, *_: object, **__: object) -> BaseRanker:
-        loads.append(checkpoint)
+    def load() -> Score:
+        loads.append(1)
         time.sleep(0.05)
-        return ranker
+        return scoring(seconds=0.01)
 
-    reranker = with_model(load=load)
+    reranker = loading(load)
     done: list[list[int]] = []
 
     def ask() -> None:
@@ -173,22 +153,22 @@ def test_a_model_is_loaded_once_for_all_that_ask_at_the_same_time() -> None:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert loads == ["./x-small"]
+    assert loads == [1]
     assert len(done) == 6 and all(order == done[0] for order in done)
 
 
-def test_after_a_failure_the_checkpoint_is_left_alone_for_a_while_and_then_tried_again(
+def test_after_a_failure_the_model_is_left_alone_for_a_while_and_then_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tries: list[int] = []
 
-    def load(*_: object, **__: object) -> BaseRanker:
+    def load() -> Score:
         tries.append(1)
         if len(tries) == 1:
             raise RerankerError("The hub is away.", "Wait.")
-        return WordRanker()
+        return scoring()
 
-    reranker = with_model(load=load)
+    reranker = loading(load)
     for _ in range(3):
         with pytest.raises(RerankerError, match="The hub is away"):
             reranker.rerank(HITS, QUESTION)
@@ -199,20 +179,19 @@ def test_after_a_failure_the_checkpoint_is_left_alone_for_a_while_and_then_tried
 
 
 def test_a_failure_that_nobody_foresaw_is_still_one_that_is_explained() -> None:
-    def load(*_: object, **__: object) -> BaseRanker:
+    def load() -> Score:
         raise PermissionError("denied")
 
-    with pytest.raises(RerankerError, match=r"x-small cannot be loaded \(PermissionError\)"):
-        with_model(load=load).rerank(HITS, QUESTION)
+    with pytest.raises(RerankerError, match=r"x-small cannot be loaded \(PermissionError: denied"):
+        loading(load).rerank(HITS, QUESTION)
 
 
-def test_a_ranker_that_breaks_says_so_without_the_code_or_the_question() -> None:
-    class Broken(WordRanker):
-        def score(self, query: str, doc: str) -> float:
-            raise ValueError(f"cannot read {query} {doc}")
+def test_a_model_that_breaks_says_so_without_the_code_or_the_question() -> None:
+    def broken(question: str, texts: Sequence[str]) -> Iterable[float]:
+        raise ValueError(f"cannot read {question} {texts}")
 
     with pytest.raises(RerankerError) as caught:
-        with_ranker(Broken()).rerank(HITS, QUESTION)
+        with_model(broken).rerank(HITS, QUESTION)
     assert "x-small failed while reading (ValueError)" in caught.value.message
     assert "cookie" not in str(caught.value) and "def" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
@@ -222,21 +201,9 @@ def test_a_ranker_that_breaks_says_so_without_the_code_or_the_question() -> None
 
 
 @pytest.fixture
-def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the extra is not installed, whatever this machine has."""
-    find = checkpoints.find_spec
-    monkeypatch.setattr(
-        checkpoints,
-        "find_spec",
-        lambda name: None if name in ("torch", "transformers") else find(name),
-    )
-
-
-@pytest.fixture
-def with_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the extra is installed."""
-    monkeypatch.setattr(checkpoints, "find_spec", lambda name: object())
-    monkeypatch.setattr(checkpoints, "version", lambda name: "4.57.6")
+    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
 
 
 @pytest.fixture(autouse=True)
@@ -245,7 +212,7 @@ def forget_loaded_models() -> None:
 
 
 def test_automatically_the_built_in_one_is_taken_without_the_extra_and_without_a_word(
-    no_torch: None,
+    no_extra: None,
 ) -> None:
     for value in ("auto", "", " auto ", "built-in"):
         reranker = choose_reranker(load_settings(reranker=value))
@@ -254,40 +221,32 @@ def test_automatically_the_built_in_one_is_taken_without_the_extra_and_without_a
 
 
 def test_a_wished_model_without_the_extra_is_replaced_and_the_answer_says_how_to_get_it(
-    no_torch: None,
+    no_extra: None,
 ) -> None:
     wished = choose_reranker(load_settings(reranker="answerdotai/answerai-colbert-small-v1"))
     done = wished.rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
     assert done.hits == BuiltInReranker().rerank(HITS, QUESTION).hits
     assert done.warnings == (
-        "answerdotai/answerai-colbert-small-v1 cannot be used: torch and transformers are not "
-        "installed. The built-in reranker was used. "
-        "Install them with `pip install 'codeqa[rerank]'`.",
+        "answerdotai/answerai-colbert-small-v1 cannot be used: fastembed is not installed. "
+        'The built-in reranker was used. Install it: pip install "codeqa[models]"',
     )
-
-
-def test_a_transformers_that_the_loader_cannot_use_is_named(
-    with_torch: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkpoints, "version", lambda name: "5.23.0")
-    ok, message, hint = reranker_status(load_settings(reranker="owner/name"))
-    assert not ok
-    assert "transformers 4" in message and "5.23.0 is installed" in message
-    assert "codeqa[rerank]" in hint
 
 
 @pytest.mark.parametrize(
     ("files", "lacking"),
     [
         (None, "does not exist"),
-        ((), "holds no config.json"),
-        (("config.json",), "holds no tokenizer"),
-        (("config.json", "vocab.txt"), "holds no weights"),
+        ((), "holds no tokenizer.json"),
+        (("tokenizer.json", "model.safetensors"), "holds no tokenizer_config.json"),
+        (
+            ("tokenizer.json", "tokenizer_config.json", "model.safetensors"),
+            "holds no model in ONNX (vespa_colbert.onnx or model.onnx or onnx/model.onnx)",
+        ),
     ],
 )
 def test_a_folder_that_is_no_checkpoint_says_what_it_lacks(
-    with_torch: None, tmp_path: Path, files: tuple[str, ...] | None, lacking: str
+    tmp_path: Path, files: tuple[str, ...] | None, lacking: str
 ) -> None:
     folder = tmp_path / "colbert-small"
     if files is not None:
@@ -296,7 +255,7 @@ def test_a_folder_that_is_no_checkpoint_says_what_it_lacks(
         (folder / name).write_text("{}")
     settings = load_settings(reranker=str(folder))
     ok, message, hint = reranker_status(settings)
-    assert (ok, message) == (False, f"The reranker's folder {folder} {lacking}.")
+    assert (ok, message) == (False, f"The folder {folder} {lacking}.")
     assert "CODEQA_RERANKER" in hint
     done = choose_reranker(settings).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
@@ -305,42 +264,39 @@ def test_a_folder_that_is_no_checkpoint_says_what_it_lacks(
 
 
 @pytest.mark.parametrize("value", ["a/b/c", "two words", "https://host/x", "owner/..", "-x"])
-def test_what_is_neither_a_folder_nor_a_name_is_refused(with_torch: None, value: str) -> None:
+def test_what_is_neither_a_folder_nor_a_name_is_refused(value: str) -> None:
     ok, message, hint = reranker_status(load_settings(reranker=value))
     assert not ok
     assert repr(value) in message and "./path" in hint
 
 
 def test_a_folder_of_the_working_directory_is_taken_only_when_it_is_written_as_one(
-    with_torch: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted = tmp_path / "owner" / "name"
     planted.mkdir(parents=True)
-    for name in ("config.json", "vocab.txt", "model.safetensors"):
+    for name in ("tokenizer.json", "tokenizer_config.json", "model.onnx"):
         (planted / name).write_text("{}")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(checkpoints, "_cached", lambda name: None)
-    assert checkpoints.local_folder("owner/name") is None
-    assert checkpoints.local_folder("./owner/name") == planted
-    assert checkpoints.short_name("./owner/name") == "name"
-    assert checkpoints.short_name("owner/name") == "owner/name"
+    assert files_of("owner/name").here({}) is None
+    assert files_of("./owner/name").here({}) == planted
+    assert files_of("./owner/name").title == "name"
+    assert files_of("owner/name").title == "owner/name"
 
 
-def test_the_status_says_which_reranker_would_be_used(no_torch: None) -> None:
+def test_the_status_says_which_reranker_would_be_used(no_extra: None) -> None:
     assert reranker_status(load_settings(reranker="built-in")) == (True, "built-in", "")
     ok, message, hint = reranker_status(load_settings())
-    assert ok and not hint
+    assert ok and hint == 'Install it: pip install "codeqa[models]"'
     assert message.startswith("built-in; answerdotai/answerai-colbert-small-v1 is not used")
     ok, message, hint = reranker_status(load_settings(reranker="owner/name"))
     assert not ok
-    assert message == "owner/name cannot be used: torch and transformers are not installed."
+    assert message == "owner/name cannot be used: fastembed is not installed."
     assert "pip install" in hint
 
 
-def test_a_working_model_is_used_and_named(
-    with_torch: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(choice, "shared", lambda *_, **__: with_ranker(WordRanker()))
+def test_a_working_model_is_used_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "shared", lambda *_, **__: with_model(scoring()))
     done = choose_reranker(load_settings(reranker="./x-small")).rerank(HITS, QUESTION)
     assert (done.reranker, done.warnings) == ("x-small", ())
     assert numbers(done.hits)[0] == CANDIDATES - 1

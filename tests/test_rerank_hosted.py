@@ -19,7 +19,6 @@ from reranking import HITS, hit, numbers
 
 from codeqa.errors import RerankerError
 from codeqa.search import choose_reranker, parse_query, reranker_status
-from codeqa.search.rerank.checkpoint import Family
 from codeqa.search.rerank.choice import RerankerChoice, parse_reranker
 from codeqa.search.rerank.hosted import (
     RERANK_PROVIDERS,
@@ -27,6 +26,7 @@ from codeqa.search.rerank.hosted import (
     hosted_model,
     hosted_reranker,
 )
+from codeqa.search.rerank.local import Family
 from codeqa.search.rerank.reranker import CANDIDATES, CHARACTERS
 from codeqa.settings import Settings, load_settings
 
@@ -229,6 +229,7 @@ def test_keys_are_read_from_the_usual_variables(monkeypatch: pytest.MonkeyPatch)
         ("cross-encoder//models/x", RerankerChoice(model="/models/x", family=Family.CROSS_ENCODER)),
         ("cross-encoder/./x", RerankerChoice(model="./x", family=Family.CROSS_ENCODER)),
         ("cross-encoder/~/x", RerankerChoice(model="~/x", family=Family.CROSS_ENCODER)),
+        ("rerankers/a/b", RerankerChoice(model="a/b", family=Family.PYTORCH)),
         ("cross-encoder/..", RerankerChoice(model="..", family=Family.CROSS_ENCODER)),
     ],
 )

@@ -183,5 +183,5 @@ print(json.dumps([sorted(before), sorted(after)]))
     done = run_python("-c", script)
     assert done.returncode == 0, done.stderr
     before, after = map(set, json.loads(done.stdout))
-    assert not before & {"lancedb", "pyarrow", "httpx2", "rerankers", "torch", "transformers"}
-    assert not after & {"torch", "transformers", "rerankers"}
+    assert not before & {"lancedb", "pyarrow", "httpx2", "rerankers", "fastembed", "onnxruntime"}
+    assert not after & {"fastembed", "onnxruntime", "rerankers"}

@@ -18,9 +18,10 @@ FILES = (
     "pyproject.toml",
     "requirements.txt",
     "requirements-dev.txt",
+    "requirements-training.txt",
     "constraints.txt",
     "scripts/setup.sh",
-    "scripts/setup_rerank.sh",
+    "scripts/setup_training.sh",
 )
 
 # Stands in for an interpreter: answers the questions of setup.sh and notes every call.
@@ -129,39 +130,41 @@ def test_an_installation_that_failed_is_not_stamped(checkout: Path) -> None:
         ("ERROR: ResolutionImpossible: for help visit the manual", 1, "do not go together"),
     ],
 )
-def test_an_extra_that_cannot_be_downloaded_is_told_from_one_that_cannot_be_installed(
+def test_a_package_that_cannot_be_downloaded_is_told_from_packages_that_do_not_go_together(
     checkout: Path, said: str, status: int, explained: str
 ) -> None:
-    executable(checkout / ".venv-rerank/bin/python", f"#!/bin/sh\necho '{said}'\nexit 1\n")
-    done = set_up(checkout, script="setup_rerank.sh")
+    executable(checkout / ".venv-training/bin/python", f"#!/bin/sh\necho '{said}'\nexit 1\n")
+    done = set_up(checkout, script="setup_training.sh")
     assert done.returncode == status
     assert said in done.stderr and explained in done.stderr
-    assert not (checkout / ".venv-rerank/.set-up").exists()
+    assert not (checkout / ".venv-training/.set-up").exists()
 
 
-def test_the_extra_is_installed_once_and_again_when_its_list_changes(checkout: Path) -> None:
+def test_what_training_needs_is_installed_once_and_again_when_its_list_changes(
+    checkout: Path,
+) -> None:
     log = checkout.parent / "log"
-    executable(checkout / ".venv-rerank/bin/python", NOTING.format(log=log, answers="*"))
-    assert set_up(checkout, script="setup_rerank.sh").returncode == 0
-    assert log.read_text().splitlines()[-1].endswith(".[rerank]")
+    executable(checkout / ".venv-training/bin/python", NOTING.format(log=log, answers="*"))
+    assert set_up(checkout, script="setup_training.sh").returncode == 0
+    assert log.read_text().splitlines()[-1].endswith("requirements-training.txt")
     once = log.read_text()
-    assert set_up(checkout, script="setup_rerank.sh").stderr == ""
+    assert set_up(checkout, script="setup_training.sh").stderr == ""
     assert log.read_text() == once
-    with (checkout / "pyproject.toml").open("a") as project:
-        project.write("# another extra\n")
-    assert set_up(checkout, script="setup_rerank.sh").returncode == 0
+    with (checkout / "requirements-training.txt").open("a") as packages:
+        packages.write("another==1.0\n")
+    assert set_up(checkout, script="setup_training.sh").returncode == 0
     assert log.read_text() == once * 2
 
 
 def test_the_makefile_lists_its_targets() -> None:
     done = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    targets = "run test test-slow test-rerank lint types docs wheel clean"
+    targets = "run test test-slow test-training lint types docs wheel clean"
     for target in targets.split():
         assert f"make {target}" in done.stdout
 
 
-@pytest.mark.parametrize("script", ["scripts/setup.sh", "scripts/setup_rerank.sh", ".ci/run"])
+@pytest.mark.parametrize("script", ["scripts/setup.sh", "scripts/setup_training.sh", ".ci/run"])
 def test_a_shell_script_can_be_parsed(script: str) -> None:
     shell = "bash" if script == ".ci/run" else "sh"
     assert shell == "sh" or os.access(ROOT / script, os.X_OK)

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from codeqa.embeddings.hosted import PROVIDERS
+from codeqa.embeddings.local import local_model
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.llm import Models
@@ -125,8 +126,9 @@ class DataInventory:
         except CodeQAError:  # a setting that names none: nothing can be sent
             pass
         reranker = parse_reranker(self.settings.reranker)
+        embedding = self.settings.embedding
         hosted = (
-            ("embedding", self.settings.embedding, PROVIDERS),
+            ("embedding", "" if local_model(embedding) else embedding, PROVIDERS),
             ("reranker", reranker.name if reranker and reranker.provider else "", RERANK_PROVIDERS),
         )
         for part, name, providers in hosted:

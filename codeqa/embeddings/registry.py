@@ -9,6 +9,7 @@ from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.failures import explain_failure
 from codeqa.embeddings.function import register_table, shipped_table
 from codeqa.embeddings.hosted import PROVIDERS, hosted_function
+from codeqa.embeddings.local import local_function, local_model
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
 
@@ -54,20 +55,25 @@ def worker_table(embedding: Embedding | None) -> str:
 def chosen_embedding(settings: Settings) -> Embedding | None:
     """The embedding that CODEQA_EMBEDDING names, None when it names none.
 
-    Nothing is sent yet. Raises SettingsError for a name that cannot be, EmbeddingError
-    for a missing key or package.
+    Nothing is sent yet; a model that runs here is loaded, and fetched if it has to be. Raises
+    SettingsError for a name that cannot be, EmbeddingError for a missing key, package or model.
     """
+    from lancedb.embeddings import get_registry
+
     if not settings.embedding:
         return None
     provider, _, name = settings.embedding.partition("/")
-    if not provider or not name:
+    if not name:
         raise SettingsError(
             f"CODEQA_EMBEDDING is {settings.embedding!r}, not of the form provider/name.",
-            "For example openai/text-embedding-3-large or jina/jina-embeddings-v3.",
+            "For example openai/text-embedding-3-large or jina/jina-embeddings-v3; on this "
+            "machine, jinaai/jina-embeddings-v2-base-code or the folder of a model.",
         )
     if provider in PROVIDERS:
         return _of_provider(settings, provider, name)
-    return _of_registry(settings, provider, name)
+    if model := local_model(settings.embedding):
+        return _of_registry(settings, local_function(), model)
+    return _of_registry(settings, get_registry().get(provider), name)
 
 
 def query_embedding(settings: Settings, name: str) -> Embedding | None:
@@ -118,18 +124,8 @@ def _of_provider(settings: Settings, alias: str, name: str) -> Embedding:
     )
 
 
-def _of_registry(settings: Settings, provider: str, name: str) -> Embedding:
-    from lancedb.embeddings import get_registry
-
-    registry = get_registry()
-    try:
-        kind: Any = registry.get(provider)
-    except KeyError:
-        known = ", ".join(sorted({*PROVIDERS, *registry._functions} - {FAST_ALIAS}))
-        raise SettingsError(
-            f"CODEQA_EMBEDDING names the provider {provider!r}, which LanceDB does not know.",
-            f"Known are {known}.",
-        ) from None
+def _of_registry(settings: Settings, kind: Any, name: str) -> Embedding:
+    provider = settings.embedding.partition("/")[0]
     key_variable = f"{provider.upper().replace('-', '_')}_API_KEY"
     try:
         function = kind.create(name=name) if "name" in kind.model_fields else kind.create()

@@ -16,6 +16,7 @@ from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.files import FileText
 from codeqa.render import highlight_lines, sanitise
 from codeqa.repositories import RepositoryReport, report_repositories
+from codeqa.search import reranker_status
 from codeqa.store import list_locations
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, Progress
 from codeqa.web.endpoints import Endpoints, values_of
@@ -55,6 +56,8 @@ class Status(Schema):
     hyde: str
     retrieval: str
     """What the settings say of questions without `@codebase`: `explicit` or `auto`."""
+    reranker: str
+    """What the rerank switch runs, or what is in its way and what to do."""
     repository: str
     name: str
     state: Literal["missing", "indexing", "ready", "refining", "failed"]
@@ -240,6 +243,7 @@ def status_values(engine: Engine) -> Values:
         id=engine.location.id,
         hyde=engine.settings.hyde,
         retrieval=engine.settings.retrieval,
+        reranker=". ".join(filter(None, reranker_status(engine.settings)[1:])),
         # A reason that stands first is the most frequent one; objects in JSON have no order.
         skipped=list(status.skipped.items()),
         skipped_total=sum(status.skipped.values()),

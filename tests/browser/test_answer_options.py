@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from browser.actions import (
     answered,
     ask,
@@ -16,7 +17,10 @@ from browser.actions import (
     use_model,
 )
 from browser.conftest import ScriptedServer
+from browser.fakes import FakeEngine
 from playwright.sync_api import Locator, Page, expect
+
+from codeqa.embeddings import model_files
 
 
 def last(server: ScriptedServer, *fields: str) -> tuple[Any, ...]:
@@ -216,3 +220,17 @@ def test_drafting_is_told_while_it_lasts_and_so_is_a_draft_that_was_not_made(pag
         expect(second).to_contain_text("Second draft")
         expect(second).to_contain_text(told)
         page.keyboard.press("Escape")
+
+
+def test_the_rerank_switch_says_what_it_runs_and_the_command_where_that_is_missing(
+    page: Page, scripted_server: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = page.locator("#rerank-about")
+    page.locator("#effort").click()
+    expect(about).to_have_text("Orders what is found more carefully; slower. By: built-in")
+    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
+    scripted_server[1].settings.reranker = "auto"
+    page.reload()
+    page.locator("#effort").click()
+    expect(about).to_contain_text("By: built-in; answerdotai/answerai-colbert-small-v1 is not used")
+    expect(about).to_contain_text('pip install "codeqa[models]"')

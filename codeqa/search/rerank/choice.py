@@ -3,13 +3,14 @@
 `CODEQA_RERANKER` is `auto`, `built-in`, or one of these; a folder is written as a folder
 (`/path`, `./path`, `~/path`), everything else is a name on the model hub:
 
-    owner/name, folder                        a ColBERT checkpoint
+    owner/name, folder                        ColBERT, or a cross-encoder that fastembed lists
     cross-encoder/owner/name, …/folder        a cross-encoder
     cross-encoder/name                        the one of that name by the hub's `cross-encoder`
+    rerankers/owner/name, …/folder            a checkpoint of PyTorch
     cohere/model, jina/model                  a model behind Cohere's or Jina's API
 
-The first part decides, so that a ColBERT checkpoint of an owner called `cohere`, `jina` or
-`cross-encoder` can be used as a folder only.
+The first part decides, so that a model of an owner called as one of these can be used as a
+folder only.
 """
 
 from __future__ import annotations
@@ -18,20 +19,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from codeqa.embeddings.model_files import INSTALL, missing_extra
 from codeqa.errors import RerankerError
 from codeqa.search.query import Query
 from codeqa.search.rerank.built_in import BuiltInReranker
-from codeqa.search.rerank.checkpoint import (
-    DEFAULT_CHECKPOINT,
-    INSTALL,
-    Family,
-    is_folder_name,
-    local_folder,
-    missing_packages,
-    short_name,
-)
 from codeqa.search.rerank.hosted import RERANK_PROVIDERS, hosted_model, hosted_reranker
-from codeqa.search.rerank.local import shared
+from codeqa.search.rerank.local import DEFAULT_MODEL, Family, files_of, model_here, shared
 from codeqa.search.rerank.reranker import BUILT_IN, Reranked, Reranker
 from codeqa.settings import Settings
 from codeqa.types import Hit
@@ -46,14 +39,14 @@ class RerankerChoice:
     """What the setting asks for; all empty for `auto`."""
 
     provider: str = ""
-    """A name in RERANK_PROVIDERS, or '' for a checkpoint on this machine."""
+    """A name in RERANK_PROVIDERS, or '' for a model on this machine."""
     model: str = ""
     family: Family = Family.COLBERT
 
     @property
     def name(self) -> str:
         """As the user reads it."""
-        return f"{self.provider}/{self.model}" if self.provider else short_name(self.model)
+        return f"{self.provider}/{self.model}" if self.provider else files_of(self.model).title
 
 
 def parse_reranker(setting: str) -> RerankerChoice | None:
@@ -69,8 +62,10 @@ def parse_reranker(setting: str) -> RerankerChoice | None:
     first, slash, rest = text.partition("/")
     if slash and first in RERANK_PROVIDERS:
         return RerankerChoice(first, rest)
+    if slash and first == Family.PYTORCH:
+        return RerankerChoice(model=rest, family=Family.PYTORCH)
     if slash and first == Family.CROSS_ENCODER:
-        plain = "/" not in rest and not is_folder_name(rest)
+        plain = "/" not in rest and not files_of(rest).is_folder
         return RerankerChoice(model=text if plain else rest, family=Family.CROSS_ENCODER)
     return RerankerChoice(model=text)
 
@@ -123,22 +118,28 @@ class _WithFallback:
         choice = self._choice
         if choice.provider:
             return hosted_reranker(hosted_model(self._settings, choice.provider, choice.model))
-        checkpoint = choice.model or DEFAULT_CHECKPOINT
-        return shared(checkpoint, choice.family, download=bool(choice.model))
+        model = choice.model or DEFAULT_MODEL
+        return shared(model, choice.family, may_download=bool(choice.model))
 
 
 def _default_is_here() -> bool:
-    return not missing_packages() and local_folder(DEFAULT_CHECKPOINT) is not None
+    # What fastembed knows of it is not needed here, and takes a second to import.
+    return not missing_extra() and files_of(DEFAULT_MODEL).here({}) is not None
 
 
 def _local_status(choice: RerankerChoice) -> tuple[bool, str, str]:
-    checkpoint = choice.model or DEFAULT_CHECKPOINT
-    if problem := missing_packages():
-        if not choice.model:
-            return True, f"{BUILT_IN}; {checkpoint} is not used: {problem}", ""
-        return False, f"{short_name(checkpoint)} cannot be used: {problem}.", INSTALL
-    if local_folder(checkpoint) is not None:
-        return True, short_name(checkpoint), ""
+    if choice.family is Family.PYTORCH:
+        return True, f"{choice.name}, by PyTorch", ""
+    problem = missing_extra()
     if not choice.model:
-        return True, f"{BUILT_IN}; CODEQA_RERANKER={checkpoint} downloads and uses that one", ""
-    return True, f"{checkpoint}, downloaded from the model hub when first used", ""
+        if problem:
+            return True, f"{BUILT_IN}; {DEFAULT_MODEL} is not used: {problem}", INSTALL
+        if _default_is_here():
+            return True, DEFAULT_MODEL, ""
+        said = f"{BUILT_IN}; CODEQA_RERANKER={DEFAULT_MODEL} downloads and uses that one"
+        return True, said, ""
+    if problem:
+        return False, f"{choice.name} cannot be used: {problem}.", INSTALL
+    if model_here(choice.model, choice.family) is not None:
+        return True, choice.name, ""
+    return True, f"{choice.name}, downloaded from the model hub when first used", ""

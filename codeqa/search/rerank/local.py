@@ -1,122 +1,125 @@
-"""A checkpoint that reranks on this machine: loaded once, read in batches, bounded in time.
+"""Models that rerank on this machine: loaded once, read in batches, bounded in time.
 
-Every way in which loading one with `rerankers` fails is named.
+ColBERT and cross-encoders run on ONNX Runtime through fastembed, checkpoints of PyTorch through
+`rerankers`. Every way in which loading one fails is named.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import re
+import shutil
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from codeqa.embeddings.model_files import (
+    INSTALL,
+    ModelFiles,
+    listed,
+    missing_extra,
+    onnx_file,
+    read_at_most,
+)
 from codeqa.errors import RerankerError
 from codeqa.search.query import Query
-from codeqa.search.rerank.checkpoint import (
-    INSTALL,
-    Family,
-    fetch,
-    local_folder,
-    missing_packages,
-    short_name,
-)
 from codeqa.search.rerank.model import ModelReranker
 from codeqa.search.rerank.reranker import document
 from codeqa.types import Hit
 
+DEFAULT_MODEL = "answerdotai/answerai-colbert-small-v1"
+"""33 million parameters, 96 dimensions a token, made for the CPU."""
+COLBERT_FILES = {"vespa_colbert.onnx": DEFAULT_MODEL, "model.onnx": "colbert-ir/colbertv2.0"}
+"""A file in a folder, and the model of fastembed's list that is read in the same way."""
+
 CANDIDATES = 20
-"""Hits that are read: about 2.5 s on two cores for a model of 384 dimensions and 12 layers."""
+"""Hits that are read: about .4 s on two cores for a model of 384 dimensions and 12 layers."""
 BATCH = 5
-"""Hits between two looks at the clock, 0.6 s. All 20 at once are no faster on a CPU (1 to 10
-measure the same within the noise) and take 150 MB more."""
+"""Hits between two looks at the clock. All 20 at once are no faster on a CPU."""
+TOKENS = 128
+"""Read of each hit: its place, name, signature, comment and first lines. 256 take three times as
+long."""
+QUANTISED_BYTES = 300_000_000
+"""Largest file whose weights become 8-bit numbers when it is loaded: twice as fast, with vectors
+of the same direction (cosine .9998). That takes a second of 133 MB; larger models too long."""
 SECONDS = 15.0
 """That one request waits for the model, loading included; what is not read by then keeps
-its order. Five times the usual, for slower and busier machines."""
+its order."""
 LAST_BATCH = 1.0
 """Seconds on top, for a batch that was begun in time."""
 RETRY_SECONDS = 30.0
-"""After a failure the checkpoint is left alone for so long: an unreachable hub costs each try
-its time."""
-TOKENS = 256
-"""Read of each hit: its place, name, signature, comment and first lines. Twenty hits take 2.5 s
-on two cores, and 1 s with 128 tokens."""
+"""After a failure the model is left alone for so long: an unreachable hub costs each try its
+time."""
+
+SETTING = "CODEQA_RERANKER"
+Score = Callable[[str, Sequence[str]], Iterable[float]]
+"""Question and texts → the score of each text, in their order, a batch at a time."""
+
+
+class Family(StrEnum):
+    """What a model is, as messages call it and as the setting begins."""
+
+    COLBERT = "ColBERT"
+    CROSS_ENCODER = "cross-encoder"
+    PYTORCH = "rerankers"
 
 
 class LocalModel:
-    """Scores hits by a checkpoint of `family`, through a ranker of `rerankers`.
+    """Scores hits by what `load` gives, which is called once, with the first question."""
 
-    `checkpoint` is a folder or a name on the model hub; with `download` a name that is not
-    in the local cache is fetched. Nothing is imported or read before the first call, which
-    calls `load(checkpoint, family, may_download=…)` for the ranker.
-    """
-
-    def __init__(
-        self,
-        checkpoint: str,
-        family: Family = Family.COLBERT,
-        *,
-        download: bool,
-        seconds: float = SECONDS,
-        load: Callable[..., Any] | None = None,
-    ) -> None:
-        self.name = short_name(checkpoint)
+    def __init__(self, name: str, load: Callable[[], Score], seconds: float = SECONDS) -> None:
+        self.name = name
         self.seconds = seconds
-        self._load = partial(load or load_ranker, checkpoint, family, may_download=download)
-        self._ranker: Any = None
-        self._failure: tuple[str, str] = ("", "")
+        self._load = load
+        self._score: Score | None = None
+        self._failure = RerankerError("")
         self._failed_at = -math.inf
         self._loading = threading.Lock()
-        # The tokenizer is not made for several threads, and the model takes all cores anyway.
-        self._turn = threading.Lock()
 
     def scores(self, hits: Sequence[Hit], query: Query) -> list[float | None]:
         """Scores of the first hits, as many as can be read in the time; None for the others.
 
-        Raises RerankerError when packages or checkpoint are missing or unfit; what the model
-        raises comes as it is. Loading, which others wait for, is not bounded by the time.
+        Raises RerankerError when packages or files are missing or unfit; what the model raises
+        comes as it is.
         """
         deadline = time.monotonic() + self.seconds
-        ranker = self._loaded()
-        texts = [document(hit.unit) for hit in hits]
+        score = self._loaded()
         scores: list[float | None] = []
-        needed = 0.0  # seconds of the longest batch so far: one more is begun if it can end
-        while len(scores) < len(texts) and time.monotonic() + needed < deadline:
-            if not self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
+        for one in score(query.text, [document(hit.unit) for hit in hits]):
+            scores.append(one)
+            if time.monotonic() > deadline and len(scores) % BATCH == 0:
                 break
-            started = time.monotonic()
-            try:
-                scores += score_batch(ranker, query.text, texts[len(scores) : len(scores) + BATCH])
-            finally:
-                self._turn.release()
-            needed = max(needed, time.monotonic() - started)
-        return scores + [None] * (len(texts) - len(scores))
+        return scores + [None] * (len(hits) - len(scores))
 
-    def _loaded(self) -> Any:
+    def _loaded(self) -> Score:
         with self._loading:
-            if self._ranker is None and time.monotonic() > self._failed_at + RETRY_SECONDS:
+            if self._score is None and time.monotonic() > self._failed_at + RETRY_SECONDS:
                 try:
-                    self._ranker = self._load()
+                    self._score = self._load()
                 except RerankerError as error:
-                    self._failure = error.message, error.hint
+                    self._failure = error
                 except Exception as error:
-                    self._failure = (
-                        f"{self.name} cannot be loaded ({type(error).__name__}).",
-                        "Look at its folder, or set CODEQA_RERANKER=built-in.",
+                    first = str(error).strip().split("\n", 1)[0][:200]
+                    self._failure = RerankerError(
+                        f"{self.name} cannot be loaded ({type(error).__name__}: {first}).",
+                        "Fetch the model again, or set CODEQA_RERANKER=built-in.",
                     )
                 self._failed_at = time.monotonic()
-            if self._ranker is None:
-                raise RerankerError(*self._failure)
-            return self._ranker
+            if self._score is None:
+                raise RerankerError(self._failure.message, self._failure.hint)
+            return self._score
 
 
 @cache
-def shared(checkpoint: str, family: Family, *, download: bool) -> ModelReranker:
-    """The one reranker of this process for `checkpoint`: all repositories share its memory."""
-    return local_reranker(LocalModel(checkpoint, family, download=download))
+def shared(model: str, family: Family, *, may_download: bool) -> ModelReranker:
+    """The one reranker of this process for `model`: all repositories share its memory."""
+    load = partial(load_score, model, family, may_download=may_download)
+    return local_reranker(LocalModel(files_of(model).title, load))
 
 
 def local_reranker(model: LocalModel) -> ModelReranker:
@@ -126,106 +129,124 @@ def local_reranker(model: LocalModel) -> ModelReranker:
     )
 
 
-def score_batch(model: Any, question: str, documents: Sequence[str]) -> list[float]:
-    """Scores of a few documents in their order; never called with none (IndexError inside)."""
-    ranked = model.rank(question, list(documents), doc_ids=list(range(len(documents))))
-    by_id = {result.document.doc_id: float(result.score) for result in ranked.results}
-    return [by_id[number] for number in range(len(documents))]
+def files_of(model: str) -> ModelFiles:
+    return ModelFiles(model, SETTING, RerankerError)
 
 
-def load_ranker(checkpoint: str, family: Family, *, may_download: bool) -> Any:
-    """The ranker of `rerankers` for a checkpoint. Raises RerankerError that says what is amiss."""
-    name = short_name(checkpoint)
-    if problem := missing_packages():
-        raise RerankerError(f"{name} cannot be used: {problem}.", INSTALL)
-    folder = local_folder(checkpoint)
+def model_here(model: str, family: Family) -> Path | None:
+    """The folder of a model of fastembed's, None where it must be downloaded; as `here` raises."""
+    return files_of(model).here(_kind_of(model, family)[1])
+
+
+def load_score(model: str, family: Family, *, may_download: bool) -> Score:
+    """Load a model. Raises RerankerError that says what is amiss."""
+    files = files_of(model)
+    if family is Family.PYTORCH:
+        return _load_pytorch(model)
+    if problem := missing_extra():
+        raise RerankerError(f"{files.title} cannot be used: {problem}.", INSTALL)
+    kind, known = _kind_of(model, family)
+    folder = files.here(known)
     if folder is None and not may_download:
         raise RerankerError(
-            f"{name} is not on this machine.", f"Set CODEQA_RERANKER={name} to download it."
+            f"{model} is not on this machine.", f"Set CODEQA_RERANKER={model} to download it."
         )
-    folder = folder or fetch(checkpoint)
-    with _Unset() as unset:
-        try:
-            model = _OPEN[family](str(folder))
-        except ImportError:
+    folder = folder or files.fetch(known)
+    return _open(kind, known, folder, files.title)
+
+
+def _kind_of(model: str, family: Family) -> tuple[Any, dict[str, Any]]:
+    """fastembed's class for a model, and what it says of it."""
+    from fastembed import LateInteractionTextEmbedding
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    known = listed(TextCrossEncoder, model)
+    if known or family is Family.CROSS_ENCODER:
+        return TextCrossEncoder, known
+    return LateInteractionTextEmbedding, listed(LateInteractionTextEmbedding, model)
+
+
+def _open(kind: Any, known: dict[str, Any], folder: Path, title: str) -> Score:
+    from fastembed.common.model_description import ModelSource
+
+    is_colbert = not hasattr(kind, "rerank")
+    file = known["model_file"] if known else onnx_file(folder)
+    if is_colbert and not known:
+        known = listed(kind, COLBERT_FILES.get(file, ""))
+        if not known:
             raise RerankerError(
-                f"{name} cannot be used: torch or transformers does not start here.", INSTALL
-            ) from None
-        except Exception as error:
-            first = str(error).strip().split("\n", 1)[0][:200]
-            raise RerankerError(
-                f"{name} cannot be loaded ({type(error).__name__}: {first}).",
-                "Fetch the checkpoint again, or set CODEQA_RERANKER=built-in.",
-            ) from None
-    lacking = [one for one in unset.names if family != Family.COLBERT or ".pooler." not in one]
-    labels = model.model.config.num_labels if family == Family.CROSS_ENCODER else 1
-    if lacking or labels != 1:
-        why = f"it gives {labels} numbers for a text, not one"
-        if lacking:
-            why = f"it lacks {', '.join(lacking[:3])}"
+                f"{title} holds no {' or '.join(COLBERT_FILES)}, as a ColBERT model does.",
+                "A cross-encoder is written `cross-encoder/…`.",
+            )
+    name = known["model"] if known else f"folder {folder}"
+    if not listed(kind, name):
+        kind.add_custom_model(model=name, sources=ModelSource(hf=name), model_file=file)
+    with tempfile.TemporaryDirectory() as spare:
+        model = kind(name, specific_model_path=str(_quantised(folder, file, Path(spare))))
+    shape = model.model.model.get_outputs()[0].shape
+    fits = len(shape) == 3 and shape[2] == known["dim"] if is_colbert else shape[1:] == [1]
+    if not fits:
+        family = Family.COLBERT if is_colbert else Family.CROSS_ENCODER
         raise RerankerError(
-            f"{name} is no {family} checkpoint: {why}.",
-            "Set CODEQA_RERANKER to one that is, or to `built-in`; a cross-encoder is written "
-            "`cross-encoder/…`.",
+            f"{title} is no {family}: for a text it gives {' × '.join(map(str, shape[1:]))}.",
+            "Set CODEQA_RERANKER to one that is; a cross-encoder is written `cross-encoder/…`.",
         )
-    return model
+    read_at_most(TOKENS, model)
+    return partial(_late_interaction if is_colbert else _judged, model)
 
 
-def _colbert(folder: str) -> Any:
-    # The class itself: `rerankers.Reranker` prints and returns None where this one raises.
-    from rerankers.models.colbert_ranker import ColBERTRanker
+def _quantised(folder: Path, file: str, spare: Path) -> Path:
+    """A folder with the model's weights as 8-bit numbers, in `spare`; else `folder` itself."""
+    if not find_spec("onnx") or (folder / file).stat().st_size > QUANTISED_BYTES:
+        return folder
+    import onnx
+    from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 
-    model = ColBERTRanker(folder, verbose=0, tokenizer_kwargs=_HERE, model_kwargs=_HERE)
-    model.doc_max_length = min(model.doc_max_length, TOKENS)
-    return model
-
-
-def _cross_encoder(folder: str) -> Any:
-    from rerankers.models.transformer_ranker import TransformerRanker
-
-    model = TransformerRanker(folder, verbose=0, tokenizer_kwargs=_HERE, model_kwargs=_HERE)
-    # Of question and text together. A tokenizer that names no limit would cut nothing, and
-    # some models count their positions from 2 on.
-    positions = getattr(model.model.config, "max_position_embeddings", TOKENS) - 2
-    model.tokenizer.model_max_length = min(model.tokenizer.model_max_length, positions, TOKENS)
-    model.is_monobert = False  # by the folder's path; those give two numbers, and are refused
-    return model
+    for path in folder.glob("*.json"):
+        shutil.copy(path, spare)
+    (spare / file).parent.mkdir(exist_ok=True)
+    model = onnx.load(folder / file)
+    add_pre_process_metadata(model)  # else the root logger is told that it would be better
+    quantize_dynamic(model, spare / file)
+    return spare
 
 
-_HERE = {"local_files_only": True}
-_OPEN = {Family.COLBERT: _colbert, Family.CROSS_ENCODER: _cross_encoder}
+def _late_interaction(model: Any, question: str, texts: Sequence[str]) -> Iterable[float]:
+    """The mean, over the question's tokens, of the cosine of the text's nearest token.
 
-
-class _Unset(logging.Filter):
-    """Notes the weights that a checkpoint lacks, which `transformers` only warns of.
-
-    It fills them at random and goes on: any BERT would then rerank, by chance. What else it
-    warns of while it loads (options that it renames, layers that it does not spread) helps nobody.
+    Khattab and Zaharia, "ColBERT", SIGIR 2020, sum it: the same order, on a scale of its own.
     """
+    import numpy as np
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._logger = logging.getLogger("transformers.modeling_utils")
-        self._whole = logging.getLogger("transformers")
-        self._levels = (logging.NOTSET, logging.NOTSET)
-        self.names: list[str] = []
+    (asked,) = model.query_embed(question)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    for tokens in model.embed(texts, batch_size=BATCH):
+        yield float((asked @ tokens.T).max(axis=1).mean())
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        if "newly initialized" not in message:
-            return True
-        self.names += re.findall(r"'([\w.]+)'", message.partition("newly initialized")[2])
-        return False
 
-    def __enter__(self) -> _Unset:
-        # At its own level, so that no setting of `transformers` keeps the warning from coming.
-        self._levels = (self._logger.level, self._whole.level)
-        self._whole.setLevel(logging.ERROR)
-        self._logger.setLevel(logging.WARNING)
-        self._logger.addFilter(self)
-        return self
+def _judged(model: Any, question: str, texts: Sequence[str]) -> Iterable[float]:
+    yield from model.rerank(question, texts, batch_size=BATCH)
 
-    def __exit__(self, *_: object) -> None:
-        self._logger.removeFilter(self)
-        self._logger.setLevel(self._levels[0])
-        self._whole.setLevel(self._levels[1])
+
+def _load_pytorch(model: str) -> Score:
+    """A checkpoint by the classes of `rerankers`; its factory prints and returns nothing when
+    something is missing, and takes some names for hosted models."""
+    from rerankers.models import AVAILABLE_RANKERS
+
+    kind = "ColBERTRanker" if "colbert" in model.lower() else "TransformerRanker"
+    if kind not in AVAILABLE_RANKERS:
+        raise RerankerError(
+            f"rerankers/{model} cannot be used: PyTorch and transformers are not installed.",
+            'Install them: pip install "rerankers[transformers]"',
+        )
+    ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
+
+    def score(question: str, texts: Sequence[str]) -> Iterable[float]:
+        for start in range(0, len(texts), BATCH):
+            batch = list(texts[start : start + BATCH])
+            ranked = ranker.rank(question, batch, doc_ids=list(range(len(batch))))
+            by_place = {result.document.doc_id: result.score for result in ranked.results}
+            yield from (float(by_place[place]) for place in range(len(batch)))
+
+    return score

@@ -36,7 +36,7 @@ export class AnswerOptions {
     retrieval: known(["explicit", "auto"], recall("retrieval")),
     strict: recall("strict") === "on",
   };
-  #settings = { hyde: "", retrieval: "" };
+  #settings = { hyde: "", retrieval: "", reranker: "" };
   #model = "";
 
   /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too, `chooseModel()`. */
@@ -75,11 +75,12 @@ export class AnswerOptions {
     return (this.#value.retrieval || this.#settings.retrieval) === "auto";
   }
 
-  /** What the server does where nothing was chosen here: `{ hyde, retrieval }`. */
-  set settings({ hyde = "", retrieval = "" }) {
-    const same = hyde === this.#settings.hyde && retrieval === this.#settings.retrieval;
-    this.#settings = { hyde, retrieval };
-    if (!same) this.#show();
+  /** What the server does where nothing was chosen here, and what reranks: `{ hyde, retrieval,
+   * reranker }`. */
+  set settings({ hyde = "", retrieval = "", reranker = "" }) {
+    const before = this.#settings;
+    this.#settings = { hyde, retrieval, reranker };
+    if (Object.keys(before).some((name) => before[name] !== this.#settings[name])) this.#show();
   }
 
   /** Name of the model in use, "" for none. */
@@ -160,6 +161,9 @@ export class AnswerOptions {
       ? "Code that the model guesses, to search by its like."
       : NO_MODEL;
     byId("hyde-choose-model").hidden = Boolean(this.#model);
+    const by = this.#settings.reranker;
+    byId("rerank-about").textContent =
+      `Orders what is found more carefully; slower.${by && ` By: ${by}`}`;
     this.#form.elements.rerank.checked = rerank;
     this.#form.elements.strict.checked = strict;
     this.#input("retrieval", this.automatic ? "auto" : "explicit").checked = true;
