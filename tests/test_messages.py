@@ -8,15 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput
-from codeqa.chat.generators import shrink
-from codeqa.chat.messages import (
+from codeqa.chat.generation import (
     HISTORY_CHARACTERS,
     HISTORY_TURNS,
+    NO_CONTEXT,
+    Exchange,
+    GenerationInput,
     as_sent,
     build_messages,
     trim_history,
 )
+from codeqa.chat.generators import shrink
 from codeqa.context import pack, parse_block, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.intents import MODES, read_mode

@@ -15,7 +15,7 @@ from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
 
 from codeqa.chat import AskOptions, Exchange, GenerationInput
 from codeqa.chat.conversations import HISTORY_MESSAGES
-from codeqa.chat.messages import ELSEWHERE, build_messages
+from codeqa.chat.generation import ELSEWHERE, build_messages
 from codeqa.chat.pipeline import STEPS
 from codeqa.chat.retrieval import RETRIEVAL_K
 from codeqa.chat.turn import begin_turn

@@ -101,26 +101,17 @@ def verify_all(
     return [verify(citation, known, count) for citation in found]
 
 
-def fence_after(line: str, fence: str) -> str:
-    """The run of marks that opened the fenced block which `line` leaves open, '' for none.
-
-    `fence` is what was open before the line.
-    """
-    found = _FENCE.match(line)
-    if found is None:
-        return fence
-    if not fence:
-        return found[1]
-    closed = found[1].startswith(fence) and not found[2].strip()
-    return "" if closed else fence
-
-
 def _prose_lines(text: str) -> Iterator[str]:
     """Lines outside fenced blocks."""
     fence = ""
+    """The run of marks that opened the block, '' outside of one."""
     for line in text.split("\n"):
-        before, fence = fence, fence_after(line, fence)
-        if not before and not fence:
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
+        elif not fence:
             yield line
 
 

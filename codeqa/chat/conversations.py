@@ -8,8 +8,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, answer_for_history
-from codeqa.chat.messages import as_sent, build_messages, count_tokens
+from codeqa.chat.generation import (
+    NO_CONTEXT,
+    Exchange,
+    GenerationInput,
+    answer_for_history,
+    as_sent,
+    build_messages,
+    count_tokens,
+)
 from codeqa.chat.record import ContextCache, TurnRecord, read_turn_record
 from codeqa.chat.turn import ConversationSoFar, TurnState
 from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, Vector, read_vector, write_vector

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from codeqa.chat.citations import ChunkNames
-from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece
-from codeqa.chat.messages import as_sent, build_messages
+from codeqa.chat.generation import (
+    EXTRACTIVE,
+    GenerationInput,
+    ModelRequest,
+    Piece,
+    as_sent,
+    build_messages,
+)
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.extractive.extractive import quoted_answer
@@ -61,34 +67,24 @@ class ModelGenerator:
 
     def _ask(self, asked: GenerationInput, warning: str = "") -> Generator[Piece, None, None]:
         messages = build_messages(asked, self.config_dir)
-        yield ModelRequest(
-            model=self.model.name,
-            host=self.model.host,
-            messages=as_sent(messages),
-            block=asked.block,
-            warning=warning,
-        )
-        answered = False
-        failure: ModelError | None = None
-        names = ChunkNames(asked.block.chunks)
+        model = self.model
+        yield ModelRequest(model.name, model.host, as_sent(messages), asked.block, warning)
+        answered, names = False, ChunkNames(asked.block.chunks)
         try:
-            with closing(self.model.stream(messages, cancelled=asked.cancelled)) as stream:
+            with closing(model.stream(messages, cancelled=asked.cancelled)) as stream:
                 for piece in stream:
                     if isinstance(piece, TokenUsage):
                         yield piece
                     else:
                         answered = True
-                        if text := names.feed(piece):
-                            yield text
+                        yield names.feed(piece)
         except ModelError as error:
-            failure = error
-        if rest := names.close():
-            yield rest
-        if answered and isinstance(failure, ContextLengthError):
-            # Too late to begin anew: the reader already has a part of the answer.
-            raise ModelError(failure.message, failure.hint) from failure
-        if failure:
-            raise failure
+            yield names.close()
+            if answered and isinstance(error, ContextLengthError):
+                # Too late to begin anew: the reader already has a part of the answer.
+                raise ModelError(error.message, error.hint) from error
+            raise
+        yield names.close()
 
 
 def shrink(asked: GenerationInput) -> GenerationInput:

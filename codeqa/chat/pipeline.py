@@ -13,6 +13,7 @@ from codeqa.chat.context_selection import build_context
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import extract_features, is_greeting
 from codeqa.chat.generation import (
+    NEED_CODE,
     AnswerGenerator,
     Exchange,
     ModelRequest,
@@ -20,7 +21,6 @@ from codeqa.chat.generation import (
 )
 from codeqa.chat.generators import ModelGenerator, QuotingGenerator
 from codeqa.chat.hooks import Hooks
-from codeqa.chat.messages import NEED_CODE
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import decide
 from codeqa.chat.replies import AppGenerator

@@ -11,8 +11,7 @@ from typing import Any
 from codeqa.account import PersonalReading, read_personal
 from codeqa.chat.citations import Citation
 from codeqa.chat.features import Features
-from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, ModelRequest
-from codeqa.chat.messages import count_tokens
+from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, ModelRequest, count_tokens
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import PolicyDecision
 from codeqa.chat.record import NO_TOKENS, NOTHING_RETRIEVED, TurnRecord, search_as_data
