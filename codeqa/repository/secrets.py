@@ -44,65 +44,53 @@ def is_secret_name(name: str) -> bool:
     return not (_TEMPLATE_NAME.search(lowered) or lowered.endswith(_TEMPLATE_ENDINGS))
 
 
-def _form(mark: str, pattern: str, apart: bool = True) -> tuple[bytes, re.Pattern[bytes], bool]:
-    """Secrets that contain `mark`, which is searched for first because that is fast.
-
-    `pattern` is matched from `mark`; its group `secret`, or else the whole match, is masked.
-    `apart`: the mark begins a word of letters, digits, `_` and `-` (`task-…` is no `sk-…`).
-    """
-    return mark.encode(), re.compile(pattern.encode()), apart
-
-
 _BETWEEN = r"(?:\\[nrt]|[\s\\\"',|#*+]){0,80}"
 """What stands between the lines of a key, also in string literals and comments."""
 
-_FORMS = (
-    _form(
-        "-----BEGIN ",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[\s\\nr\"']{1,20}(?:Proc-Type|DEK-Info|Comment|Version):[^\r\n\\]{0,100})*"
-        rf"(?P<secret>(?:{_BETWEEN}+[A-Za-z0-9+/=]{{24,}}+){{1,1000}}"
-        rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{1,24}}(?={_BETWEEN}-----END))?)",
-        apart=False,
-    ),
-    *(
-        _form(
-            name,
-            name + r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
-            r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
-            apart=False,
-        )
+_APART = "(?<![A-Za-z0-9_-])"
+"""Here a word begins: `task-…` is no `sk-…`."""
+
+_RUN_FORMS = {
+    "AKIA ASIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",
+    "ghp_ gho_ ghu_ ghs_ ghr_": r"[A-Za-z0-9]{36,255}",
+    "github_pat_": r"[A-Za-z0-9_]{40,255}",
+    "glpat-": r"[A-Za-z0-9_-]{20,64}",
+    "xox": r"[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}",
+    "xapp-": r"[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}",
+    "AIza": r"[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",
+    "sk_live_ rk_live_": r"[A-Za-z0-9]{16,250}",
+    "sk-": r"(?:proj-|ant-|or-|svcacct-|admin-)?(?=[A-Za-z_-]*[0-9])"
+    r"(?=[a-z0-9_-]*[A-Z]|[0-9a-f]{32})[A-Za-z0-9_-]{32,250}",
+    "npm_": r"[A-Za-z0-9]{36}(?![A-Za-z0-9])",
+    "pypi-AgE": r"[A-Za-z0-9_-]{50,}",
+    "hf_": r"[A-Za-z]{34}(?![A-Za-z0-9])",
+    "SG.": r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
+    "dop_v1_": r"[a-f0-9]{64}",
+    "AGE-SECRET-KEY-1": r"[A-Z0-9]{58}",
+    "eyJ": r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}",
+}
+"""Tokens that are a long word: how they begin (marks), and what follows."""
+
+_LONG_FORMS = {
+    "-----BEGIN ": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:[\s\\nr\"']{1,20}(?:Proc-Type|DEK-Info|Comment|Version):[^\r\n\\]{0,100})*"
+    rf"(?P<secret>(?:{_BETWEEN}+[A-Za-z0-9+/=]{{24,}}+){{1,1000}}"
+    rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{1,24}}(?={_BETWEEN}-----END))?)",
+    **{
+        name: name + r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"
         for name in ("ws_secret_access_key", "WS_SECRET_ACCESS_KEY")
-    ),
-    *(_form(mark, mark + r"[A-Z0-9]{16}(?![A-Za-z0-9])") for mark in ("AKIA", "ASIA")),
-    *(
-        _form(mark, mark + r"[A-Za-z0-9]{36,255}")
-        for mark in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")
-    ),
-    _form("github_pat_", r"github_pat_[A-Za-z0-9_]{40,255}"),
-    _form("glpat-", r"glpat-[A-Za-z0-9_-]{20,64}"),
-    _form("xox", r"xox[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}"),
-    _form("xapp-", r"xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}"),
-    _form(
-        "hooks.slack.com/services/",
-        r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,})",
-    ),
-    _form("AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    *(_form(mark, mark + r"[A-Za-z0-9]{16,250}") for mark in ("sk_live_", "rk_live_")),
-    _form(
-        "sk-",
-        r"sk-(?:proj-|ant-|or-|svcacct-|admin-)?(?=[A-Za-z_-]*[0-9])"
-        r"(?=[a-z0-9_-]*[A-Z]|[0-9a-f]{32})[A-Za-z0-9_-]{32,250}",
-    ),
-    _form("npm_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
-    _form("pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,}"),
-    _form("hf_", r"hf_[A-Za-z]{34}(?![A-Za-z0-9])"),
-    _form("SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
-    _form("dop_v1_", r"dop_v1_[a-f0-9]{64}"),
-    _form("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
-    _form("eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
-    _form("_authToken=", r"_authToken=(?P<secret>[A-Za-z0-9_.=/+-]{20,})"),
-)
+    },
+    "hooks.slack.com/services/": _APART
+    + r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,})",
+    "_authToken=": _APART + r"_authToken=(?P<secret>[A-Za-z0-9_.=/+-]{20,})",
+}
+"""Other secrets by a mark that is long and therefore found fast; the group `secret` is masked."""
+
+_FORMS = [(mark.encode(), re.compile(form.encode())) for mark, form in _LONG_FORMS.items()] + [
+    (mark.encode(), re.compile((_APART + re.escape(mark) + rest).encode()))
+    for marks, rest in _RUN_FORMS.items()
+    for mark in marks.split()
+]
 
 _RUN = 20
 """Bytes of an uninterrupted word; all tokens have one at least as long, little else has."""
@@ -110,17 +98,9 @@ _RUN_TABLE = bytes(
     ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else ord(" ")
     for code in range(256)
 )
-_LONG_MARKS = (
-    b"-----BEGIN ",
-    b"ws_secret_access_key",
-    b"WS_SECRET_ACCESS_KEY",
-    b"hooks.slack.com/services/",
-    b"_authToken=",
-)
-"""Marks that are searched for by themselves; long ones are found fast."""
-_RUN_MARKS = tuple(mark for mark, _, _ in _FORMS if mark not in (*_LONG_MARKS, b"SG."))
-"""Marks that a long word begins with."""
-_WORD = re.compile(rb"[A-Za-z0-9_-]")
+_LONG_MARKS = [mark.encode() for mark in _LONG_FORMS]
+_RUN_MARKS = tuple(" ".join(_RUN_FORMS).replace("SG.", "").encode().split())
+"""What a long word begins with; `SG.` stands before one, because a dot ends a word."""
 _NOT_BREAK = re.compile(rb"[^\r\n]")
 
 
@@ -135,14 +115,11 @@ def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
     if not _may_hold_secrets(data):
         return data, 0
     masked, count = bytearray(data), 0
-    for mark, pattern, apart in _FORMS:
+    for mark, pattern in _FORMS:
         at = data.find(mark)
         while at >= 0:
-            match = None
-            if not (apart and at and _WORD.match(data, at - 1)):
-                match = pattern.match(data, at)
-            if match is not None:
-                first, last = match.span("secret" if "secret" in pattern.groupindex else 0)
+            if match := pattern.match(data, at):
+                first, last = match.span(match.lastgroup or 0)
                 masked[first:last] = _NOT_BREAK.sub(b"*", data[first:last])
                 count += 1
             at = data.find(mark, match.end() if match else at + len(mark))
@@ -163,7 +140,6 @@ def _may_hold_secrets(data: bytes) -> bool:
         end = shape.find(b" ", at)
         if end < 0:
             end = len(data)
-        # `SG.` stands before its word, because a dot ends one.
         if data.startswith(_RUN_MARKS, at) or data.startswith(b"SG.", max(0, at - 3)):
             return True
         at = shape.find(run, end)
