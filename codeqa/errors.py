@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+_KINDS: dict[str, type[CodeQAError]] = {}
+"""Code → the first, most general error that has it."""
 
 
 class CodeQAError(Exception):
@@ -16,6 +19,9 @@ class CodeQAError(Exception):
     exit_status = 1
     code = "error"
     http_status = 500
+
+    def __init_subclass__(cls) -> None:
+        _KINDS.setdefault(cls.code, cls)
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -128,8 +134,7 @@ class RateLimitError(ModelError):
 
 def error_from(data: Mapping[str, Any]) -> CodeQAError:
     """The error that an `error` event tells of, with the statuses of its kind."""
-    kinds = (kind for kind in _kinds(CodeQAError) if kind.code == data.get("code"))
-    kind = next(kinds, CodeQAError)
+    kind = _KINDS.get(str(data.get("code")), CodeQAError)
     return kind(str(data["message"]), str(data.get("hint", "")))
 
 
@@ -143,10 +148,3 @@ def places_of(error: BaseException | None) -> str:
         lines += [f"{type(error).__name__}\n", *traceback.format_tb(error.__traceback__)]
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return "".join(lines).rstrip()
-
-
-def _kinds(kind: type[CodeQAError]) -> Iterator[type[CodeQAError]]:
-    for below in kind.__subclasses__():
-        if "code" in vars(below):
-            yield below
-        yield from _kinds(below)

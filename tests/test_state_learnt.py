@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import StorageError
-from codeqa.state import Fact, PastExchange, PastQuestion, State, Turn, TurnExtras
+from codeqa.state import Fact, PastQuestion, State, Turn, TurnExtras
 from codeqa.state import turns as turns_module
 
 PLACE = ("local", "shop")
@@ -155,27 +155,13 @@ def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
     assert state.conversations.topic("c", *PLACE) == ("e", b"34")
 
 
-def test_past_exchanges_are_read_by_their_turns(state: State) -> None:
-    details = {"generator": "m", "reply": "greeting"}
-    state.turns.save(Turn("t1", "c", "@codebase q?", "a", "long", details, 5.0, *PLACE))
-    for number, told in enumerate(({"error": {"code": "x"}}, {"finished": False}), start=2):
-        state.turns.save(Turn(f"t{number}", "c", "q?", "", "", told, 6.0, *PLACE))
-    save(state, "t9", user="ann")
-    found = state.turns.exchanges(["t3", "missing", "t1", "t9", "t2"])
-    assert found["t1"] == PastExchange(
-        "t1", "c", "shop", "@codebase q?", "a", "m", "greeting", True, True, 5.0
-    )
-    assert {turn: one.finished for turn, one in found.items()} == {
-        "t1": True, "t2": False, "t3": False,
-    }  # fmt: skip
-    assert state.turns.exchanges([]) == {}
-
-
-def test_a_past_exchange_tells_whether_it_is_on_the_active_branch(state: State) -> None:
+def test_turns_that_another_branch_took_the_place_of_do_not_stand(state: State) -> None:
     for turn, replaced in (("t1", ""), ("t2", ""), ("t3", "t2")):
         save(state, turn, replaces=replaced)
     save(state, "t4", "")
     save(state, "t5", "d")
-    found = state.turns.exchanges([f"t{number}" for number in range(1_500)])
-    assert sorted(found) == ["t1", "t2", "t3", "t4", "t5"]
-    assert [turn for turn, one in found.items() if not one.active] == ["t2"]
+    save(state, "t9", user="ann")
+    found = state.turns.standing([f"t{number}" for number in range(1_500)])
+    assert sorted(found) == ["t1", "t3", "t4", "t5"]
+    assert found["t1"] == state.turns.get("t1")
+    assert state.turns.standing([]) == {}

@@ -41,22 +41,18 @@ def test_what_is_kept_of_a_user_is_counted(state: State) -> None:
     fill(state)
     fill(state, "ann", turns=2)
     assert state.user_data.counts() == DataCounts(
-        conversations=1, turns=3, thumbs=1, questions=3, facts=1
+        repositories=1, conversations=1, turns=3, thumbs=1, questions=3, facts=1
     )
-    assert state.user_data.counts("ann") == DataCounts(1, 2, 1, 2, 1)
-    assert state.user_data.counts("bob") == DataCounts(0, 0, 0, 0, 0)
-    assert (
-        state.user_data.conversations("ann") == [("shop", "c")]
-        and state.user_data.conversations("bob") == []
-    )
+    assert state.user_data.counts("ann") == DataCounts(1, 1, 2, 1, 2, 1)
+    assert state.user_data.counts("bob") == DataCounts(0, 0, 0, 0, 0, 0)
 
 
 def test_all_of_a_user_is_deleted_and_nothing_of_another(state: State) -> None:
     fill(state)
     fill(state, "ann", "other")
-    assert state.user_data.delete() == DataCounts(1, 3, 1, 3, 1)
-    assert state.user_data.counts() == DataCounts(0, 0, 0, 0, 0)
-    assert state.user_data.counts("ann") == DataCounts(1, 3, 1, 3, 1)
+    state.user_data.delete()
+    assert state.user_data.counts() == DataCounts(0, 0, 0, 0, 0, 0)
+    assert state.user_data.counts("ann") == DataCounts(1, 1, 3, 1, 3, 1)
     assert state.profile.facts() == {} and state.turns.active("c", "local", "shop") == []
 
 

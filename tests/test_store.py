@@ -281,19 +281,6 @@ def test_another_format_is_said_and_a_rebuild_replaces_it(
     assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
 
 
-def test_another_fast_embedding_is_said_with_both_names(
-    location: Location, write: Callable[..., Writer]
-) -> None:
-    write(
-        batch_of(("src/app.py", [unit("a")], [])),
-        vector=SMALL,
-        vectors={"methods": np.ones((1, 4))},
-    )
-    assert Tables.open(location, expected=SMALL).counts().embedded == 1
-    with pytest.raises(IndexFormatError, match=r"test/small.*1, 4 dim.*test/large"):
-        Tables.open(location, expected=EmbeddingRecord("test/large", "2", 8))
-
-
 def test_a_damaged_database_is_said_and_a_rebuild_replaces_it(
     location: Location, write: Callable[..., Writer]
 ) -> None:

@@ -85,7 +85,7 @@ class DataInventory:
             user=user,
             shared=bool(self.settings.tokens),
             conversations=owned.conversations,
-            repositories=len({repository for repository, _ in data.conversations(user)}),
+            repositories=owned.repositories,
             turns=owned.turns,
             thumbs=owned.thumbs,
             vectors=owned.questions,

@@ -17,7 +17,7 @@ from codeqa.embeddings import Embedding
 from codeqa.errors import EmbeddingError, StorageError
 from codeqa.intents import read_mode
 from codeqa.search import Query, says_something, written_forms
-from codeqa.state import PastExchange, PastQuestion, State
+from codeqa.state import PastQuestion, State, Turn
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
 from codeqa.types import ContextBlock
@@ -211,12 +211,12 @@ def similar_questions(
             for one in _most_similar(asked, vector, threshold)
             if (one.conversation == conversation != "") == same and one.turn not in skip
         ][:CANDIDATES]
-        read = state.turns.exchanges(turns, user)  # without those deleted meanwhile
+        read = state.turns.standing(turns, user)  # without those deleted meanwhile
         found: dict[str, Exchange] = {}
         """By the question: the most similar come first, of equal ones the latest."""
         for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
             _, question = read_mode(strip_tag(past.question))
-            exchange = Exchange(question, past.answer, turn=past.turn, elsewhere=not same)
+            exchange = Exchange(question, past.answer, turn=past.id, elsewhere=not same)
             found.setdefault(question.casefold(), exchange)
         return list(found.values())[:QA_K]
     except StorageError as error:
@@ -238,7 +238,8 @@ def _most_similar(
     return [asked[number] for number in found[np.lexsort((-found, -scores[found]))]]
 
 
-def _counts(past: PastExchange) -> bool:
-    """Whether a model may see this answer: one that a model gave, in full, and that stands."""
-    whole = past.answer and past.finished and past.active
-    return bool(whole) and not past.reply and past.generator != EXTRACTIVE
+def _counts(past: Turn) -> bool:
+    """Whether a model may see this answer: one that a model gave, in full."""
+    told = past.details
+    whole = past.answer and told.get("finished", True) and not told.get("error")
+    return bool(whole) and not told.get("reply") and told.get("generator") != EXTRACTIVE

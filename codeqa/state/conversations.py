@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import chain, islice
 
 from codeqa.errors import NotFoundError
 from codeqa.state.database import Database
@@ -41,14 +42,12 @@ class ConversationStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def latest(
-        self, repository: str, user: str = LOCAL_USER, limit: int = CONVERSATIONS_LISTED
-    ) -> list[Conversation]:
+    def latest(self, repository: str, user: str = LOCAL_USER) -> list[Conversation]:
         """Conversations of `user` about `repository`, the latest first."""
         rows = self._database.rows(
             f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
             "AND repository = ? ORDER BY updated DESC, rowid DESC LIMIT ?",
-            (user, repository, limit),
+            (user, repository, CONVERSATIONS_LISTED),
         )
         return [Conversation(*row) for row in rows]
 
@@ -64,31 +63,23 @@ class ConversationStore:
         )
         return None if row is None else Conversation(*row)
 
-    def find(
-        self, text: str, repository: str, user: str = LOCAL_USER, limit: int = MATCHES_LISTED
-    ) -> list[ConversationMatch]:
+    def find(self, text: str, repository: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
         """Conversations with all words of `text` in one turn, or in the title; the latest first.
 
         A word may be a part of another one, every character stands for itself, and upper and
         lower case are the same in every script. All branches are looked through.
         """
         words = text.casefold().split()[:WORDS_LOOKED_FOR]
-        found: list[ConversationMatch] = []
-        if not words or limit <= 0:
-            return found
+        if not words:
+            return []
         with self._database.reading() as connection:
-            connection.create_function("holds", 2, _holder(words), deterministic=True)
             rows = connection.execute(
                 f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
                 "AND repository = ? ORDER BY updated DESC, rowid DESC",
                 (user, repository),
             )
-            for row in rows:
-                if one := _match(connection, Conversation(*row), words):
-                    found.append(one)
-                if len(found) == limit:
-                    break
-        return found
+            found = (_match(connection, Conversation(*row), words) for row in rows)
+            return list(islice(filter(None, found), MATCHES_LISTED))
 
     def rename(
         self, conversation: str, title: str, user: str = LOCAL_USER, repository: str = ""
@@ -131,32 +122,22 @@ def _match(
     connection: sqlite3.Connection, conversation: Conversation, words: Sequence[str]
 ) -> ConversationMatch | None:
     """The latest turn of the conversation with `words`, else its title if that has them."""
-    row = connection.execute(
-        f"SELECT id, question, answer FROM turn WHERE {OF_GROUP} AND holds(question, answer) "
-        "ORDER BY created DESC, rowid DESC LIMIT 1",
+    turns = connection.execute(
+        f"SELECT id, question, answer FROM turn WHERE {OF_GROUP} ORDER BY created DESC, rowid DESC",
         (conversation.user, conversation.repository, conversation.id),
-    ).fetchone()
-    if row is not None:
-        turn_id, question, answer = row
-        asked = strip_tag(question)
-        both = any(word not in asked.casefold() for word in words)
-        # The answer is what is longer to read: it is quoted where the question says less.
-        return ConversationMatch(conversation, turn_id, snippet(answer if both else asked, words))
-    title = conversation.title
-    if all(word in title.casefold() for word in words):
-        return ConversationMatch(conversation, "", snippet(title, words))
+    )
+    for turn_id, question, answer in chain(turns, [("", conversation.title, "")]):
+        asked = strip_tag(question) if "@" in question else question
+        if _holds(f"{asked}\n{answer}", words):
+            # The answer is what is longer to read: it is quoted where the question says less.
+            shown = asked if _holds(asked, words) else answer
+            return ConversationMatch(conversation, turn_id, snippet(shown, words))
     return None
 
 
-def _holder(words: Sequence[str]) -> Callable[[str, str], bool]:
-    """What tells whether a question and its answer hold all `words`."""
-
-    def holds(question: str, answer: str) -> bool:
-        asked = strip_tag(question) if "@" in question else question
-        text = f"{asked}\n{answer}".casefold()
-        return all(word in text for word in words)
-
-    return holds
+def _holds(text: str, words: Sequence[str]) -> bool:
+    folded = text.casefold()
+    return all(word in folded for word in words)
 
 
 def snippet(text: str, words: Sequence[str]) -> str:

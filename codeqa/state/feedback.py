@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import astuple
+from typing import Any
 
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.state.database import Database
@@ -17,8 +18,6 @@ VALUES = (-1, 0, 1)
 """Thumb down, none, thumb up."""
 REASON_CHARACTERS = 2_000
 """Longest reason kept: some paragraphs."""
-PLACES_KEPT = 50
-"""Places sent that are kept of an answer; a context holds far fewer chunks."""
 
 
 class FeedbackStore:
@@ -47,7 +46,7 @@ class FeedbackStore:
             raise UsageError(
                 f"The reason is longer than {REASON_CHARACTERS:,} characters.", "Shorten it."
             )
-        places = [astuple(place) for place in sent][:PLACES_KEPT]
+        places = [astuple(place) for place in sent]
         with self._database.writing() as connection:
             owned = connection.execute(
                 "SELECT 1 FROM turn WHERE id = ? AND user = ?", (turn_id, user)
@@ -59,16 +58,15 @@ class FeedbackStore:
                 row = (turn_id, value, well_formed(reason.strip()), json.dumps(places), time.time())
                 connection.execute("INSERT INTO feedback VALUES (?, ?, ?, ?, ?)", row)
 
-    def given(self, repository: str, user: str | None = None) -> list[Feedback]:
-        """All thumbs on answers about `repository`, the oldest first; of every user without one."""
+    def given(self, repository: str) -> list[Feedback]:
+        """All thumbs of every user on answers about `repository`, the oldest first."""
         rows = self._database.rows(
             "SELECT turn, question, details, value, reason, sent, feedback.created "
             "FROM feedback JOIN turn ON turn.id = feedback.turn "
-            "WHERE repository = ? AND (user = ? OR ? IS NULL) "
-            "ORDER BY feedback.created, feedback.rowid",
-            (repository, user, user),
+            "WHERE repository = ? ORDER BY feedback.created, feedback.rowid",
+            (repository,),
         )
-        return [_feedback(*row) for row in rows]
+        return [_feedback(row) for row in rows]
 
     def of_conversation(
         self, conversation: str, user: str, repository: str
@@ -82,15 +80,8 @@ class FeedbackStore:
         return {turn: (value, reason) for turn, value, reason in rows}
 
 
-def _feedback(
-    turn_id: str,
-    question: str,
-    told: str,
-    value: int,
-    reason: str,
-    sent: str,
-    created: float,
-) -> Feedback:
+def _feedback(row: tuple[Any, ...]) -> Feedback:
+    turn_id, question, told, value, reason, sent, created = row
     details = parse_details(told)
     cited = [
         (one["path"], one["start"], one["end"])

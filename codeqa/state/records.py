@@ -74,27 +74,6 @@ class PastQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class PastExchange:
-    """A turn as a question and its answer."""
-
-    turn: str
-    conversation: str
-    repository: str
-    question: str
-    """As typed."""
-    answer: str
-    generator: str
-    """What wrote the answer."""
-    reply: str
-    """Kind of the app's own reply, '' for an answer about the code."""
-    finished: bool
-    """It neither was stopped nor failed."""
-    active: bool
-    """It is on the active branch of its conversation, or in none."""
-    created: float
-
-
-@dataclass(frozen=True, slots=True)
 class Fact:
     """Something that a user said about themselves."""
 
@@ -162,6 +141,8 @@ class Feedback:
 class DataCounts:
     """How much is kept of a user, in all repositories."""
 
+    repositories: int
+    """Those with a conversation."""
     conversations: int
     turns: int
     thumbs: int

@@ -20,13 +20,14 @@ class State:
     """The local state in `folder`; safe to share between threads and processes.
 
     A conversation belongs to one user and one repository: the same id under another user
-    or in another repository is another conversation.
-    Every method of every part raises StorageError when the file cannot be used.
+    or in another repository is another conversation. Every method of every part raises
+    StorageError when the file cannot be used.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self._database = Database(self.path)
+        self.compact = self._database.compact
         self.conversations = ConversationStore(self._database)
         self.turns = TurnStore(self._database)
         self.feedback = FeedbackStore(self._database)
@@ -34,13 +35,6 @@ class State:
         self.user_data = UserData(self._database)
         self.values = ValueStore(self._database)
         self.repositories = RecentRepositories(self._database)
-
-    def compact(self) -> None:
-        """Rid the file and its log of all that was deleted, and of the room it took.
-
-        Raises StorageError when others use the file meanwhile.
-        """
-        self._database.compact()
 
 
 class RecentRepositories:

@@ -17,7 +17,6 @@ from codeqa.state.records import (
     LOCAL_USER,
     NO_EXTRAS,
     Group,
-    PastExchange,
     PastQuestion,
     Turn,
     TurnExtras,
@@ -209,22 +208,20 @@ class TurnStore:
                 f"UPDATE conversation SET leaf = ? WHERE {OF_CONVERSATION}", (leaf, *group)
             )
 
-    def exchanges(self, turn_ids: Sequence[str], user: str = LOCAL_USER) -> dict[str, PastExchange]:
-        """Id of each of these turns that the user has → its question and answer."""
-        active: dict[Group, set[str]] = {}
+    def standing(self, turn_ids: Sequence[str], user: str = LOCAL_USER) -> dict[str, Turn]:
+        """Those of these turns that the user has and that no other branch took the place of, by
+        their id."""
+        active: set[str] = set()
         with self._database.reading() as connection:
-            found = connection.execute(
-                "SELECT id, conversation, repository, question, answer, created, details "
-                f"FROM turn WHERE user = ? AND {_OF_IDS}",
-                (user, json.dumps(list(turn_ids))),
-            ).fetchall()
-            for group in {(user, row[2], row[1]) for row in found if row[1]}:
+            rows = connection.execute(
+                f"SELECT {_TURN} FROM turn WHERE user = ? AND {_OF_IDS}",
+                (user, json.dumps([*turn_ids])),
+            )
+            turns = [_turn_of(row) for row in rows]
+            for group in {(user, one.repository, one.conversation) for one in turns}:
                 known = _branches(connection, group)
-                active[group] = set(known.path(known.leaf))
-        return {
-            row[0]: _exchange_of(row, not row[1] or row[0] in active[user, row[2], row[1]])
-            for row in found
-        }
+                active.update(known.path(known.leaf))
+        return {one.id: one for one in turns if not one.conversation or one.id in active}
 
     def past_questions(self, user: str, repository: str, embedding: str) -> list[PastQuestion]:
         """Vectors that `embedding` made of the user's questions, in the order of these."""
@@ -240,23 +237,6 @@ def _turn_of(row: tuple[Any, ...]) -> Turn:
     """The turn in a row of `_TURN`."""
     turn_id, conversation, question, answer, context, details, *rest = row
     return Turn(turn_id, conversation, question, answer, context, parse_details(details), *rest)
-
-
-def _exchange_of(row: tuple[Any, ...], active: bool) -> PastExchange:
-    turn, conversation, repository, question, answer, created, told = row
-    details = parse_details(told)
-    return PastExchange(
-        turn=turn,
-        conversation=conversation,
-        repository=repository,
-        question=question,
-        answer=answer,
-        generator=str(details.get("generator", "")),
-        reply=str(details.get("reply", "")),
-        finished=bool(details.get("finished", True)) and not details.get("error"),
-        active=active,
-        created=created,
-    )
 
 
 def _put_extras(

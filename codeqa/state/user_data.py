@@ -18,7 +18,8 @@ LONGEST_TURN = 24 * 3600.0
 """Seconds for which a deletion is remembered: no answer takes longer."""
 
 _COUNTS = """
-    SELECT (SELECT count(*) FROM conversation WHERE user = :user),
+    SELECT (SELECT count(DISTINCT repository) FROM conversation WHERE user = :user),
+        (SELECT count(*) FROM conversation WHERE user = :user),
         (SELECT count(*) FROM turn WHERE user = :user),
         (SELECT count(*) FROM feedback JOIN turn ON turn.id = feedback.turn WHERE user = :user),
         (SELECT count(*) FROM question WHERE user = :user),
@@ -67,16 +68,7 @@ class UserData:
     def counts(self, user: str = LOCAL_USER) -> DataCounts:
         """How much is kept of `user`."""
         with self._database.reading() as connection:
-            return _counts(connection, user)
-
-    def conversations(self, user: str = LOCAL_USER) -> list[tuple[str, str]]:
-        """Repository and id of each of the user's conversations, the latest first."""
-        with self._database.reading() as connection:
-            return connection.execute(
-                "SELECT repository, id FROM conversation WHERE user = ? "
-                "ORDER BY updated DESC, rowid DESC",
-                (user,),
-            ).fetchall()
+            return DataCounts(*connection.execute(_COUNTS, {"user": user}).fetchone())
 
     def turns(
         self, user: str = LOCAL_USER, conversation: str = "", repository: str = ""
@@ -110,17 +102,15 @@ class UserData:
             for texts in connection.execute(_REST):
                 yield StoredText("\n".join(texts))
 
-    def delete(self, user: str = LOCAL_USER) -> DataCounts:
-        """Delete all conversations, turns and facts of `user`; how much it was.
+    def delete(self, user: str = LOCAL_USER) -> None:
+        """Delete all conversations, turns and facts of `user`.
 
         Thumbs and vectors go with their turns. Values with a lifetime belong to no user.
         """
         with self._database.writing() as connection:
-            counts = _counts(connection, user)
             for table in ("turn", "conversation", "fact"):
                 connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))
             note_deletion(connection, user, "everything")
-        return counts
 
 
 class ProfileStore:
@@ -184,7 +174,3 @@ def deleted_since(connection: sqlite3.Connection, user: str, scope: str, begun: 
 def _deletion_key(user: str, scope: str) -> str:
     # Not the user's name: after a deletion nothing here may tell of them.
     return f"deleted:{scope}:{hashlib.sha256(user.encode()).hexdigest()}"
-
-
-def _counts(connection: sqlite3.Connection, user: str) -> DataCounts:
-    return DataCounts(*connection.execute(_COUNTS, {"user": user}).fetchone())

@@ -66,7 +66,7 @@ def keep_comments(writer: Writer, batch: Batch) -> list[int]:
     text to embed it changed.
     """
     columns = batch.tables["methods"]
-    old = writer.described()
+    old = writer.described
     if old is None or not columns:
         return []
     condition = f"({one_of('path', sorted(set(columns['path'])))}) AND {DESCRIBED}"

@@ -33,18 +33,11 @@ class Filter:
 
     def sql(self) -> str:
         """The condition, '' when there is none."""
-        parts = [
-            one_of(column, values)
-            for column, values in (
-                ("language", self.languages),
-                ("kind", self.kinds),
-                ("role", self.roles),
-            )
-            if values
-        ]
+        listed = (("language", self.languages), ("kind", self.kinds), ("role", self.roles))
+        parts = [one_of(column, values) for column, values in listed if values]
         if self.paths:
             parts.append("(" + " OR ".join(map(_path, self.paths)) + ")")
-        parts.extend(f"NOT ({_path(path)})" for path in self.excluded_paths)
+        parts += [f"NOT ({_path(path)})" for path in self.excluded_paths]
         for column, values in (
             ("language", self.excluded_languages),
             ("kind", self.excluded_kinds),

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import IndexFormatError
-from codeqa.store.meta import REBUILD_HINT, Meta
+from codeqa.store.meta import REBUILD_HINT
 from codeqa.store.reader import Key, Snapshot, run_on_loop
 from codeqa.store.records import columns_of, units_of
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
@@ -76,16 +76,27 @@ async def scored(snapshot: Snapshot, search: TextSearch | VectorSearch) -> dict[
 
     Raises IndexFormatError when a vector does not have its column's dimension.
     """
-    if not _possible(snapshot.meta, search):
-        return {}
     query: Any = snapshot.tables[search.table].query()
     whole = False
+    if search.limit < 1:
+        return {}
     if isinstance(search, TextSearch):
         from lancedb.query import MatchQuery
 
+        if not search.query.strip():
+            return {}
         match: Any = MatchQuery
         query, column = query.nearest_to_text(match(search.query, "search_text")), "_score"
     else:
+        record = snapshot.meta.vector if search.column == "vector" else snapshot.meta.refined
+        if record is None or not search.vector.any():
+            return {}
+        if search.vector.shape != (record.dimension,):
+            raise IndexFormatError(
+                f"The question's vector has {search.vector.size} dimensions, "
+                f"the index holds vectors of {record}.",
+                REBUILD_HINT,
+            )
         whole = (search.table, search.column) in snapshot.indexed
         query = query.nearest_to(search.vector.astype("float32")).column(search.column)
         query, column = query.distance_type("cosine").nprobes(NPROBES), "_distance"
@@ -99,22 +110,6 @@ async def scored(snapshot: Snapshot, search: TextSearch | VectorSearch) -> dict[
     # IVF_SQ gives the squared distance of the unit vectors, which is twice the cosine distance.
     part = 0.5 if whole else 1.0
     return {row: 1.0 - part * distance for row, distance in found if distance is not None}
-
-
-def _possible(meta: Meta, search: TextSearch | VectorSearch) -> bool:
-    """Whether there is anything to search for, and to search in."""
-    if isinstance(search, TextSearch):
-        return search.limit > 0 and bool(search.query.strip())
-    record = meta.vector if search.column == "vector" else meta.refined
-    if record is None or search.limit < 1 or not search.vector.any():
-        return False
-    if search.vector.shape != (record.dimension,):
-        raise IndexFormatError(
-            f"The question's vector has {search.vector.size} dimensions, "
-            f"the index holds vectors of {record}.",
-            REBUILD_HINT,
-        )
-    return True
 
 
 async def read_units(

@@ -8,6 +8,7 @@ is answered from the same versions of all tables, whatever is written meanwhile.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import threading
 import time
@@ -17,14 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location
-from codeqa.store.meta import (
-    REBUILD_HINT,
-    EmbeddingRecord,
-    Meta,
-    generation_tables,
-    read_meta,
-    unreadable,
-)
+from codeqa.store.meta import Meta, generation_tables, read_meta, unreadable
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 
 if TYPE_CHECKING:
@@ -44,8 +38,6 @@ every version that was read, up to 7 GB of them; a new connection reads them aga
 T = TypeVar("T")
 
 _lock = threading.Lock()
-_loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Process → its loop: after a fork the thread of the parent's is not there."""
 
 Key = tuple[str, int, tuple[int, ...]]
 """Which database, generation and versions of the tables: equal as long as nothing changes."""
@@ -65,14 +57,12 @@ class Snapshot:
 class Reader:
     """The tables of the current generation.
 
-    `expected` is the fast embedding in use, None for no matter which. Raises, as all its
-    methods do, IndexMissingError when nothing was indexed and IndexFormatError when the
-    index is of another format, embedding or dimension.
+    Raises, as all its methods do, IndexMissingError when nothing was indexed and
+    IndexFormatError when the index is of another format or damaged.
     """
 
-    def __init__(self, location: Location, expected: EmbeddingRecord | None) -> None:
+    def __init__(self, location: Location) -> None:
         self._location = location
-        self._expected = expected
         self._lock = threading.Lock()
         self._checked = 0.0
         self._snapshot: Snapshot
@@ -131,12 +121,6 @@ class Reader:
             meta = read_meta(self._database)
             if meta is None:
                 raise self._missing()
-            if self._expected is not None and meta.vector != self._expected:
-                raise IndexFormatError(
-                    f"The index holds vectors of {meta.vector or 'no embedding'}, "
-                    f"but {self._expected} is in use.",
-                    REBUILD_HINT,
-                )
             self._checked = time.monotonic()
             try:
                 self._snapshot = self._opened(meta, before)
@@ -190,7 +174,9 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     costs about half of the processor time of LanceDB's blocking calls, one thread each. Raises
     what the coroutine raises; not to be called on the loop itself.
     """
-    future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
+    with _lock:
+        loop = _loop_of(os.getpid())
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         return future.result()
     except BaseException:
@@ -198,13 +184,9 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _loop() -> asyncio.AbstractEventLoop:
-    found = _loops.get(os.getpid())
-    if found is None:
-        with _lock:
-            found = _loops.get(os.getpid())
-            if found is None:
-                found = asyncio.new_event_loop()
-                threading.Thread(target=found.run_forever, name="tables", daemon=True).start()
-                _loops[os.getpid()] = found
-    return found
+@functools.cache
+def _loop_of(process: int) -> asyncio.AbstractEventLoop:
+    """One for each process: after a fork the thread of the parent's is not there."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="tables", daemon=True).start()
+    return loop

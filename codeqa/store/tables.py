@@ -36,22 +36,21 @@ _LOST = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 class Tables:
     """One repository's index, for reading."""
 
-    def __init__(self, location: Location, expected: EmbeddingRecord | None = None) -> None:
+    def __init__(self, location: Location) -> None:
         self.location = location
-        self._reader = Reader(location, expected)
+        self._reader = Reader(location)
         self._cache = UnitCache()
         self._counts: tuple[object, IndexCounts] | None = None
         self._catalogue: tuple[Key, Catalogue] | None = None
 
     @classmethod
-    def open(cls, location: Location, *, expected: EmbeddingRecord | None = None) -> Tables:
+    def open(cls, location: Location) -> Tables:
         """Open the index of `location`.
 
-        `expected` is the fast embedding in use; the `vector` column must be of it.
-        Raises IndexMissingError when nothing was indexed and IndexFormatError when
-        the index is of another format, embedding or dimension.
+        Raises IndexMissingError when nothing was indexed and IndexFormatError when the index
+        is of another format or damaged.
         """
-        return cls(location, expected)
+        return cls(location)
 
     def meta(self) -> Meta:
         """The database's account of itself, at most `reader.READ_INTERVAL` old."""

@@ -62,8 +62,8 @@ class Writer:
     """The rows of the generation that a rebuild replaces were taken over by this writer."""
     known: set[str] = field(default_factory=set)
     """Paths that have rows."""
-    has_comments: bool | None = None
-    """Whether the rows that are replaced have descriptions; None while nobody looked."""
+    described: Table | None = None
+    """The methods whose rows are replaced, when any of them has a description (`begin`)."""
 
     @classmethod
     def open(
@@ -106,6 +106,10 @@ class Writer:
     def begin(self, manifest: Mapping[str, FileRecord]) -> None:
         """Prepare for writing; after a run that did not end, remove rows without a file."""
         self.known = {path for path, record in manifest.items() if record.status == INDEXED}
+        old = self.previous.get("methods")
+        if old is None and self.known:
+            old = self.tables["methods"]
+        self.described = old if old is not None and old.count_rows(DESCRIBED) else None
         if self.meta.dirty and not self.fresh:
             for table in ("methods", "classes", "edges"):
                 column = self.tables[table].search().select(["path"]).limit(ALL_ROWS).to_arrow()
@@ -154,17 +158,6 @@ class Writer:
         merge = merge.when_not_matched_insert_all()
         merge = merge.when_not_matched_by_source_delete(one_of("path", replaced))
         merge.execute(data, on_bad_vectors="null")
-
-    def described(self) -> Table | None:
-        """The methods whose rows are replaced, when any of them has a description."""
-        source = self.previous.get("methods")
-        if source is None and self.known:
-            source = self.tables["methods"]
-        if source is None:
-            return None
-        if self.has_comments is None:
-            self.has_comments = bool(source.count_rows(DESCRIBED))
-        return source if self.has_comments else None
 
     def invalidate(self, paths: Sequence[str]) -> None:
         """Make the next run read `paths` again unless this one completes them."""
