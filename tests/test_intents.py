@@ -27,8 +27,7 @@ from codeqa.intents import (
     cache_key,
 )
 from codeqa.intents.classifier import CACHE_SECONDS, messages_for, read_answer, weigh
-from codeqa.intents.lexicon import lexicon
-from codeqa.intents.reading import CODE, LONGEST, NUMBER
+from codeqa.intents.reading import CODE, LONGEST, NUMBER, lexicon
 from codeqa.llm import Endpoint, Model
 from codeqa.state import State
 
@@ -274,7 +273,9 @@ def test_a_model_is_asked_once_below_the_confidence_and_then_the_cache(tmp_path:
 
 def test_what_the_cache_holds_decides_before_the_rules() -> None:
     cache = Kept()
-    cache.values[cache_key("ada", "delete my data", False)] = '["general", 0.7]'
+    cache.values[cache_key("ada", "delete my data", False)] = (
+        '{"intent": "general", "confidence": 0.7}'
+    )
     found = classify(Classifier(cache, lambda: None, None), "Delete  my data")
     assert (found.name, found.source) == ("general", "cache")
 
@@ -302,8 +303,9 @@ def test_the_key_differs_by_user_text_and_history() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["", "nonsense", "[]", '["theft", 1]', '["general", "much"]', "{}", '"general"', "[1,2,3]", "5",
-     '["general", 7]', '[["general"], 1]', "[" * 9_000],
+    ["", "nonsense", "[]", '["general", 1]', '{"intent": "theft", "confidence": 1}', "{}", "[1]",
+     '"general"', "5", '{"intent": "general", "confidence": 7}', '{"intent": "general"}',
+     '{"intent": ["general"], "confidence": 1}', "[" * 9_000, "{" * 9_000],
 )  # fmt: skip
 def test_a_damaged_cache_costs_nothing(value: str) -> None:
     cache = Kept()

@@ -1,13 +1,14 @@
 """What a message is for: by tag, cache, rules, or a language model."""
 
 from codeqa.intents.classifier import (
+    INTENTS,
     MODEL_BELOW,
     Classifier,
+    Intent,
     by_heuristics,
     cache_key,
     cache_prefix,
 )
-from codeqa.intents.intent import INTENTS, Intent
 from codeqa.intents.mode import DEFAULT_MODE, MODES, read_mode
 
 __all__ = [

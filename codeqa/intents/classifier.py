@@ -9,10 +9,13 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import BaseModel, Field, ValidationError
 
 from codeqa.errors import CodeQAError, places_of
-from codeqa.intents.intent import INTENTS, POLICY_VERSION, Intent
 from codeqa.intents.reading import read, shortened
 from codeqa.intents.rules import RULES, Rule
 from codeqa.llm import Cancelled, Message, Model, never
@@ -21,6 +24,11 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.state.cache import Cache
 from codeqa.text.tokens import well_formed
 
+IntentName = Literal["general", "knowledge_base", "continuation", "profile", "privacy"]
+INTENTS: tuple[str, ...] = get_args(IntentName)
+POLICY_VERSION = 4
+"""Part of the key under which a model's word on an intent is cached: raise it when the rules for
+intents or the policy change."""
 CACHE_SECONDS = 1_800.0
 """Lifetime of a cached intent."""
 MODEL_SECONDS = 3.0
@@ -35,17 +43,24 @@ MOST_TOKENS = 32
 MOST_CHARACTERS = 400
 """Longest answer that is read, whatever a server sends."""
 
-_TAGGED = Intent("knowledge_base", 1.0, "tag", "the tag @codebase")
-_ASKED = "a language model was asked"
-_CACHED = "a language model was asked within the last half hour"
-_UNSURE = "nothing else fits"
 _BEFORE = ("privacy", "profile", "continuation", "knowledge_base", "general")
 """Which intent wins a draw."""
-_FIRST = "It is the first message of a conversation."
-_LATER = "There are earlier turns, which you do not see."
 _OBJECT = re.compile(r"\{[^{}]*\}")
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One of INTENTS, and how it was found."""
+
+    name: str
+    confidence: float
+    """0 to 1: how often a message so classified is one."""
+    source: str
+    """`tag`, `user`, `cache`, `heuristics` or `model`."""
+    reason: str = ""
+    """The rule that decided, in words."""
 
 
 def by_heuristics(text: str, *, has_history: bool) -> Intent:
@@ -54,7 +69,7 @@ def by_heuristics(text: str, *, has_history: bool) -> Intent:
     sums, held = weigh(text, has_history=has_history)
     if not held:  # nothing is known of it: a question, or more of the same
         name = "continuation" if has_history else "knowledge_base"
-        return Intent(name, 0.5, "heuristics", _UNSURE)
+        return Intent(name, 0.5, "heuristics", "nothing else fits")
     best, second = sorted(_BEFORE, key=lambda name: -sums[name])[:2]
     reason = max((rule for rule in held if rule.intent == best), key=lambda rule: rule.weight)
     # Every two points of lead halve the doubt.
@@ -109,9 +124,9 @@ class Classifier:
         Raises nothing: whatever becomes of the cache and the model, the rules have an answer.
         """
         if tagged:
-            return _TAGGED
+            return Intent("knowledge_base", 1.0, "tag", "the tag @codebase")
         key = cache_key(user, text, has_history)
-        if (known := self._recall(key)) is not None:
+        if (known := self._recall(key, has_history)) is not None:
             return known
         found = by_rules or by_heuristics(text, has_history=has_history)
         if found.confidence >= MODEL_BELOW or not use_model:
@@ -127,35 +142,50 @@ class Classifier:
         if cancelled() or time.monotonic() < self._ask_again:
             return None
         until = time.monotonic() + self._seconds
-        said = None
+        said = ""
         try:
             model = self._connect()
             if model is None:
                 return None
             asked = messages_for(text, has_history, self._config_dir)
-            answer = _answer_of(model, asked, lambda: time.monotonic() >= until or cancelled())
-            said = read_answer(answer, has_history=has_history)
+            answer = model.stream(
+                asked,
+                max_tokens=MOST_TOKENS,
+                cancelled=lambda: time.monotonic() >= until or cancelled(),
+            )
+            with closing(answer) as pieces:
+                for piece in pieces:
+                    said += piece if isinstance(piece, str) else ""
+                    if len(said) > MOST_CHARACTERS:
+                        break
         except CodeQAError as error:  # a model that is badly set is told where it is to answer
             log.info("no intent from a model: %s", type(error).__name__)
-        if said is None and not cancelled():
+        found = read_answer(said, has_history=has_history)
+        if found is None and not cancelled():
             self._ask_again = time.monotonic() + PAUSE_SECONDS
-        return said
+        return found
 
-    def _recall(self, key: str) -> Intent | None:
+    def _recall(self, key: str, has_history: bool) -> Intent | None:
         try:
-            value = json.loads(self._cache.get(key) or "null")
-            name, sure = value if value is not None else ("", 0.0)
-            known = name in INTENTS and 0 <= float(sure) <= 1
-            return Intent(name, float(sure), "cache", _CACHED) if known else None
+            found = read_answer(self._cache.get(key) or "", has_history=has_history)
         except Exception as error:  # a cache costs no answer, whatever lies in it
             log.warning("a cached intent could not be read: %s", places_of(error))
             return None
+        return found and replace(found, source="cache")
 
     def _keep(self, key: str, intent: Intent) -> None:
         try:
-            self._cache.set(key, json.dumps([intent.name, intent.confidence]), CACHE_SECONDS)
+            value = json.dumps({"intent": intent.name, "confidence": intent.confidence})
+            self._cache.set(key, value, CACHE_SECONDS)
         except Exception as error:
             log.warning("an intent could not be cached: %s", places_of(error))
+
+
+class _Answer(BaseModel):
+    """What a model says, and what of it is cached."""
+
+    intent: IntentName
+    confidence: float = Field(ge=0, le=1, strict=True)
 
 
 def cache_prefix(user: str) -> str:
@@ -175,12 +205,14 @@ def messages_for(text: str, has_history: bool, config_dir: Path | None) -> list[
 
     Raises SettingsError for a prompt override that cannot be used.
     """
-    earlier = _LATER if has_history else _FIRST
+    earlier = (
+        "There are earlier turns, which you do not see."
+        if has_history
+        else "It is the first message of a conversation."
+    )
+    told = render_prompt("classify_intent", config_dir, earlier=earlier)
     return [
-        {
-            "role": "system",
-            "content": render_prompt("classify_intent", config_dir, earlier=earlier),
-        },
+        {"role": "system", "content": told},
         {"role": "user", "content": shortened(mask_secrets(text))},
     ]
 
@@ -189,24 +221,10 @@ def read_answer(said: str, *, has_history: bool) -> Intent | None:
     """The intent in a model's answer; None unless it is one, with a confidence from 0 to 1."""
     found = _OBJECT.search(said[:MOST_CHARACTERS])
     try:
-        answer = json.loads(found.group()) if found else None
-    except (ValueError, RecursionError):
+        answer = _Answer.model_validate_json(found.group()) if found else None
+    except ValidationError:
         return None
-    if not isinstance(answer, dict):
+    if answer is None or (answer.intent == "continuation" and not has_history):
         return None
-    name, sure = answer.get("intent"), answer.get("confidence")
-    if name not in INTENTS or (name == "continuation" and not has_history):
-        return None
-    if isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1:
-        return None
-    return Intent(str(name), round(float(sure), 2), "model", _ASKED)
-
-
-def _answer_of(model: Model, asked: list[Message], over: Cancelled) -> str:
-    said = ""
-    with closing(model.stream(asked, max_tokens=MOST_TOKENS, cancelled=over)) as pieces:
-        for piece in pieces:
-            said += piece if isinstance(piece, str) else ""
-            if len(said) > MOST_CHARACTERS:
-                break
-    return said
+    sure = round(answer.confidence, 2)
+    return Intent(answer.intent, sure, "model", "a language model was asked")

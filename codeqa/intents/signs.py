@@ -89,12 +89,6 @@ def _named_before(m: Reading, place: int) -> bool:
 
 
 def deletes(m: Reading) -> bool:
-    if (
-        m.near("I", ("want", "like", "need"), 2)
-        and m.near("I", "DELETE", 6)
-        and not m.has("SOFTWARE", CODE)
-    ):
-        return True
     if of_code(m) or (software(m) and not m.has("MY", "I", "ME", "TALK")):
         return False
     own = ("MY", "ABOUT_ME", "TALK", "DATA")
