@@ -202,8 +202,6 @@ def test_outside_git_the_folders_of_tools_are_left_out(tmp_path: Path, write_fil
             "a.py": "1",
             "node_modules/x.js": "1",
             "pkg/__pycache__/y.txt": "1",
-            "my-env/pyvenv.cfg": "home = x",
-            "my-env/lib.py": "1",
             "build/out.js": "1",
             "src/build/steps.py": "1",
             ".venv/z.py": "1",
@@ -214,7 +212,6 @@ def test_outside_git_the_folders_of_tools_are_left_out(tmp_path: Path, write_fil
     assert set(reasons(found)) == {
         "node_modules/",
         "pkg/__pycache__/",
-        "my-env/",
         "build/",
         ".venv/",
     }

@@ -51,12 +51,7 @@ TOOL_FOLDERS = frozenset(
 """Left out where no repository says what is source."""
 
 OUTPUT_FOLDERS = frozenset({b"env", b"dist", b"build"})
-"""As well, but these are also usual names of packages: left out only beside a manifest."""
-
-_MANIFESTS = frozenset(
-    b"package.json setup.py setup.cfg pyproject.toml pom.xml build.gradle build.gradle.kts "
-    b"Cargo.toml CMakeLists.txt composer.json Gemfile mix.exs Makefile".split()
-)
+"""As well, but these are also usual names of packages: left out only at the top."""
 
 TOOLS_OR_OUTPUT = "folder of tools or output"
 
@@ -181,32 +176,12 @@ def _listing(git: str, folder: bytes, nested: bool, until: float) -> Listing:
         if listing.names or nested:
             return Listing(listing.names, [], listing.unreadable)
     # Outside of git, or a folder that its repository ignores: who names it wants it all the same.
-    tools = [name + b"/" for name in TOOL_FOLDERS]
-    listing = list_plain_files(git, folder, folder, tools, until - time.monotonic())
-    return _without_output(listing)
-
-
-def _without_output(listing: Listing) -> Listing:
-    """Drop and list the output folders beside a manifest and Python's environments."""
-    last = {name: name[len(_folder(name)) :] for name in listing.names}
-    beside = {b"", *(_folder(name) for name, end in last.items() if end in _MANIFESTS)}
-    environments = {_folder(name) for name, end in last.items() if end == b"pyvenv.cfg"}
-    outputs: dict[bytes, bytes] = {b"": b""}
-    """Folder → the outermost output folder that it is or lies in; '' for none."""
-    kept = []
-    for name in listing.names:
-        for folder in _and_above(_folder(name), outputs):
-            around = _folder(folder)
-            is_output = folder in environments or (
-                folder[len(around) : -1] in OUTPUT_FOLDERS and around in beside
-            )
-            outputs[folder] = outputs[around] or (folder if is_output else b"")
-        if not outputs[_folder(name)]:
-            kept.append(name)
-    left_out = {output for output in outputs.values() if output}
+    rules = [name + b"/" for name in TOOL_FOLDERS] + [b"/" + name + b"/" for name in OUTPUT_FOLDERS]
+    listing = list_plain_files(git, folder, folder, rules, until - time.monotonic())
     # Other ignored folders are normal.
-    left_out.update(f for f in listing.ignored if f[len(_folder(f)) : -1] in TOOL_FOLDERS)
-    return Listing(kept, list(left_out), listing.unreadable)
+    known = TOOL_FOLDERS | OUTPUT_FOLDERS
+    left_out = [name for name in listing.ignored if name[len(_folder(name)) : -1] in known]
+    return Listing(listing.names, left_out, listing.unreadable)
 
 
 def _folder(name: bytes) -> bytes:
