@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from codeqa.cli.command import front_door
-from codeqa.cli.index import describe_methods, embed_again, model_for_comments
+from codeqa.cli.index import describe_methods, model_for_comments
 from codeqa.indexing.comments import add_comments
 from codeqa.indexing.describing import describe
 from codeqa.llm import Models
@@ -49,7 +49,6 @@ def main(repo: Path, model: str, limit: int | None, yes: bool) -> None:
     with closing(Models(settings)) as models:
         chosen = model_for_comments(models, model, yes=yes)
         describe_methods(settings, location, chosen, limit=limit, yes=yes)
-        embed_again(settings, location)
 
 
 if __name__ == "__main__":

@@ -484,12 +484,12 @@ def test_a_list_that_is_refused_or_is_none_says_so(make: Callable[..., Models]) 
         make().list_models(ModelChoice("custom", "", server.base_url))
 
 
-def test_a_test_says_how_long_it_took_and_what_the_model_said(
+def test_a_test_says_how_long_the_first_word_took(
     make: Callable[..., Models],
 ) -> None:
     with openai_server(lambda path, body: stream(["ready"], first=0.12)) as server:
         tested = make().test(ModelChoice("custom", "m9", server.base_url), KEY)
-    assert (tested.model, tested.text) == ("m9", "ready")
+    assert tested.model == "m9"
     assert 110 <= tested.milliseconds < 3_000
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -505,9 +505,8 @@ def test_a_test_that_fails_says_why_and_keeps_nothing(
 
 def test_a_test_of_a_talkative_model_ends(make: Callable[..., Models]) -> None:
     with openai_server(lambda path, body: stream(["word "] * 2000, 0.002)) as server:
-        tested = make().test(ModelChoice("custom", "m", server.base_url))
+        make().test(ModelChoice("custom", "m", server.base_url))
         assert server.wait_for_disconnects()
-    assert len(tested.text) <= 200
 
 
 def test_servers_on_this_machine_are_found_quickly_and_only_when_asked(

@@ -183,16 +183,12 @@ def format_pairs(rows: Sequence[tuple[str, str]]) -> str:
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table with aligned columns; those whose cells are all numbers stand right."""
-    numeric = [all(row[i][:1].isdigit() for row in rows) and bool(rows) for i in range(len(header))]
-    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
-    lines = []
-    for row in (header, *rows):
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    aligned = []
+    for title, *cells in zip(header, *rows, strict=True):
+        adjust = str.rjust if all(cell[:1].isdigit() for cell in cells) else str.ljust
+        width = max(map(len, (title, *cells)))
+        aligned.append([adjust(cell, width) for cell in (title, *cells)])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*aligned, strict=True))
 
 
 def human_bytes(count: float) -> str:

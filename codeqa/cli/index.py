@@ -38,12 +38,7 @@ from codeqa.store import Location
     help="Let a language model describe the methods in two or three lines each, which are searched "
     "with the code. Says what is sent where, and asks, before anything is.",
 )
-@click.option(
-    "--model",
-    default="",
-    metavar="MODEL",
-    help="With --comments: the model to ask, as provider/name; default: the chosen one.",
-)
+@model_option
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -73,9 +68,9 @@ def index_command(
         show.close()
         print_summary(summary)
         if describing is not None:
-            describe_methods(settings, location, describing, limit=limit, yes=yes)
-            if not no_refine:
-                embed_again(settings, location)
+            describe_methods(
+                settings, location, describing, limit=limit, yes=yes, refine=not no_refine
+            )
 
 
 @command(
@@ -134,22 +129,26 @@ def describe_methods(
     *,
     limit: int | None = None,
     yes: bool = False,
+    refine: bool = True,
 ) -> None:
-    """Say what it takes, ask, and describe.
+    """Say what it takes, ask, and describe; then `refine` the vectors of the chosen embedding,
+    which described methods have lost.
 
-    Raises ModelError; what was described until then is kept and written. The chosen embedding's
-    vectors of these rows are dropped: see `embed_again`.
+    Raises ModelError; what was described until then is kept and written.
     """
     plan = plan_comments(settings, location, model.name, limit)
     click.echo(estimate(plan, model))
-    if plan.requests and not yes and not click.confirm(f"Send them to {model.host}?"):
-        click.echo("Nothing was sent.")
-        return
     with ProgressDisplay() as show:
-        written = add_comments(
-            settings, location, plan.units, model.complete, model.name, show, model.close
-        )
-    click.echo(f"{written:,} descriptions written.")
+        if not plan.requests or yes or click.confirm(f"Send them to {model.host}?"):
+            written = add_comments(
+                settings, location, plan.units, model.complete, model.name, show, model.close
+            )
+            show.close()
+            click.echo(f"{written:,} descriptions written.")
+        else:
+            click.echo("Nothing was sent.")
+        if refine and settings.embedding:
+            Indexer(settings, location).run(progress=show)
 
 
 def estimate(plan: CommentPlan, model: Model) -> str:
@@ -161,10 +160,3 @@ def estimate(plan: CommentPlan, model: Model) -> str:
         f"{known}{plan.requests:,} methods, ≈ {plan.tokens_sent:,} tokens to {model.name} at "
         f"{model.host}, ≈ {plan.tokens_back:,} back (never more than {plan.most_tokens_back:,})."
     )
-
-
-def embed_again(settings: Settings, location: Location) -> None:
-    """Fill in the vectors of the chosen embedding, for described methods have lost theirs."""
-    if settings.embedding:
-        with ProgressDisplay() as show:
-            Indexer(settings, location).run(progress=show)

@@ -81,27 +81,26 @@ def policy_command(
 
 
 def _table(rules: Iterable[Mapping[str, str]]) -> str:
-    rows = [(rule["group"], rule["name"], rule["when"], rule["then"]) for rule in rules]
-    return format_table(("group", "rule", "when", "then"), rows)
+    return format_table(("group", "rule", "when", "then"), [(*rule.values(),) for rule in rules])
 
 
 def _explained(explained: Explained) -> str:
     intent, decision = explained.intent, explained.decision
     treated = "" if decision.intent == intent.name else f", treated as {decision.intent}"
     reason = f": {intent.reason}" if intent.reason else ""
-    lines = [
+    text = (
         f"Intent    {intent.name}{treated} (confidence {intent.confidence:.2f}, "
-        f"by {intent.source}{reason})",
-        f"Features  {_set(asdict(explained.features))}",
-        f"Decision  {_set({k: v for k, v in asdict(decision).items() if k not in NOT_SHOWN})}",
-        "",
-    ]
-    return visible("\n".join(lines)) + "\n" + _table(explained.rules)
+        f"by {intent.source}{reason})\n"
+        f"Features  {_set(explained.features)}\nDecision  {_set(decision)}\n"
+    )
+    return f"{visible(text)}\n{_table(explained.rules)}"
 
 
-def _set(values: Mapping[str, Any]) -> str:
+def _set(values: Any) -> str:
     """Names of what is true, and with its value what is more than true."""
     shown = [
-        name if value is True else f"{name}={value}" for name, value in values.items() if value
+        name if value is True else f"{name}={value}"
+        for name, value in asdict(values).items()
+        if value and name not in NOT_SHOWN
     ]
     return ", ".join(shown) or "none"

@@ -24,6 +24,11 @@ WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 
 MOST_HITS = 300
+TOLD = ("question", "milliseconds", "channels", "coverage", "reranker", "hyde")
+TOLD_OF_UNITS = (
+    "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
+)  # fmt: skip
+"""What `--json` gives of a search and of each unit, among others."""
 
 
 @command(
@@ -78,19 +83,12 @@ def search_command(
         )
     stages = [asdict(stage) for stage in result.stages]
     if as_json:
-        document = {
-            "question": result.question,
-            "milliseconds": result.milliseconds,
-            "channels": list(result.channels),
-            "coverage": result.coverage,
-            "reranker": result.reranker,
-            "hyde": result.hyde,
-            "stages": stages,
-            "notice": " ".join(result.warnings),
-            "hits": [_hit_values(hit) for hit in result.units],
-            "files": [{"path": file.path, "score": file.score} for file in result.files],
-        }
-        print_json(document)
+        print_json(
+            {name: getattr(result, name) for name in TOLD}
+            | {"stages": stages, "notice": " ".join(result.warnings)}
+            | {"hits": [_hit_values(hit) for hit in result.units]}
+            | {"files": [{"path": file.path, "score": file.score} for file in result.files]}
+        )
         return
     if not result.units:
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
@@ -121,8 +119,5 @@ def _hit_text(number: int, hit: Hit) -> str:
 
 
 def _hit_values(hit: Hit) -> dict[str, Any]:
-    names = (
-        "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
-    )  # fmt: skip
-    placed = {"score": hit.score, "why": list(hit.why), "channels": dict(hit.channels)}
-    return {**{name: getattr(hit.unit, name) for name in names}, **placed}
+    placed = {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
+    return {name: getattr(hit.unit, name) for name in TOLD_OF_UNITS} | placed

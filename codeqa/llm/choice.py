@@ -83,11 +83,6 @@ def exported_key(settings: Settings, provider: ModelProvider, address: str) -> t
     return settings.provider_key(provider.key_variable), provider.key_variable
 
 
-def needs_key(provider: ModelProvider, address: str) -> bool:
-    """Whether nothing can be asked at `address` without a key."""
-    return bool(provider.key_variable) and location(address) == location(provider.base_url)
-
-
 def checked_key(key: str, variable: str = "") -> str:
     """`key` without space around it; `variable` is where it came from.
 

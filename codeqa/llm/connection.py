@@ -133,7 +133,7 @@ class Connection:
                     stream_cls=EventStream,
                 )
             except openai.APIStatusError as error:
-                told = provider_error(error)
+                told = provider_error(error.response)
                 named = {n for n, words in _UNWANTED.items() if words.search(told.words.lower())}
                 new = sorted(named - self._unwanted)
                 if told.kind != "refused" or not new:

@@ -159,7 +159,7 @@ def explain(
     if isinstance(error, ModelError):
         return error
     if isinstance(error, openai.APIStatusError):
-        return explain_api_error(provider_error(error), target, sent)
+        return explain_api_error(provider_error(error.response), target, sent)
     kinds: tuple[tuple[type[BaseException], str], ...] = (
         (UnreadableError, "unreadable"),
         (httpx2.ConnectTimeout, "unreachable"),

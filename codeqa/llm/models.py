@@ -17,7 +17,6 @@ from codeqa.llm.choice import (
     checked_key,
     exported_key,
     location,
-    needs_key,
     normal_address,
     parse_choice,
     settled,
@@ -37,7 +36,6 @@ FIRST_MODEL_SECONDS = 60.0
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
 TEST_TOKENS = 1_000
 """Enough for a model that reasons before it says its one word."""
-TEST_CHARACTERS = 200
 TEST_SILENCE = 60
 """Seconds without a word in a test; a large model that is loaded first takes about half."""
 TEST_SECONDS = 10.0
@@ -57,11 +55,10 @@ Source = Literal["page", "setting", ""]
 
 @dataclass(frozen=True, slots=True)
 class ModelTest:
-    """A model answered: after how long its first text came, and what it said."""
+    """A model answered: after how long its first text came."""
 
     milliseconds: int
     model: str
-    text: str
 
 
 class Models:
@@ -131,16 +128,10 @@ class Models:
 
     def key_state(self, choice: ModelChoice) -> KeyState:
         """Whether a key is kept, exported, missing, or none is needed."""
-        provider = provider_named(choice.provider)
         try:
-            address = self.address(choice)
-        except UsageError:
+            return self._key(provider_named(choice.provider), self.address(choice))[0]
+        except UsageError:  # it leads nowhere
             return "unneeded"
-        if location(address) in self._saved().keys:
-            return "stored"
-        if exported_key(self._settings, provider, address)[0]:
-            return "exported"
-        return "missing" if needs_key(provider, address) else "unneeded"
 
     def address(self, choice: ModelChoice) -> str:
         """Base address that the choice leads to. Raises UsageError when there is none.
@@ -174,16 +165,25 @@ class Models:
         choice = settled(choice)
         provider = provider_named(choice.provider)
         address = self.address(choice)
-        exported, variable = exported_key(self._settings, provider, address)
-        found = checked_key(key) or self._saved().keys.get(location(address))
-        found = found or checked_key(exported, variable)
-        if not found and needs_key(provider, address):
+        state, found, variable = self._key(provider, address)
+        found = checked_key(key) or checked_key(found, variable)
+        if not found and state == "missing":
             raise SettingsError(
                 f"There is no key for {provider.title}.",
                 f"Enter one on the page or with `codeqa models use`, or set "
                 f"{provider.key_variable}.",
             )
         return Endpoint(address, choice.model, found, provider.name, variable)
+
+    def _key(self, provider: ModelProvider, address: str) -> tuple[KeyState, str, str]:
+        """State, key, and the variable that it came or could come from."""
+        exported, variable = exported_key(self._settings, provider, address)
+        if kept := self._saved().keys.get(location(address)):
+            return "stored", kept, variable
+        if exported:
+            return "exported", exported, variable
+        needed = provider.key_variable and location(address) == location(provider.base_url)
+        return "missing" if needed else "unneeded", "", variable
 
     # The models themselves
 
@@ -233,7 +233,6 @@ class Models:
     def test(self, choice: ModelChoice, key: str = "") -> ModelTest:
         """Ask the model for a word. Raises ModelError that says what is wrong."""
         target = self._named(self.endpoint(choice, key))
-        said, first = "", 0.0
         silence = min(self._settings.model_timeout, TEST_SILENCE)
         with Model(target, silence) as model:
             wait([model.prepare()])  # loading the client is no part of the time
@@ -244,15 +243,10 @@ class Models:
                 TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=lambda: time.monotonic() > until
             ):
                 if isinstance(piece, str):
-                    first = first or time.monotonic() - began
-                    said += piece
-                if len(said) > TEST_CHARACTERS:
-                    break
-        if not said:
-            raise ModelError(
-                f"{target.host} gave no answer in time.", "Try again, or choose another model."
-            )
-        return ModelTest(round(first * 1000), target.model, said[:TEST_CHARACTERS].strip())
+                    return ModelTest(round((time.monotonic() - began) * 1000), target.model)
+        raise ModelError(
+            f"{target.host} gave no answer in time.", "Try again, or choose another model."
+        )
 
     def running_locally(
         self, providers: Sequence[ModelProvider] = PROVIDERS
@@ -308,10 +302,10 @@ class Models:
             with Model(target, self._settings.model_timeout) as model:
                 names = [name for name in model.list_models() if not _NO_CHAT.search(name)]
             if not names:
-                hint = "Load one there, or name it."
-                if target.provider == "ollama":
-                    hint = "Fetch one with `ollama pull qwen3`."
-                raise ModelError(f"{target.host} has no model that chats.", hint)
+                raise ModelError(
+                    f"{target.host} has no model that chats.",
+                    "Load one there, as with `ollama pull qwen3`, or name it.",
+                )
             known = self._first[target.base_url] = (time.monotonic(), names[0])
         return replace(target, model=known[1])
 

@@ -56,11 +56,6 @@ def open_client(target: Endpoint, timeout: float) -> openai.AsyncOpenAI:
     )
 
 
-def provider_error(error: openai.APIStatusError) -> ApiError:
-    """What the provider said."""
-    return _read(error.response, error.response.content)
-
-
 class HttpClient(openai.DefaultAsyncHttpxClient):
     """Sends what is needed to the endpoint and nowhere else."""
 
@@ -100,7 +95,8 @@ async def _judge(response: httpx2.Response) -> None:
         body = b""  # nobody asked for that, and a few bytes may stand for gigabytes
     response.stream = httpx2.ByteStream(body)
     response.encoding = "utf-8"
-    error = _read(response, body)
+    await response.aread()
+    error = provider_error(response)
     response.headers["x-should-retry"] = "true" if error.worth_retrying else "false"
     for name in ("retry-after", "retry-after-ms"):
         response.headers.pop(name, None)
@@ -108,11 +104,12 @@ async def _judge(response: httpx2.Response) -> None:
         response.headers["retry-after"] = str(error.retry_after)
 
 
-def _read(response: httpx2.Response, body: bytes) -> ApiError:
+def provider_error(response: httpx2.Response) -> ApiError:
+    """What the provider said in a response that has been read."""
     try:
-        content = json.loads(body)
+        content = json.loads(response.content)
     except (ValueError, RecursionError):  # or brackets within brackets, thousands deep
-        content = body.decode("utf-8", "replace")
+        content = response.content.decode("utf-8", "replace")
     return read_api_error(response.status_code, content, response.headers)
 
 
