@@ -27,7 +27,7 @@ from pydantic import SecretStr
 from serving import serving
 
 from codeqa.settings import Settings
-from codeqa.web.openai_format import UNANSWERED, CompletionBody, read_messages
+from codeqa.web.openai_api import UNANSWERED, CompletionBody, read_messages
 
 pytest_plugins = (
     "cli_shop",

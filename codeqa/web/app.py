@@ -8,7 +8,6 @@ from pathlib import Path
 from flask import Flask
 
 from codeqa.engine import Engine
-from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
 from codeqa.web import (
     autocomplete_api,
@@ -57,7 +56,8 @@ def create_app(
     """
     settings = settings or load_settings(repository)
     security.check_settings(settings)
-    assets = _assets()
+    # A wheel carries templates and scripts inside this package, a checkout at its top level.
+    assets = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent.parent
     app = Flask(
         "codeqa.web",
         template_folder=str(assets / "templates"),
@@ -71,15 +71,3 @@ def create_app(
     for module in ADDRESSES:
         module.endpoints.register(app)
     return app
-
-
-def _assets() -> Path:
-    """The folder that holds `templates` and `static`.
-
-    A wheel carries both inside this package; a checkout and an editable install have them
-    at the top level. Raises CodeQAError when neither is there.
-    """
-    for folder in (PACKAGE, PACKAGE.parent.parent):
-        if (folder / "templates").is_dir() and (folder / "static").is_dir():
-            return folder
-    raise CodeQAError("The page's files are missing.", "Install CodeQA again.")

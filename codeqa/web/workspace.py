@@ -47,18 +47,17 @@ class Workspace:
         current one.
         """
         with self._lock:
-            if repo and repo in self._engines:
-                return self._engines[repo]
+            repo = repo or self._current
             if repo:
-                return self._open_listed(repo)
-            if not self._current:
-                start = self._start or self._last_used()
-                if start is None:
-                    raise IndexMissingError(
-                        "No repository is open.", "Choose one on the page, or start with its path."
-                    )
-                self._current = self.open(start).location.id
-            return self._engines[self._current]
+                return self._engines.get(repo) or self._open_listed(repo)
+            start = self._start or self._last_used()
+            if start is None:
+                raise IndexMissingError(
+                    "No repository is open.", "Choose one on the page, or start with its path."
+                )
+            engine = self.open(start)
+            self._current = engine.location.id
+            return engine
 
     def open(self, path: Path, *, update: bool = True) -> Engine:
         """Open the repository at `path`; `update` brings its index up to date behind.
