@@ -4,9 +4,8 @@
 
 Five small functions are scored for one question by the shipped table's vectors and by the
 built-in reranker's reading; then the time per question is taken for both over units of this
-repository. Where PyTorch and transformers are installed (`make test-rerank` sets them up) a
-cross-encoder of the size of ms-marco-MiniLM-L-12 (12 layers, 384 wide) is timed as well, with
-random weights: they decide what it says and not how long it takes.
+repository, and for a cross-encoder of the size of ms-marco-MiniLM-L-12 (12 layers, 384 wide) with
+random weights: see `benchmarks.reranking`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
+from benchmarks.reranking import candidates, model_like
 from codeqa.embeddings import question_matcher, shipped_table, table_encoder
 from codeqa.text.unit_text import UnitText
 
@@ -40,8 +39,6 @@ FUNCTIONS = {
     return sum(line.price * line.count for line in order.lines)""",
 }
 CANDIDATES = 50
-TOKENS = 256
-"""Of a pair that a model of this size reads."""
 REPEATS = 7
 
 
@@ -83,27 +80,9 @@ def times() -> dict[str, float]:
         "making those vectors": _median(lambda: encoder.encode_units(units)),
         "late interaction and passages": _median(late),
     }
-    if find_spec("torch") and find_spec("transformers"):
-        found["cross-encoder, 12 layers"] = _median(_cross_encoder())
+    judge, texts = model_like("ms-marco-MiniLM-L-12-v2"), candidates(CANDIDATES)
+    found["cross-encoder, 12 layers"] = _median(lambda: list(judge(QUESTION, texts)))
     return found
-
-
-def _cross_encoder() -> Callable[[], None]:
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification
-
-    config = BertConfig(
-        hidden_size=384, num_hidden_layers=12, num_attention_heads=12, intermediate_size=1536
-    )
-    model = BertForSequenceClassification(config).eval()
-    pairs = torch.randint(0, config.vocab_size, (CANDIDATES, TOKENS))
-
-    def read() -> None:
-        with torch.inference_mode():
-            for start in range(0, CANDIDATES, 10):
-                model(pairs[start : start + 10])
-
-    return read
 
 
 def _median(action: Callable[[], object]) -> float:
