@@ -70,11 +70,6 @@ class Candidates:
     units: dict[str, Unit] = field(default_factory=dict)
     channels: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    @property
-    def by_vectors(self) -> bool:
-        """Whether an embedding found something."""
-        return any(channel.startswith("vector") for channel in self.channels)
-
     @classmethod
     def of(cls, hits: Iterable[ChannelHit]) -> Candidates:
         """Of two scores of a unit in the same channel the higher one counts."""

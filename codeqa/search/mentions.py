@@ -131,35 +131,26 @@ def keep_guaranteed(hits: Sequence[Hit], mentioned: Sequence[Hit], top: int) -> 
 
 def _beside(unit: Unit, first: int, last: int) -> tuple[bool, int]:
     """Sorts by whether `unit` misses the lines, then by how many others it holds."""
-    misses = unit.end_line < first or last < unit.start_line
     inside = min(unit.end_line, last) - max(unit.start_line, first) + 1
-    return misses, 0 if misses else unit.end_line - unit.start_line + 1 - inside
+    return inside <= 0, unit.end_line - unit.start_line + 1 - inside if inside > 0 else 0
 
 
 def _find(tables: Tables, text: str) -> Mention | None:
     lines = _LINES.search(text)
-    if lines and (files := _files(tables, text[: lines.start()])):
+    if lines and (found := _file_or_folder(tables, text[: lines.start()])) and found.files:
         first = int(lines[1])
-        return Mention(text, files=files, lines=(first, int(lines[2] or first)))
+        return Mention(text, files=found.files, lines=(first, int(lines[2] or first)))
     if looks_like_path(text):
         return _file_or_folder(tables, text) or _symbol(tables, text)
     return _symbol(tables, text) or _file_or_folder(tables, text)
 
 
 def _file_or_folder(tables: Tables, text: str) -> Mention | None:
-    if files := _files(tables, text):
+    catalogue = tables.catalogue()
+    if not text.endswith("/") and (files := _ending_so(catalogue.paths, text.lstrip("/"))):
         return Mention(text, files=files)
-    folders = _folders(tables, text) if "/" in text else ()
+    folders = _ending_so(catalogue.folders, text.strip("/") + "/") if "/" in text else ()
     return Mention(text, folders=folders) if folders else None
-
-
-def _files(tables: Tables, text: str) -> tuple[str, ...]:
-    path = text.lstrip("/")
-    return () if path.endswith("/") else _ending_so(tables.catalogue().paths, path)
-
-
-def _folders(tables: Tables, text: str) -> tuple[str, ...]:
-    return _ending_so(tables.catalogue().folders, text.strip("/") + "/")
 
 
 def _ending_so(known: frozenset[str], wanted: str) -> tuple[str, ...]:
@@ -182,16 +173,14 @@ def _symbol(tables: Tables, text: str) -> Mention | None:
     if not name or not name_key(name):
         return None
     named = tables.named([name_key(name)], limit=MOST_NAMED)
-    units = [unit for unit in named if unit.kind not in TEXT_KINDS]
-    called = [
-        unit for unit in units if whole_name(unit.path, unit.qualified_name).endswith("." + dotted)
-    ]
-    if not called and _NAME.search(text):  # a bare lower-case word may be anyone's decorator
-        low = "." + dotted.lower()
-        called = [
+    called: list[Unit] = []
+    # A bare lower-case word may be anyone's decorator.
+    for spelled in (str, str.lower) if _NAME.search(text) else (str,):
+        called = called or [
             unit
-            for unit in units
-            if whole_name(unit.path, unit.qualified_name).lower().endswith(low)
+            for unit in named
+            if unit.kind not in TEXT_KINDS
+            and spelled(whole_name(unit.path, unit.qualified_name)).endswith(spelled(f".{dotted}"))
         ]
     source = [unit for unit in called if unit.role == "source"] or called
     if source and all(unit.kind == "module" for unit in source):

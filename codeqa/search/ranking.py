@@ -102,7 +102,7 @@ class RankingSignals:
             patterns=word_patterns(query.words),
             channels=channels,
             undefined=query.names if query.symbol_like and not channels["symbol"] else (),
-            by_vectors=found.by_vectors,
+            by_vectors=any(name.startswith("vector") for name in found.channels),
             overlaps={},
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather, patterns
-from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
+from codeqa.search.mentions import looks_like_path, resolve_mentions
 from codeqa.search.query import KINDS, Query, with_words
 from codeqa.search.question_words import asking_words
 from codeqa.search.word_forms import variants
@@ -51,34 +51,45 @@ def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
     if query.pointed:
         mentions, unknown = resolve_mentions(tables, query.pointed)
         query = _without_places(replace(query, mentions=tuple(mentions)))
-        warnings += [_not_there(tables, text) for text in unknown if looks_like_path(text)]
-        warnings += [text for mention in mentions if (text := _several(mention))]
-    if query.filtered or query.unknown_kinds:
-        warnings += filter_warnings(tables, query)
-    return query, warnings
+        for text in filter(looks_like_path, unknown):
+            known = tables.catalogue().folders if text.endswith("/") else tables.catalogue().paths
+            rest = _did_you_mean(text, known, "it was searched for as words.", "@")
+            warnings.append(f"No indexed file or folder is called @{text}; {rest}")
+        for mention in mentions:
+            if len(places := mention.files or mention.folders) > 1:
+                listed = ", ".join(places)
+                warnings.append(f"@{mention.text} is {len(places)} places: {listed}.")
+    for kind in query.unknown_kinds:
+        rest = _did_you_mean(kind.lower(), KINDS)
+        warnings.append(f"kind:{kind} is no kind of unit and was searched for as a word; {rest}")
+    return query, [*warnings, *filter_warnings(tables, query)]
 
 
 def filter_warnings(tables: Tables, query: Query) -> list[str]:
     """Why the filters let nothing through, as sentences; [] when they let something through."""
-    warnings = [_no_kind(kind) for kind in query.unknown_kinds]
     where = filter_of(query)
     if where is None or tables.holds(where):
-        return warnings
+        return []
+    warnings = []
     catalogue = tables.catalogue()
-    before = len(warnings)
     for value in query.languages:
         if value not in catalogue.languages:
-            rest = _meant(nearest_words(value, catalogue.languages), _listed(catalogue.languages))
+            rest = _did_you_mean(value, catalogue.languages)
             warnings.append(f"No indexed file is written in lang:{value}; {rest}")
     for path in query.paths:
         if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
-            near = nearest_words(path.rstrip("/"), [one.rstrip("/") for one in catalogue.folders])
-            near = near or nearest_words(path, catalogue.paths)
-            rest = _meant(near, "use another or leave it out.")
+            folders = {one.rstrip("/") for one in catalogue.folders}
+            rest = _did_you_mean(path, catalogue.paths, "use another or leave it out.")
+            rest = _did_you_mean(path.rstrip("/"), folders, rest)
             warnings.append(f"No indexed file's path matches path:{path}; {rest}")
-    if len(warnings) == before:
-        warnings.append("No indexed code meets all filters of the question; use fewer of them.")
-    return warnings
+    none = "No indexed code meets all filters of the question; use fewer of them."
+    return warnings or [none]
+
+
+def _did_you_mean(word: str, known: Iterable[str], otherwise: str = "", mark: str = "") -> str:
+    near = nearest_words(word, known)
+    listed = f"there is {', '.join(sorted(known)) or 'nothing'}."
+    return f"did you mean {mark}{near[0]}?" if near else otherwise or listed
 
 
 def _without_places(query: Query) -> Query:
@@ -93,34 +104,6 @@ def _without_places(query: Query) -> Query:
     less = with_words(query, text)
     describing = set(less.words) - asking_words(less.words)
     return less if describing else query
-
-
-def _several(mention: Mention) -> str:
-    places = mention.files or mention.folders
-    if len(places) < 2:
-        return ""
-    return f"@{mention.text} is {len(places)} places: {', '.join(places)}."
-
-
-def _not_there(tables: Tables, text: str) -> str:
-    catalogue = tables.catalogue()
-    known: Iterable[str] = catalogue.folders if text.endswith("/") else catalogue.paths
-    near = [f"@{one}" for one in nearest_words(text, known)]
-    rest = _meant(near, "it was searched for as words.")
-    return f"No indexed file or folder is called @{text}; {rest}"
-
-
-def _no_kind(value: str) -> str:
-    rest = _meant(nearest_words(value.lower(), KINDS), _listed(KINDS))
-    return f"kind:{value} is no kind of unit and was searched for as a word; {rest}"
-
-
-def _meant(near: list[str], otherwise: str) -> str:
-    return f"did you mean {near[0]}?" if near else otherwise
-
-
-def _listed(values: Iterable[str]) -> str:
-    return f"there is {', '.join(sorted(values)) or 'nothing'}."
 
 
 def repaired(tables: Tables, query: Query, found: Candidates) -> Query | None:
@@ -162,11 +145,12 @@ def suspects(query: Query, found: Candidates) -> list[str]:
         for name in dict.fromkeys(names)
         if allowed_edits(name_key(name)) and name_key(name) not in keys
     ]
-    if not missing:
-        return []
     units = [unit for unit in found.units.values() if unit.role in WRITTEN_BY_HAND]
-    texts = [unit.source_code.lower() for unit in units]
-    return [name for name in missing if not any(name.lower() in text for text in texts)]
+    return [
+        name
+        for name in missing
+        if not any(name.lower() in unit.source_code.lower() for unit in units)
+    ]
 
 
 def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
