@@ -49,7 +49,7 @@ def conversation(engine: Engine, messages: int) -> str:
     """The id of a conversation of so many messages: one is asked with a search, and kept again
     under other ids."""
     name = uuid.uuid4().hex
-    state = engine.conversations._state
+    state = engine.conversations.state
     for _ in engine.chat.ask(AskOptions("@codebase how does `save` work?", conversation=name)):
         pass
     engine.conversations.flush()

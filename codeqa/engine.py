@@ -75,8 +75,6 @@ def open_engine(
         settings=settings,
         hooks=hooks,
         conversations=conversations,
-        state=state,
-        vectors=vectors,
         connect=models.connect_small,
         hypotheses=generator is None,
     )

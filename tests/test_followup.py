@@ -91,7 +91,6 @@ def test_only_a_follow_up_that_says_too_little_is_rewritten(text: str, needed: b
 
 WHY = Exchange("and why is it so?", "Because.")
 AGAIN = Exchange("and who calls it in checkout?", "Nobody.")
-DEFINED = "where is `Basket.add_article` defined?"
 SIX = "a_one b_two c_three d_four e_five f_six"
 MANY = "what do `a_one`, `b_two`, `c_three`, `d_four`, `e_five`, `f_six`, `g_seven` do?"
 
@@ -106,9 +105,6 @@ MANY = "what do `a_one`, `b_two`, `c_three`, `d_four`, `e_five`, `f_six`, `g_sev
         ("really?", (*HISTORY[:1], *(WHY,) * 5), (), "really?"),
         (FOLLOW_UP, (Exchange(MANY, "Much."),), (), f"{FOLLOW_UP} {SIX}"),
         ("does total_price call that?", HISTORY, NAMES, "does total_price call that?"),
-        (DEFINED, HISTORY, NAMES, DEFINED),
-        ("what is in store/checkout.go", HISTORY, NAMES, "what is in store/checkout.go"),
-        ("@Basket", HISTORY, NAMES, "@Basket"),
         (FOLLOW_UP, (), (), FOLLOW_UP),
     ],
 )

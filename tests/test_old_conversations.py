@@ -45,7 +45,7 @@ def test_an_old_conversation_shows_what_it_showed(old: Conversations) -> None:
 
 def test_its_context_is_read_back_from_the_text_that_was_kept(old: Conversations) -> None:
     for record in (*old.turns("old"), *old.turns("quoted")):
-        with contextlib.closing(sqlite3.connect(old._state.path)) as disk:
+        with contextlib.closing(sqlite3.connect(old.state.path)) as disk:
             query = "SELECT context FROM turn WHERE id = ?"
             (text,) = disk.execute(query, (record.id,)).fetchone()
         assert text.startswith("[CONTEXT]") and record.block.text == text
@@ -73,6 +73,6 @@ def test_what_is_kept_of_it_anew_is_kept_as_data(old: Conversations) -> None:
     assert old.has_context("old")
     assert old.rate(first.id, 1, "it helped") == "it helped"
     (value,) = (
-        old._state.values.get(key) for key in old._state.values.keys("user:local:conversation:old")
+        old.state.values.get(key) for key in old.state.values.keys("user:local:conversation:old")
     )
     assert value is not None and '"content"' in value and "[CONTEXT]" not in value

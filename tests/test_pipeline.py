@@ -16,7 +16,6 @@ from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
 from codeqa.chat import AskOptions, Exchange, GenerationInput
 from codeqa.chat.conversations import HISTORY_MESSAGES
 from codeqa.chat.generation import ELSEWHERE, build_messages
-from codeqa.chat.pipeline import STEPS
 from codeqa.chat.retrieval import RETRIEVAL_K
 from codeqa.chat.turn import begin_turn
 from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
@@ -26,6 +25,10 @@ from codeqa.errors import StorageError, UsageError
 from codeqa.types import ContextBlock
 
 pytest_plugins = ("chat_fixtures",)
+STEPS = (
+    "embed", "load", "classify", "topic", "features", "policy", "prune", "retrieve",
+    "before_generation", "generate", "after_generation", "persist",
+)  # fmt: skip
 TOKEN = "ghp_" + "aB3" * 12
 
 
@@ -138,7 +141,7 @@ def test_the_question_is_embedded_on_this_machine_and_its_vector_kept(engine: En
     engine.conversations.flush()
     embedding = fast_embedding()
     assert embedding is not None
-    kept = engine.conversations._state.turns.past_questions(
+    kept = engine.conversations.state.turns.past_questions(
         "local", engine.location.id, embedding.name
     )
     vector = embedding.embed_query(ASK.removeprefix("@codebase "))
@@ -148,7 +151,7 @@ def test_the_question_is_embedded_on_this_machine_and_its_vector_kept(engine: En
 def test_the_last_twenty_messages_and_the_profile_are_read_side_by_side(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conversations, state = engine.conversations, engine.conversations._state
+    conversations, state = engine.conversations, engine.conversations.state
     for number in range(12):
         ask(engine, f"what does warehouse_part_{number} do?")
     ask(engine, "My name is Ada.", conversation="another")
@@ -320,14 +323,14 @@ def test_a_deletion_holds_for_answers_that_are_being_written(
     events = engine.chat.ask(AskOptions("My name is Ada.", conversation="one"))
     while next(events).kind != "token":
         pass
-    engine.conversations._state.profile.clear("local")
+    engine.conversations.state.profile.clear("local")
     list(events)
     engine.conversations.flush()
     assert engine.conversations.profile("local") == {}
     events = engine.chat.ask(AskOptions(ASK, conversation="two"))
     while next(events).kind != "token":
         pass
-    engine.conversations._state.user_data.delete("local")  # as from another process
+    engine.conversations.state.user_data.delete("local")  # as from another process
     list(events)
     assert engine.conversations.all() == []
 
@@ -570,13 +573,13 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = threading.Event()
-    real = engine.conversations._state.turns.save
+    real = engine.conversations.state.turns.save
 
     def save(*arguments: Any, **named: Any) -> bool:
         slow.wait(5)
         return real(*arguments, **named)
 
-    monkeypatch.setattr(engine.conversations._state.turns, "save", save)
+    monkeypatch.setattr(engine.conversations.state.turns, "save", save)
     started = time.monotonic()
     events = ask(engine, ASK)
     assert events[-1].kind == "done" and time.monotonic() - started < 3

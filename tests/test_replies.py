@@ -52,7 +52,7 @@ def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try(text: 
         ("bye", "Goodbye."),
         ("ok cool", "Good."),
         ("what can you do?", "I answer questions about the code of `shop`"),
-        ("Bonjour, que peux-tu faire ?", "I answer questions about the code of `shop`"),
+        ("Bonjour, que peux-tu faire ?", "Hello. Ask me about the code of `shop`"),
     ],
 )
 def test_small_talk_is_answered_briefly(text: str, beginning: str) -> None:

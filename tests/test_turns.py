@@ -403,7 +403,7 @@ def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["read", "left"])
 def test_an_answer_that_cannot_be_kept_is_given_all_the_same(engine: Engine, leaves: bool) -> None:
-    with contextlib.closing(sqlite3.connect(engine.conversations._state.path)) as disk:
+    with contextlib.closing(sqlite3.connect(engine.conversations.state.path)) as disk:
         disk.execute(
             "CREATE TRIGGER full BEFORE INSERT ON turn "
             "BEGIN SELECT RAISE(ABORT, 'disk is full'); END"

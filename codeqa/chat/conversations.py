@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import InitVar, dataclass
 
 from codeqa.chat.generation import (
     NO_CONTEXT,
@@ -40,22 +41,18 @@ FLUSH_SECONDS = 15.0
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Conversations:
     """The conversations of each user about one repository, whose id is `repository`."""
 
-    def __init__(
-        self,
-        state: State,
-        cache: Cache,
-        settings: Settings,
-        repository: str,
-        vectors: QuestionVectors,
-    ) -> None:
-        self.repository = repository
-        self._state = state
-        self._contexts = ContextCache(cache, repository)
-        self._settings = settings
-        self._vectors = vectors
+    state: State
+    cache: InitVar[Cache]
+    settings: Settings
+    repository: str
+    vectors: QuestionVectors
+
+    def __post_init__(self, cache: Cache) -> None:
+        self._contexts = ContextCache(cache, self.repository)
         self._in_the_making: dict[str, TurnState] = {}
         """By their id; their conversations may not be kept yet."""
         self._changing = threading.Lock()
@@ -70,7 +67,7 @@ class Conversations:
     def _kept(self) -> State:
         """The state, once all that was answered is there."""
         self.flush()
-        return self._state
+        return self.state
 
     # What is kept.
 
@@ -120,7 +117,7 @@ class Conversations:
     def profile(self, user: str) -> dict[str, str]:
         """What `user` told of themselves; nothing while it cannot be read."""
         try:
-            return {key: fact.value for key, fact in self._state.profile.facts(user).items()}
+            return {key: fact.value for key, fact in self.state.profile.facts(user).items()}
         except StorageError as error:
             log.warning("a profile could not be read: %s", error)
             return {}
@@ -152,7 +149,7 @@ class Conversations:
         if not self.abandon(user, conversation):
             self.get(conversation, user)
         with self._changing:
-            self._state.conversations.delete(conversation, user, self.repository)
+            self.state.conversations.delete(conversation, user, self.repository)
         self._contexts.forget(user, conversation)
 
     def abandon(self, user: str, conversation: str = "") -> int:
@@ -176,7 +173,7 @@ class Conversations:
         turn = self.turn(turn_id, user)
         kept = mask_secrets(reason.strip()) if value else ""
         sent = [CitedLines(c.path, c.start_line, c.end_line) for c in turn.chunks]
-        self._state.feedback.save(turn.id, user, value, kept, sent=sent)
+        self.state.feedback.save(turn.id, user, value, kept, sent=sent)
         return kept
 
     # What a follow-up goes on from.
@@ -200,7 +197,7 @@ class Conversations:
         latest = history[-(RECENCY_WINDOW // 2) :]
         follow_up = GenerationInput("", DEFAULT_MODE, block, searched=False, history=latest)
         try:
-            messages = build_messages(follow_up, self._settings.config_dir)
+            messages = build_messages(follow_up, self.settings.config_dir)
         except SettingsError:
             return 0
         return count_tokens(as_sent(messages))
@@ -246,7 +243,7 @@ class Conversations:
     def answering(self, turn: TurnState) -> Iterator[None]:
         """While `turn` is answered: its conversation may be deleted meanwhile."""
         options = turn.options
-        found = self._state.conversations.get(options.conversation, options.user, self.repository)
+        found = self.state.conversations.get(options.conversation, options.user, self.repository)
         turn.conversation_created = found.created if found else 0.0
         self._in_the_making[turn.id] = turn
         try:
@@ -272,7 +269,7 @@ class Conversations:
         user, conversation = options.user, options.conversation
         row = turn.record().as_turn(user, self.repository, conversation)
         extras = TurnExtras(
-            embedding=self._vectors.name,
+            embedding=self.vectors.name,
             question=None if turn.vector is None else write_vector(turn.vector),
             topic=None if turn.topic is None else write_vector(turn.topic),
             facts=dict(turn.facts),
@@ -282,7 +279,7 @@ class Conversations:
         def save() -> str:
             try:
                 with self._changing:
-                    saved = not turn.deleted and self._state.turns.save(
+                    saved = not turn.deleted and self.state.turns.save(
                         row, options.replaces, turn.conversation_created, extras
                     )
             except StorageError as error:
@@ -299,7 +296,7 @@ class Conversations:
     def _replaced(self, turn: TurnState) -> TurnRecord | None:
         """The turn of this conversation that `turn` takes the place of, None for none."""
         options = turn.options
-        found = self._state.turns.get(options.replaces, options.user) if options.replaces else None
+        found = self.state.turns.get(options.replaces, options.user) if options.replaces else None
         place = (self.repository, options.conversation)
         here = found is not None and (found.repository, found.conversation) == place
         return read_turn_record(found) if found and here else None
@@ -317,15 +314,15 @@ class Conversations:
         return found
 
     def _topic(self, conversation: str, user: str) -> Vector | None:
-        kept = self._state.conversations.topic(conversation, user, self.repository)
-        return read_vector(kept[1]) if kept and kept[0] == self._vectors.name else None
+        kept = self.state.conversations.topic(conversation, user, self.repository)
+        return read_vector(kept[1]) if kept and kept[0] == self.vectors.name else None
 
     def _read(
         self, conversation: str, user: str, last: int | None = None, leaf: str = ""
     ) -> list[TurnRecord]:
         if not conversation:
             return []
-        found = self._state.turns.active(conversation, user, self.repository, last, until=leaf)
+        found = self.state.turns.active(conversation, user, self.repository, last, until=leaf)
         return [read_turn_record(turn) for turn in found]
 
 

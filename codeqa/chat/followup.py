@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from codeqa.chat.features import Features
@@ -68,15 +69,13 @@ def needs_rewriting(query: Query, features: Features) -> bool:
 
 
 def carried(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str:
-    """`text` with the few words that tell what it is about; `text` itself if it tells that.
+    """`text`, which says too little, with the few words that tell what it is about.
 
     These are what the last question names as code, else its own words; of a question that is a
     follow-up itself, those of the one before as well. Where neither has any, the first of
     `names`, which were found for it.
     """
     query = parse_query(text)
-    if _complete(query):
-        return text
     topic: list[str] = []
     for exchange in reversed(history[-LAST_QUESTIONS:]):
         asked = parse_query(exchange.question)
@@ -183,12 +182,8 @@ def _code_names(query: Query) -> list[str]:
     return list(dict.fromkeys((*query.qualified, *single, *query.files)))
 
 
-def _bounds(query: Query) -> tuple[frozenset[str], ...]:
-    """What restricts a search, or guarantees a place in it."""
-    return tuple(
-        frozenset(values)
-        for values in (
-            query.pointed, query.languages, query.kinds, query.paths,
-            query.excluded_paths, query.excluded_languages, query.excluded_kinds,
-        )
-    )  # fmt: skip
+_bounds = attrgetter(
+    "pointed", "languages", "kinds", "paths",
+    "excluded_paths", "excluded_languages", "excluded_kinds",
+)  # fmt: skip
+"""What of a query restricts a search, or guarantees a place in it."""

@@ -244,15 +244,12 @@ def _hooks_of(module: object) -> list[Callable[..., Any]]:
 
 def _indexed_trees(settings: Settings, repository: Path | None) -> list[Path]:
     """Every indexed repository with the work tree around it, as real paths."""
-    roots = [location.root for location in list_locations(settings)]
-    if repository is not None:
-        roots.append(with_home(repository))
-    trees = []
-    for root in roots:
-        real = root.resolve()
-        around = (one for one in (real, *real.parents) if (one / ".git").exists())
-        trees.append(next(around, real))
-    return trees
+    roots = [location.root.resolve() for location in list_locations(settings)]
+    roots += [with_home(repository).resolve()] if repository else []
+    return [
+        next((one for one in (root, *root.parents) if (one / ".git").exists()), root)
+        for root in roots
+    ]
 
 
 def _usable_folder(given: str, trees: Sequence[Path]) -> Path:

@@ -38,10 +38,6 @@ from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
 from codeqa.types import ContextBlock, Event
 
-STEPS = (
-    "embed", "load", "classify", "topic", "features", "policy", "prune", "retrieve",
-    "before_generation", "generate", "after_generation", "persist",
-)  # fmt: skip
 HEARD_SECONDS = 0.25
 """How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
 NEED_A_MODEL = ("review", "plan", "change")

@@ -34,7 +34,6 @@ TRY = (
     "@codebase where does the program start?",
 )
 EXAMPLES = "\n".join(f"- {code_span(question)}" for question in TRY)
-FACTS_SHOWN = 40
 READ_CHARACTERS = 2_000
 """Only so much of a message is looked at: what is answered here is said in a sentence."""
 NOT_KEPT_HERE = (
@@ -50,12 +49,6 @@ ELSEWHERE = (
     "same there, or use `codeqa privacy delete` in a terminal.\n"
 )
 
-_WHAT_FOR = re.compile(
-    r"(?<!\w)(?:what (?:can|could|do) (?:you|i) (?:do|ask|help)|what are you|who are you|"
-    r"how (?:do|can) (?:i|you) (?:use (?:you|this)|help|work)|what is (?:this|codeqa)|"
-    r"can (?:you|i) (?:help|ask|read|do|understand|see|run)|help|was kannst du|que peux-tu|"
-    r"qué puedes)(?!\w)"
-)
 _SMALL_TALK = (
     (rf"(?<!\w)(?:{THANKS})(?!\w)", "You are welcome{you}."),
     (
@@ -146,22 +139,15 @@ def general_reply(text: str, repository: str, *, name: str = "") -> str:
     said = " ".join(text.lower().split())
     code_of = f"the code of {code_span(repository)}"
     offer = f"Ask me about {code_of}, for example:\n\n{EXAMPLES}"
-    if _WHAT_FOR.search(said):
-        return (
-            f"I answer questions about {code_of}, and cite the lines that an answer stands on. A "
-            "question that begins with `@codebase` is searched for; one without goes on from what "
-            "was found before. `@` and the name of a file, folder or definition looks at just "
-            "that. Without a language model I quote the code; with one I explain it.\n\n"
-            f"Try:\n\n{EXAMPLES}\n"
-        )
     for pattern, reply in _SMALL_TALK:
         if re.search(pattern, said):
             return reply.format(you=f", {escape(name)}" if name else "", offer=offer) + "\n"
     return (
-        f"That takes a language model, and none is used: without one I answer from {code_of} "
-        "alone. Choose one at the top of the page or with `codeqa models use`; a server on this "
-        "machine will do, and nothing is sent before you choose.\n\nIf it is about the code, begin "
-        f"with `@codebase`, for example {code_span(TRY[0])}.\n"
+        f"I answer questions about {code_of}, and cite the lines that an answer stands on: begin "
+        "one with `@codebase`, or point at code with `@` and a name. All else takes a language "
+        "model, and none is used. Choose one at the top of the page or with `codeqa models use`; a "
+        "server on this machine will do, and nothing is sent before you choose.\n\n"
+        f"Try:\n\n{EXAMPLES}\n"
     )
 
 
@@ -180,7 +166,7 @@ def profile_reply(
         return _remembered(known, learnt)
     kind = personal.asked
     if found := (matching(known, kind) if kind else {}) or _near(known, kind, text):
-        clauses = [_clause(key, value) for key, value in list(found.items())[:FACTS_SHOWN]]
+        clauses = [_clause(key, value) for key, value in found.items()]
         return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"
     if kind:
         return (
@@ -217,7 +203,7 @@ def forgotten_reply(kinds: Sequence[str], number: int) -> str:
 
 
 def _remembered(known: Mapping[str, str], learnt: Mapping[str, str]) -> str:
-    shown = [_clause(key, value) for key, value in list(learnt.items())[:FACTS_SHOWN]]
+    shown = [_clause(key, value) for key, value in learnt.items()]
     lines = [f"I will remember that {' and '.join(shown)}."]
     if any(known.get(key) not in (None, value) for key, value in learnt.items()):
         lines.append("That replaces what you said before.")

@@ -11,7 +11,7 @@ from codeqa.chat.followup import needs_rewriting, rewrite
 from codeqa.chat.generation import Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.turn import TurnState
-from codeqa.chat.vectors import QuestionVectors, names_other_code, similar_questions
+from codeqa.chat.vectors import names_other_code, similar_questions
 from codeqa.context import pack
 from codeqa.errors import CodeQAError
 from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
@@ -20,7 +20,6 @@ from codeqa.llm import Model
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Search, parse_query
 from codeqa.settings import Settings
-from codeqa.state import State
 from codeqa.store import Tables
 from codeqa.types import Chunk, Event, StageTime
 
@@ -43,8 +42,6 @@ class Retrieval:
     settings: Settings
     hooks: Hooks
     conversations: Conversations
-    state: State
-    vectors: QuestionVectors
     connect: Callable[[], Model | None]
     hypotheses: bool
 
@@ -130,13 +127,13 @@ class Retrieval:
             if not wanted:
                 continue
             similar = similar_questions(
-                self.state,
+                self.conversations.state,
                 turn.vector,
                 user=options.user,
                 repository=self.conversations.repository,
                 conversation=options.conversation,
-                embedding=self.vectors.name,
-                threshold=self.vectors.thresholds.similar,
+                embedding=self.conversations.vectors.name,
+                threshold=self.conversations.vectors.thresholds.similar,
                 same=same,
                 skip={options.replaces, *(exchange.turn for exchange in turn.asked.history)},
             )

@@ -67,19 +67,19 @@ def thresholds_of(embedding: str) -> Thresholds:
     return CALIBRATED.get(embedding, DEFAULT_THRESHOLDS)
 
 
+@dataclass(frozen=True)
 class QuestionVectors:
     """Makes vectors with the embedding that `find` gives, asked for once; it may give None.
 
     No question is worth failing for the lack of a vector: without one nothing is compared.
     """
 
-    def __init__(self, find: Callable[[], Embedding | None]) -> None:
-        self._find = find
+    find: Callable[[], Embedding | None]
 
     @cached_property
     def _embedding(self) -> Embedding | None:
         try:
-            return self._find()
+            return self.find()
         except EmbeddingError as error:
             log.warning("questions get no vectors: %s", error)
             return None
@@ -91,7 +91,6 @@ class QuestionVectors:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Those of this embedding."""
         return thresholds_of(self.name)
 
     def __call__(self, text: str) -> Vector | None:
