@@ -274,7 +274,7 @@ def test_another_format_is_said_and_a_rebuild_replaces_it(
     location: Location, write: Callable[..., Writer]
 ) -> None:
     writer = write(batch_of(("src/app.py", [unit("old")], [])))
-    write_meta(writer.database, writer.meta, replace(writer.meta, format=0))
+    write_meta(writer.database, replace(writer.meta, format=0))
     with pytest.raises(IndexFormatError, match="format 0"):
         Tables.open(location)
     write(batch_of(("src/app.py", [unit("new")], [])))

@@ -115,28 +115,21 @@ def read_meta(database: DBConnection) -> Meta | None:
     return replace(Meta(), **{key: values[key] for key in Meta.__slots__ if key in values})
 
 
-def write_meta(database: DBConnection, old: Meta | None, new: Meta) -> Meta:
-    """Commit what differs between `old` and `new` in one step; returns `new`."""
-    before = asdict(old) if old else {}
-    rows = [
-        {"key": key, "value": json.dumps(value)}
-        for key, value in asdict(new).items()
-        if old is None or before[key] != value
-    ]
-    if not rows:
-        return new
+def write_meta(database: DBConnection, meta: Meta) -> Meta:
+    """Commit `meta` in one step; returns it."""
     import pyarrow as pa
 
     # This schema never changes, whatever the format.
-    text = [pa.field(name, pa.string(), nullable=False) for name in ("key", "value")]
-    data = pa.Table.from_pylist(rows, schema=pa.schema(text))
-    if old is None and META_TABLE not in table_names(database):
+    schema = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("key", "value")])
+    rows = [{"key": key, "value": json.dumps(value)} for key, value in asdict(meta).items()]
+    data = pa.Table.from_pylist(rows, schema=schema)
+    if META_TABLE not in table_names(database):
         database.create_table(META_TABLE, data)
     else:
         table = database.open_table(META_TABLE)
         merge = table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
         merge.execute(data)
-    return new
+    return meta
 
 
 def table_names(database: DBConnection) -> list[str]:
@@ -165,14 +158,14 @@ def choose_generation(
     if meta is None:
         database.drop_all_tables()
         new = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
-        return write_meta(database, None, new)
+        return write_meta(database, new)
     wanted = f"{parser} {vector}"
     stale = (meta.parser, meta.vector) != (parser, vector)
     other = bool(meta.building) and meta.building_key != wanted
     if rebuild or other or (stale and not meta.building):
         number = max(meta.generation, meta.building) + 1 if rebuild or stale else 0
         new = replace(meta, building=number, building_key=wanted, dirty=True)
-        meta = write_meta(database, meta, new)
+        return write_meta(database, new)
     return meta
 
 
@@ -182,7 +175,7 @@ def _beside_unreadable(database: Any, parser: str, vector: EmbeddingRecord | Non
     free = max([1, *(int(found[1]) for found in numbered if found)]) + 1
     database.drop_table(META_TABLE, ignore_missing=True)
     new = Meta(identity=uuid4().hex, generation=free, parser=parser, vector=vector, dirty=True)
-    return write_meta(database, None, new)
+    return write_meta(database, new)
 
 
 def drop_other_generations(database: Any, wanted: set[int]) -> None:

@@ -137,12 +137,12 @@ class Writer:
         replaced: Sequence[str],
         vectors: np.ndarray | None = None,
     ) -> None:
-        if not columns and not replaced:
-            return
-        handle = self.tables[table]
         if not columns:
             self._delete(table, replaced)
             return
+        import pyarrow as pa
+
+        handle = self.tables[table]
         given = {}
         if vectors is not None:
             given["vector"] = vector_array(vectors, handle.schema.field("vector").type)
@@ -150,7 +150,11 @@ class Writer:
             source = self.previous.get(table) or (handle if replaced else None)
             if source is not None and REFINED in source.schema.names:
                 given[REFINED] = _carried(source, columns)
-        data = _arrow(handle.schema, columns, given)
+        unknown = [None] * len(columns["id"])
+        data = pa.Table.from_pydict(
+            {name: given.get(name, columns.get(name, unknown)) for name in handle.schema.names},
+            schema=handle.schema,
+        )
         if not replaced:
             handle.add(data)
             return
@@ -221,23 +225,7 @@ class Writer:
 
     def update_meta(self, **changes: Any) -> None:
         """Commit changed fields of `meta`."""
-        self.meta = write_meta(self.database, self.meta, replace(self.meta, **changes))
-
-
-def _arrow(schema: pa.Schema, columns: Columns, given: dict[str, pa.Array]) -> pa.Table:
-    """Columns as an Arrow table of `schema`; what is in neither argument is null."""
-    import pyarrow as pa
-
-    rows = len(next(iter(columns.values()), ()))
-    arrays = []
-    for column in schema:
-        if column.name in given:
-            arrays.append(given[column.name])
-        elif column.name in columns:
-            arrays.append(pa.array(columns[column.name], column.type))
-        else:
-            arrays.append(pa.nulls(rows, column.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
+        self.meta = write_meta(self.database, replace(self.meta, **changes))
 
 
 def _carried(source: Table, columns: Columns) -> pa.Array:
