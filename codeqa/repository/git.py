@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,13 +74,11 @@ def find_git(root: Path | None = None) -> str:
     It is looked for in `program_folders(root)`. Raises RepositoryError when there is none.
     """
     untrusted = _untrusted_folders(root)
-    names = ("git.exe", "git.cmd") if os.name == "nt" else ("git",)
     for folder in program_folders(root):
-        for name in names:
-            found = Path(folder, name)
-            # A link to the program may lead into the repository.
-            if found.is_file() and os.access(found, os.X_OK) and not _lies_in(found, untrusted):
-                return str(found)
+        found = shutil.which("git", path=folder)
+        # A link to the program may lead into the repository.
+        if found and not _lies_in(Path(found), untrusted):
+            return found
     raise RepositoryError(
         "git was not found.",
         "Install git: its folder must be in PATH, outside of repository and current folder.",

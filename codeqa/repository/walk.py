@@ -7,7 +7,7 @@ read through a symbolic link, and no pipe, socket or device is ever opened.
 """
 
 # Names are bytes here, because they need not be UTF-8.
-# ruff: noqa: PTH110, PTH114, PTH118, PTH208
+# ruff: noqa: PTH110, PTH114, PTH208
 
 from __future__ import annotations
 
@@ -85,22 +85,19 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
     lies below `root`: every run would find it changed. Raises UsageError when `root` is no
     folder, RepositoryError when it cannot be read or git is missing or does not answer.
     """
-    top = checked_root(root)
-    git = find_git(top)
-    skipped: list[Skipped] = []
-    until = time.monotonic() + GIT_SECONDS
+    walker = _Walker(checked_root(root))
     try:
-        files = _all_files(git, os.fsencode(top), until, skipped)
+        walker.list_files()
         for folder in own:
-            files = _without_folder(top, folder, files, skipped)
-        files = _without_own_ignores(git, top, files, until, skipped)
+            walker.drop_folder(folder)
+        walker.apply_own_ignores()
     except TimeoutError:
         raise RepositoryError(
-            f"git does not list {top} within {GIT_SECONDS:.0f} seconds.",
+            f"git does not list {walker.root} within {GIT_SECONDS:.0f} seconds.",
             "Run 'git status' there, and look at its ignore files.",
         ) from None
-    entries = tuple(_examine(os.fsencode(top), files, max_file_bytes, skipped))
-    return Walk(top, entries, tuple(sorted(skipped, key=lambda item: item.path)))
+    entries = tuple(walker.examine(max_file_bytes))
+    return Walk(walker.root, entries, tuple(sorted(walker.skipped, key=lambda item: item.path)))
 
 
 def checked_root(root: Path) -> Path:
@@ -120,68 +117,139 @@ def checked_root(root: Path) -> Path:
         ) from None
 
 
-# --- what git lists ---------------------------------------------------------------------------
+class _Walker:
+    """The files below `root`, and what is left out, while a walk goes on."""
 
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._top = os.fsencode(root)
+        self._git = find_git(root)
+        self._until = time.monotonic() + GIT_SECONDS
+        self._files: dict[bytes, os.stat_result] = {}
+        """Name relative to the root → what lstat says of it."""
+        self.skipped: list[Skipped] = []
 
-Files = dict[bytes, os.stat_result]
-"""Name relative to the root → what lstat says of it."""
+    def _left(self) -> float:
+        return self._until - time.monotonic()
 
+    def _skip(self, name: bytes, reason: str) -> None:
+        self.skipped.append(Skipped(printable(name), reason))
 
-def _all_files(git: str, top: bytes, until: float, skipped: list[Skipped]) -> Files:
-    """Every file below `top`; nested repositories are asked one by one, by their own rules."""
-    files: Files = {}
-    waiting = [b""]
-    while waiting:
-        base = waiting.pop()
-        folder = (top + b"/" + base).rstrip(b"/") or b"/"
-        try:
-            listing = _listing(git, folder, bool(base), until)
-        except TimeoutError:
-            if not base:
-                raise
-            skipped.append(Skipped(printable(base), "git does not list it in time"))
-            continue
-        left_out = [(name, TOOLS_OR_OUTPUT) for name in listing.ignored]
-        left_out += [(name, f"unreadable: {why}") for name, why in listing.unreadable]
-        for name in listing.names:
-            if name.startswith((b"../", b"./", b"/")):
-                continue
-            path = folder + b"/" + name
+    def list_files(self) -> None:
+        """Find every file; nested repositories are asked one by one, by their own rules."""
+        waiting = [b""]
+        while waiting:
+            base = waiting.pop()
+            folder = (self._top + b"/" + base).rstrip(b"/") or b"/"
             try:
-                status = os.lstat(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # tracked, but deleted in the work tree
-            except OSError as error:
-                left_out.append((name, f"unreadable: {error.strerror}"))
+                listing = self._listing(folder, nested=bool(base))
+            except TimeoutError:
+                if not base:
+                    raise
+                self._skip(base, "git does not list it in time")
                 continue
-            if not stat.S_ISDIR(status.st_mode):
-                files[base + name] = status
-            elif is_linked_work_tree(path.rstrip(b"/")):
-                left_out.append((name, "another work tree of a repository"))
-            elif git_directory(path.rstrip(b"/")) is not None:
-                waiting.append((base + name).rstrip(b"/") + b"/")
-            elif not os.listdir(path):
-                left_out.append((name, "submodule not checked out"))
-        skipped += [Skipped(printable(base + name), reason) for name, reason in left_out]
-    return files
+            for name in listing.ignored:
+                self._skip(base + name, TOOLS_OR_OUTPUT)
+            for name, why in listing.unreadable:
+                self._skip(base + name, f"unreadable: {why}")
+            for name in listing.names:
+                if name.startswith((b"../", b"./", b"/")):
+                    continue
+                path = (folder + b"/" + name).rstrip(b"/")
+                try:
+                    status = os.lstat(path)
+                except (FileNotFoundError, NotADirectoryError):
+                    continue  # tracked, but deleted in the work tree
+                except OSError as error:
+                    self._skip(base + name, f"unreadable: {error.strerror}")
+                    continue
+                if not stat.S_ISDIR(status.st_mode):
+                    self._files[base + name] = status
+                elif is_linked_work_tree(path):
+                    self._skip(base + name, "another work tree of a repository")
+                elif git_directory(path) is not None:
+                    waiting.append((base + name).rstrip(b"/") + b"/")
+                elif not os.listdir(path):
+                    self._skip(base + name, "submodule not checked out")
 
+    def _listing(self, folder: bytes, nested: bool) -> Listing:
+        """What the repository of `folder` says, else what the ignore files in it say."""
+        tree = folder if nested else work_tree(folder)
+        if tree is not None:
+            listing = list_files(self._git, folder, self._left())
+            if listing is None:
+                listing = list_plain_files(self._git, folder, tree, (), self._left())
+            if listing.names or nested:
+                return Listing(listing.names, [], listing.unreadable)
+        # Outside of git, or a folder that its repository ignores: who names it wants it.
+        rules = [name + b"/" for name in TOOL_FOLDERS]
+        rules += [b"/" + name + b"/" for name in OUTPUT_FOLDERS]
+        listing = list_plain_files(self._git, folder, folder, rules, self._left())
+        # Other ignored folders are normal.
+        known = TOOL_FOLDERS | OUTPUT_FOLDERS
+        left_out = [name for name in listing.ignored if name[len(_folder(name)) : -1] in known]
+        return Listing(listing.names, left_out, listing.unreadable)
 
-def _listing(git: str, folder: bytes, nested: bool, until: float) -> Listing:
-    """What the repository of `folder` says, else what the ignore files in it say."""
-    tree = folder if nested else work_tree(folder)
-    if tree is not None:
-        listing = list_files(git, folder, until - time.monotonic())
-        if listing is None:
-            listing = list_plain_files(git, folder, tree, (), until - time.monotonic())
-        if listing.names or nested:
-            return Listing(listing.names, [], listing.unreadable)
-    # Outside of git, or a folder that its repository ignores: who names it wants it all the same.
-    rules = [name + b"/" for name in TOOL_FOLDERS] + [b"/" + name + b"/" for name in OUTPUT_FOLDERS]
-    listing = list_plain_files(git, folder, folder, rules, until - time.monotonic())
-    # Other ignored folders are normal.
-    known = TOOL_FOLDERS | OUTPUT_FOLDERS
-    left_out = [name for name in listing.ignored if name[len(_folder(name)) : -1] in known]
-    return Listing(listing.names, left_out, listing.unreadable)
+    def drop_folder(self, folder: Path) -> None:
+        """Leave out what lies below `folder`."""
+        real = folder.resolve()
+        if real == self.root or not real.is_relative_to(self.root):
+            return
+        below = os.fsencode(real.relative_to(self.root).as_posix()) + b"/"
+        if dropped := [name for name in self._files if name.startswith(below)]:
+            self._skip(below, "CodeQA's own data")
+            for name in dropped:
+                del self._files[name]
+
+    def apply_own_ignores(self) -> None:
+        """Leave out what `.codeqaignore` files exclude."""
+        folders = {b""}
+        for name in self._files:
+            folders.update(_and_above(_folder(name), folders))
+        rules: dict[bytes, bytes] = {}
+        for folder in folders:
+            path = folder + os.fsencode(OWN_IGNORE_FILE)
+            if os.path.lexists(self._top + b"/" + path):
+                with suppress(OSError):  # a link or a pipe is no rule file
+                    rules[path], _ = read_with_status(
+                        self.root, os.fsdecode(path), max_bytes=MAX_RULE_BYTES
+                    )
+        if rules:
+            for name in excluded_by(self._git, self._files, rules, self._left()):
+                self._skip(name, f"excluded by {OWN_IGNORE_FILE}")
+                del self._files[name]
+
+    def examine(self, max_file_bytes: int) -> Iterator[FileEntry]:
+        """Judge each file by kind, size and name, without opening it; in order of the names."""
+        real = {b"": True}
+        """Folder → whether it and all around it are folders rather than links to one."""
+        for name, status in sorted(self._files.items()):
+            for folder in _and_above(_folder(name), real):
+                linked = os.path.islink(self._top + b"/" + folder[:-1])
+                real[folder] = real[_folder(folder)] and not linked
+            if not real[_folder(name)]:
+                continue  # tracked below a folder that is now a link: another file, or none
+            path = os.fsdecode(name)
+            if stat.S_ISLNK(status.st_mode):
+                target = Path(os.path.realpath(self.root / path))
+                if not target.is_relative_to(self.root):
+                    reason = "symbolic link out of the repository"
+                elif os.path.exists(target):
+                    continue  # a file of the repository, which stands for itself
+                else:
+                    reason = "broken symbolic link"
+            elif not stat.S_ISREG(status.st_mode):
+                reason = "not a regular file"
+            elif _UNPRINTABLE.search(path):
+                reason = "file name with unprintable characters"
+            elif status.st_size > max_file_bytes:
+                reason = skip_by_name(path) or f"larger than {max_file_bytes:,} bytes"
+            else:
+                reason = skip_by_name(path) or ("" if status.st_size else "empty")
+            if reason:
+                self._skip(name, reason)
+            else:
+                yield FileEntry(path, status.st_size, status.st_mtime_ns)
 
 
 def _folder(name: bytes) -> bytes:
@@ -197,81 +265,6 @@ def _and_above(folder: bytes, known: Container[bytes]) -> list[bytes]:
         folder = _folder(folder)
     found.reverse()
     return found
-
-
-# --- what is left out on top ------------------------------------------------------------------
-
-
-def _without_folder(root: Path, folder: Path, files: Files, skipped: list[Skipped]) -> Files:
-    """Drop what lies below `folder`, and list the folder."""
-    real = folder.resolve()
-    if real == root or not real.is_relative_to(root):
-        return files
-    below = os.fsencode(real.relative_to(root).as_posix()) + b"/"
-    kept = {name: status for name, status in files.items() if not name.startswith(below)}
-    if len(kept) < len(files):
-        skipped.append(Skipped(printable(below), "CodeQA's own data"))
-    return kept
-
-
-def _without_own_ignores(
-    git: str, top: Path, files: Files, until: float, skipped: list[Skipped]
-) -> Files:
-    """Drop, and list, what `.codeqaignore` files exclude."""
-    folders = {b""}
-    for name in files:
-        folders.update(_and_above(_folder(name), folders))
-    rules: dict[bytes, bytes] = {}
-    for folder in folders:
-        path = folder + os.fsencode(OWN_IGNORE_FILE)
-        if os.path.lexists(os.fsencode(top) + b"/" + path):
-            with suppress(OSError):  # a link or a pipe is no rule file
-                content, _ = read_with_status(top, os.fsdecode(path), max_bytes=MAX_RULE_BYTES)
-                rules[path] = content
-    if not rules:
-        return files
-    excluded = excluded_by(git, files, rules, until - time.monotonic())
-    skipped += [Skipped(printable(name), f"excluded by {OWN_IGNORE_FILE}") for name in excluded]
-    return {name: status for name, status in files.items() if name not in excluded}
-
-
-def _examine(
-    top: bytes, files: Files, max_file_bytes: int, skipped: list[Skipped]
-) -> Iterator[FileEntry]:
-    """Judge each file by its kind, size and name, without opening it; in order of the names."""
-    real = {b"": True}
-    """Folder → whether it and all around it are folders rather than links to one."""
-    inside = os.fsdecode(top).rstrip("/") + "/"
-    for name, status in sorted(files.items()):
-        for folder in _and_above(_folder(name), real):
-            real[folder] = real[_folder(folder)] and not os.path.islink(top + b"/" + folder[:-1])
-        if not real[_folder(name)]:
-            continue  # tracked below a folder that is now a link: another file, or none
-        path = os.fsdecode(name)
-        reason = ""
-        if stat.S_ISLNK(status.st_mode):
-            reason = _link_reason(os.fsdecode(top), path, inside)
-            if not reason:
-                continue  # its target is a file of the repository and stands for itself
-        elif not stat.S_ISREG(status.st_mode):
-            reason = "not a regular file"
-        elif _UNPRINTABLE.search(path):
-            reason = "file name with unprintable characters"
-        elif status.st_size > max_file_bytes:
-            reason = skip_by_name(path) or f"larger than {max_file_bytes:,} bytes"
-        else:
-            reason = skip_by_name(path) or ("" if status.st_size else "empty")
-        if reason:
-            skipped.append(Skipped(printable(name), reason))
-        else:
-            yield FileEntry(path, status.st_size, status.st_mtime_ns)
-
-
-def _link_reason(top: str, path: str, inside: str) -> str:
-    target = os.path.realpath(os.path.join(top, path))
-    if not (target + "/").startswith(inside):
-        return "symbolic link out of the repository"
-    return "" if os.path.exists(target) else "broken symbolic link"
 
 
 def printable(name: bytes) -> str:
