@@ -6,6 +6,7 @@ test_rerank_local.py.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -13,13 +14,22 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
 from reranking import hit, numbers
 
 from codeqa.embeddings import model_files
 from codeqa.errors import RerankerError
-from codeqa.search import Reranked, choose_reranker, parse_query, parse_rerank, reranker_status
+from codeqa.indexing import Indexer
+from codeqa.search import (
+    Reranked,
+    Search,
+    choose_reranker,
+    parse_query,
+    parse_rerank,
+    reranker_status,
+)
 from codeqa.search.rerank import choice, local
 from codeqa.search.rerank.built_in import BuiltInReranker
 from codeqa.search.rerank.local import (
@@ -30,8 +40,9 @@ from codeqa.search.rerank.local import (
     files_of,
     local_reranker,
 )
-from codeqa.search.rerank.model import ModelReranker
+from codeqa.search.rerank.reranker import ModelReranker
 from codeqa.settings import load_settings
+from codeqa.store import Tables, locate
 
 QUESTION = parse_query("when does a session cookie expire")
 HITS = [hit(number) for number in range(40)]
@@ -300,3 +311,53 @@ def test_a_working_model_is_used_and_named(monkeypatch: pytest.MonkeyPatch) -> N
     done = choose_reranker(load_settings(reranker="./x-small")).rerank(HITS, QUESTION)
     assert (done.reranker, done.warnings) == ("x-small", ())
     assert numbers(done.hits)[0] == CANDIDATES - 1
+
+
+# In a search
+
+
+def test_a_search_reranks_before_it_cuts(tmp_path: Path) -> None:
+    for number in range(12):
+        target = tmp_path / "shop" / f"m{number}.py"
+        target.parent.mkdir(exist_ok=True)
+        lines = "    touch(cookie)\n" * number
+        target.write_text(f"def session_{number}(cookie):\n{lines}    return {number}\n")
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    location = locate(settings, tmp_path / "shop")
+    Indexer(settings, location).run()
+    tables = Tables.open(location)
+    by_length = ModelReranker(
+        "by length", lambda hits, query: [len(one.unit.source_code) for one in hits], 50, 5.0
+    )
+    search = Search(lambda: tables, settings, reranker=by_length)
+    plain = search.search("session cookie", top=5)
+    assert "session_11" not in [one.unit.name for one in plain.methods]
+    done = search.search("session cookie", top=5, rerank=True)
+    assert (done.reranker, done.warnings) == ("by length", ())
+    assert "session_11" in [one.unit.name for one in done.methods]
+    everything = search.search("session cookie", top=50).units
+    assert {one.unit.id for one in done.units} <= {one.unit.id for one in everything}
+
+
+def test_nothing_is_imported_before_something_is_reranked(run_python: Run) -> None:
+    script = """
+import json, sys
+from codeqa.search import choose_reranker, parse_query, reranker_status
+from codeqa.settings import load_settings
+from codeqa.types import Hit, Unit
+for value in ("auto", "built-in", "cohere/rerank-v3.5"):
+    reranker = choose_reranker(load_settings(reranker=value, cohere_api_key="k"))
+    reranker_status(load_settings(reranker=value))
+before = {name.split(".")[0] for name in sys.modules}
+hit = Hit(Unit("a.py", "python", "function", "f", "f", "session cookie", 1, 1), 1.0)
+for value in ("auto", "built-in"):
+    reranker = choose_reranker(load_settings(reranker=value))
+    assert reranker.rerank([hit], parse_query("session cookie")).reranker == "built-in"
+after = {name.split(".")[0] for name in sys.modules}
+print(json.dumps([sorted(before), sorted(after)]))
+"""
+    done = run_python("-c", script)
+    assert done.returncode == 0, done.stderr
+    before, after = map(set, json.loads(done.stdout))
+    assert not before & {"lancedb", "pyarrow", "httpx2", "rerankers", "fastembed", "onnxruntime"}
+    assert not after & {"fastembed", "onnxruntime", "rerankers"}

@@ -21,10 +21,8 @@ from codeqa.errors import RerankerError
 from codeqa.search import choose_reranker, parse_query, reranker_status
 from codeqa.search.rerank.choice import RerankerChoice, parse_reranker
 from codeqa.search.rerank.hosted import (
-    RERANK_PROVIDERS,
     HostedModel,
     hosted_model,
-    hosted_reranker,
 )
 from codeqa.search.rerank.local import Family
 from codeqa.search.rerank.reranker import CANDIDATES, CHARACTERS
@@ -280,14 +278,12 @@ def refused(answer: Answer, *, provider: str = "cohere") -> str:
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (401, "does not accept the key for Cohere."),
-        (403, "does not accept the key for Cohere."),
-        (402, "wants to be paid first."),
-        (404, "refused to rerank with rerank-v3.5 (status 404)."),
-        (422, "refused to rerank with rerank-v3.5 (status 422)."),
+        (401, "does not accept COHERE_API_KEY."),
+        (403, "does not accept COHERE_API_KEY."),
+        (402, "did not rerank with rerank-v3.5 (status 402)."),
+        (404, "did not rerank with rerank-v3.5 (status 404)."),
         (429, "takes no more requests for now."),
-        (500, "failed (status 500)."),
-        (503, "failed (status 503)."),
+        (500, "did not rerank with rerank-v3.5 (status 500)."),
     ],
 )
 def test_a_refusal_is_said_by_its_kind_and_never_in_the_servers_words(
@@ -379,10 +375,10 @@ def test_a_server_that_is_silent_or_trickles_is_not_waited_for_beyond_the_time(
     answer: bytes,
 ) -> None:
     with listening(answer, pause=0.02) as url:
-        model = HostedModel(RERANK_PROVIDERS["cohere"], "m", f"{url}/rerank", KEY, seconds=0.4)
+        model = HostedModel("cohere", "m", f"{url}/rerank", KEY, seconds=0.4)
         started = time.monotonic()
         with pytest.raises(RerankerError, match=r"did not answer within 0.4 seconds"):
-            hosted_reranker(model).rerank(HITS, QUESTION)
+            model.reranker().rerank(HITS, QUESTION)
         assert time.monotonic() - started < 2
 
 
@@ -403,8 +399,8 @@ def test_a_server_that_is_not_there_is_said() -> None:
     done = choose_reranker(settings_for("jina", url)).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
     assert (
-        "cannot be reached. The built-in reranker was used. Ask again, check JINA_BASE_URL"
-        in (done.warnings[0])
+        "cannot be reached. The built-in reranker was used. Ask again, check CODEQA_RERANKER and "
+        "JINA_BASE_URL." in (done.warnings[0])
     )
 
 

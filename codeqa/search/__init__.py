@@ -4,7 +4,6 @@ from codeqa.search.hybrid import Search, SearchResult, open_search, query_encode
 from codeqa.search.hyde import parse_hyde
 from codeqa.search.query import Query, language_named, parse_query, says_something
 from codeqa.search.rerank.choice import choose_reranker, parse_reranker, reranker_status
-from codeqa.search.rerank.lance import lance_reranker
 from codeqa.search.rerank.reranker import Reranked, parse_rerank
 from codeqa.search.word_forms import form_pattern, written_forms
 
@@ -15,7 +14,6 @@ __all__ = [
     "SearchResult",
     "choose_reranker",
     "form_pattern",
-    "lance_reranker",
     "language_named",
     "open_search",
     "parse_hyde",

@@ -23,7 +23,7 @@ from codeqa.embeddings.model_files import INSTALL, missing_extra
 from codeqa.errors import RerankerError
 from codeqa.search.query import Query
 from codeqa.search.rerank.built_in import BuiltInReranker
-from codeqa.search.rerank.hosted import RERANK_PROVIDERS, hosted_model, hosted_reranker
+from codeqa.search.rerank.hosted import RERANK_PROVIDERS, hosted_model
 from codeqa.search.rerank.local import DEFAULT_MODEL, Family, files_of, model_here, shared
 from codeqa.search.rerank.reranker import BUILT_IN, Reranked, Reranker
 from codeqa.settings import Settings
@@ -117,7 +117,7 @@ class _WithFallback:
     def _chosen(self) -> Reranker:
         choice = self._choice
         if choice.provider:
-            return hosted_reranker(hosted_model(self._settings, choice.provider, choice.model))
+            return hosted_model(self._settings, choice.provider, choice.model).reranker()
         model = choice.model or DEFAULT_MODEL
         return shared(model, choice.family, may_download=bool(choice.model))
 

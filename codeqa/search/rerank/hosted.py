@@ -1,7 +1,7 @@
 """Rerankers behind an API, Cohere's and Jina's: asked only once one is chosen.
 
 A redirect is not followed with the code in hand, an answer is bounded before it is read, and no
-text is asked for back.
+text is asked for back. (The client in `rerankers` does none of this and waits without end.)
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,8 +17,7 @@ from codeqa.errors import RerankerError, UsageError
 from codeqa.llm.choice import leads_here, normal_address
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.query import Query
-from codeqa.search.rerank.model import ModelReranker
-from codeqa.search.rerank.reranker import CANDIDATES, document
+from codeqa.search.rerank.reranker import CANDIDATES, ModelReranker, document
 from codeqa.settings import Settings
 from codeqa.types import Hit
 
@@ -31,74 +29,37 @@ ANSWER_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RerankProvider:
-    """A provider of rerankers, by its name in the setting."""
+    """A provider of rerankers. All speak one API."""
 
-    name: str
     url: str
     """Base address of its API."""
     example: str
-
-    @property
-    def title(self) -> str:
-        return self.name.capitalize()
-
-    @property
-    def key_variable(self) -> str:
-        return f"{self.name.upper()}_API_KEY"
-
-    @property
-    def url_variable(self) -> str:
-        return f"{self.name.upper()}_BASE_URL"
-
-    @property
-    def another_try(self) -> str:
-        return f"Ask again, check {self.url_variable}, or set CODEQA_RERANKER=built-in."
+    """One of its models."""
 
 
 RERANK_PROVIDERS = {
-    one.name: one
-    for one in (
-        RerankProvider("cohere", "https://api.cohere.ai/v1", "rerank-v3.5"),
-        RerankProvider("jina", "https://api.jina.ai/v1", "jina-reranker-v2-base-multilingual"),
-    )
+    "cohere": RerankProvider("https://api.cohere.ai/v1", "rerank-v3.5"),
+    "jina": RerankProvider("https://api.jina.ai/v1", "jina-reranker-v2-base-multilingual"),
 }
-"""Both speak the same API."""
-
-_REFUSALS = (
-    ((401, 403), "does not accept the key for {0.title}.", "Correct {0.key_variable}."),
-    ((402,), "wants to be paid first.", "{0.another_try}"),
-    ((429,), "takes no more requests for now.", "Ask again in a minute."),
-    (
-        range(300, 400),
-        "sends the request on to another address, which is not followed.",
-        "Set {0.url_variable} to the address of the API itself.",
-    ),
-    (
-        range(400, 500),
-        "refused to rerank with {model} (status {status}).",
-        "Correct the model in CODEQA_RERANKER, as in `{0.name}/{0.example}`.",
-    ),
-    (range(1_000), "failed (status {status}).", "{0.another_try}"),
-)
-"""Statuses, what the host does, and what to do next; {0} is the provider. The first counts."""
 
 _MODEL = re.compile(r"[\w.:-]+(?:/[\w.:-]+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class HostedModel:
-    """Scores hits by asking `model` of a provider; `url` is the whole address."""
+    """Scores hits by asking a model of a provider."""
 
-    provider: RerankProvider
+    provider: str
     model: str
     url: str
+    """The whole address."""
     key: str = field(repr=False)
     """'' for a server that wants none."""
     seconds: float = SECONDS
 
     @property
     def name(self) -> str:
-        return f"{self.provider.name}/{self.model}"
+        return f"{self.provider}/{self.model}"
 
     @property
     def host(self) -> str:
@@ -112,10 +73,13 @@ class HostedModel:
     @property
     def place(self) -> str:
         """What is asked where, and what is sent there."""
-        sent = f"a reranked question sends itself and up to {CANDIDATES} pieces of code there"
-        return f"{self.name} at {self.host}" + (
-            ", on this machine" if self.is_here else f"; {sent}"
-        )
+        sent = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
+        return f"{self.name} at {self.host}{', on this machine' if self.is_here else sent}"
+
+    def reranker(self) -> ModelReranker:
+        """As a reranker; every answer's warning says where code was sent."""
+        host = "" if self.is_here else self.host
+        return ModelReranker(self.name, self.scores, CANDIDATES, self.seconds, host)
 
     def scores(self, hits: Sequence[Hit], query: Query) -> list[float | None]:
         """Scores as the provider gives them, None for a hit that it leaves out.
@@ -134,25 +98,18 @@ class HostedModel:
         )
         scores: list[float | None] = [None] * len(hits)
         try:
-            for result in answer["results"]:
-                place = result["index"]
-                if not 0 <= place < len(hits):
-                    raise IndexError
+            for result in json.loads(answer)["results"]:
+                place = range(len(hits)).index(result["index"])
                 scores[place] = float(result["relevance_score"])
-        except (KeyError, TypeError, IndexError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise self._no_ranking() from None
         return scores
 
-    def _post(self, payload: dict[str, Any]) -> Any:
-        """The JSON that the host answers. Raises RerankerError for anything else."""
+    def _post(self, payload: dict[str, Any]) -> bytes:
+        """What the host answers. Raises RerankerError for a refusal, or none in time."""
         import httpx2
 
-        headers = {
-            "accept": "application/json",
-            "accept-encoding": "identity",
-            "content-type": "application/json",
-            "user-agent": "codeqa",
-        }
+        headers = {"accept-encoding": "identity", "user-agent": "codeqa"}
         if self.key:
             headers["authorization"] = f"Bearer {self.key}"
         # A proxy for the network has no way to a server on this machine.
@@ -169,26 +126,36 @@ class HostedModel:
                     body += portion
                     if len(body) > ANSWER_BYTES:
                         raise self._no_ranking()
-            return json.loads(body)
         except httpx2.TimeoutException:
             raise self._error(f"did not answer within {self.seconds:g} seconds.") from None
         except httpx2.HTTPError:
             raise self._error("cannot be reached.") from None
-        except ValueError:
-            raise self._no_ranking() from None
+        return body
+
+    def _refusal(self, status: int) -> RerankerError:
+        key, url = variables(self.provider)
+        if status in (401, 403):
+            return self._error(f"does not accept {key}.", "Correct it.")
+        if status == 429:
+            return self._error("takes no more requests for now.", "Ask again in a minute.")
+        if 300 <= status < 400:
+            return self._error(
+                "sends the request on to another address, which is not followed.",
+                f"Set {url} to the address of the API itself.",
+            )
+        return self._error(f"did not rerank with {self.model} (status {status}).")
 
     def _no_ranking(self) -> RerankerError:
         return self._error("answered with something that is no ranking.")
 
-    def _refusal(self, status: int) -> RerankerError:
-        message, hint = next((said, hint) for of, said, hint in _REFUSALS if status in of)
-        return self._error(message, hint, status)
+    def _error(self, said: str, hint: str = "") -> RerankerError:
+        again = f"Ask again, check CODEQA_RERANKER and {variables(self.provider)[1]}."
+        return RerankerError(f"{self.host} {said}", hint or again)
 
-    def _error(self, message: str, hint: str = "{0.another_try}", status: int = 0) -> RerankerError:
-        return RerankerError(
-            f"{self.host} {message.format(self.provider, model=self.model, status=status)}",
-            hint.format(self.provider),
-        )
+
+def variables(provider: str) -> tuple[str, str]:
+    """The settings of a provider's key and of its address."""
+    return f"{provider.upper()}_API_KEY", f"{provider.upper()}_BASE_URL"
 
 
 def hosted_model(settings: Settings, provider: str, model: str) -> HostedModel:
@@ -196,7 +163,7 @@ def hosted_model(settings: Settings, provider: str, model: str) -> HostedModel:
 
     Raises RerankerError that says what is missing; sends nothing.
     """
-    known = RERANK_PROVIDERS[provider]
+    known, (key_variable, url_variable) = RERANK_PROVIDERS[provider], variables(provider)
     given: str = getattr(settings, f"{provider}_base_url")
     key: str = getattr(settings, f"{provider}_api_key").get_secret_value().strip()
     if not _MODEL.fullmatch(model):
@@ -206,22 +173,15 @@ def hosted_model(settings: Settings, provider: str, model: str) -> HostedModel:
         )
     if not key and not given:
         raise RerankerError(
-            f"{known.title} was chosen as reranker, but {known.key_variable} is not set.",
-            f"Set {known.key_variable}, or CODEQA_RERANKER=built-in.",
+            f"{provider.capitalize()} was chosen as reranker, but {key_variable} is not set.",
+            f"Set {key_variable}, or CODEQA_RERANKER=built-in.",
         )
     if not key.isascii() or not key.isprintable():
         raise RerankerError(
-            f"{known.key_variable} holds characters that no key has.", "Copy the key again."
+            f"{key_variable} holds characters that no key has.", "Copy the key again."
         )
     try:
         base = normal_address(given or known.url)
     except UsageError as error:
-        raise RerankerError(f"{known.url_variable} is no address of an API.", error.hint) from None
-    return HostedModel(known, model, f"{base.removesuffix('/rerank')}/rerank", key)
-
-
-@cache
-def hosted_reranker(model: HostedModel) -> ModelReranker:
-    """`model` as a reranker; every answer's warning says where code was sent."""
-    host = "" if model.is_here else model.host
-    return ModelReranker(model.name, model.scores, seconds=model.seconds, host=host)
+        raise RerankerError(f"{url_variable} is no address of an API.", error.hint) from None
+    return HostedModel(provider, model, f"{base.removesuffix('/rerank')}/rerank", key)

@@ -28,8 +28,7 @@ from codeqa.embeddings.model_files import (
 )
 from codeqa.errors import RerankerError
 from codeqa.search.query import Query
-from codeqa.search.rerank.model import ModelReranker
-from codeqa.search.rerank.reranker import document
+from codeqa.search.rerank.reranker import ModelReranker, document
 from codeqa.types import Hit
 
 DEFAULT_MODEL = "answerdotai/answerai-colbert-small-v1"
@@ -124,9 +123,7 @@ def shared(model: str, family: Family, *, may_download: bool) -> ModelReranker:
 
 def local_reranker(model: LocalModel) -> ModelReranker:
     """`model` as a reranker, which is given up when loading takes longer than its time."""
-    return ModelReranker(
-        model.name, model.scores, candidates=CANDIDATES, seconds=model.seconds + LAST_BATCH
-    )
+    return ModelReranker(model.name, model.scores, CANDIDATES, model.seconds + LAST_BATCH)
 
 
 def files_of(model: str) -> ModelFiles:
