@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
+from codeqa.text.tokens import word_set
+
 SHORTEST_STEM = 2
 SHORTEST_FORM = 3
 SHORTEST_CORRECTED = 4
@@ -51,31 +53,15 @@ _NO_CODE = re.compile(
     r"graphql|mysql|nosql|devops|powershell|stackoverflow|node\.js|vue\.js|e\.g|i\.e|and/or|tcp/ip"
 )
 """Names of things in the world, and abbreviations, that are spelt as code is."""
-_FAILURE = re.compile(
-    r"Traceback \(most recent|^[ \t]+at \S+|^failure:|^\w*(?:Error|Exception)\b[:\[]|error\[\w+\]|"
-    r"^[ \t]*File \"|goroutine \d+|\berror: |segmentation fault|core dumped|\bexit code \d|npm ERR|"
-    r"^[ \t]*(?:def|class|function|public|private|static|const|let|var|import|from|func|fn) \w"
-    r".*[({:;]",
-    re.MULTILINE,
-)
 _CONTRACTIONS = {
-    "im": "i am", "ive": "i have", "whats": "what is", "wheres": "where is", "whos": "who is",
-    "hows": "how is", "thats": "that is", "dont": "do not", "doesnt": "does not",
-    "didnt": "did not", "isnt": "is not", "cant": "can not", "cannot": "can not",
-    "wont": "will not", "lets": "let us", "can't": "can not", "won't": "will not",
-    "let's": "let us", "pls": "please", "u": "you", "ur": "your",
+    "im": "i am", "ive": "i have", "whats": "what is", "wheres": "where is", "dont": "do not",
+    "isnt": "is not", "cant": "can not", "cannot": "can not", "can't": "can not",
+    "won't": "will not", "let's": "let us", "pls": "please", "u": "you", "ur": "your",
 }  # fmt: skip
-_TAILS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'d": "would",
-          "'ll": "will"}  # fmt: skip
-_IS = frozenset(
-    ("it", "that", "this", "what", "who", "where", "how", "why", "when", "there", "here", "he",
-     "she", "name", "everything")
-)  # fmt: skip
+_TAILS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
+_IS = word_set("it that this what who where how why when there here he she name everything")
 """Words after which `'s` is "is"; after others it is a genitive."""
-_LEADS_IN = frozenset(
-    ("please", "actually", "btw", "by", "the", "way", "also", "and", "but", "so", "remember",
-     "just", "wait", "before", "now", "bitte")
-)  # fmt: skip
+_LEADS_IN = word_set("please actually by the way also and but so just wait now bitte")
 """Words before the one that a clause begins with in earnest."""
 _EMPTY = frozenset(
     ("COMMON", "AUX", "PRONOUN", "SUCH", "OPENING", "SOCIAL", "THANKS", "FORM", "DOUBT", "I",
@@ -101,8 +87,6 @@ class Reading:
     """Places of words with a capital letter."""
     asks: bool = False
     """Has a question mark."""
-    failure: bool = False
-    """Holds what a program prints when it fails, or lines of code."""
 
     def has(self, *names: str) -> bool:
         """Whether one of these words or kinds is there."""
@@ -156,7 +140,7 @@ def read(text: str, *, has_history: bool) -> Reading:
     """Read `text`; of a long one its beginning and its end."""
     known = lexicon()
     text = unicodedata.normalize("NFC", shortened(text))
-    found = Reading(has_history, failure=_FAILURE.search(text) is not None)
+    found = Reading(has_history)
     clause = 0
     for match in _TOKEN.finditer(text):
         piece, sort = match.group(), match.lastgroup

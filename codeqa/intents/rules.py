@@ -104,7 +104,7 @@ RULES = (
         "a first message", "knowledge_base", 1,
         lambda m: bool(m.words) and not m.has_history,
     ),
-    Rule("names code, the code base or an error", "knowledge_base", 5, signs.of_code),
+    Rule("names code or the code base", "knowledge_base", 5, signs.of_code),
     Rule("software is the subject", "knowledge_base", 2, signs.software),
     Rule("a question about code beside a remark", "knowledge_base", 6, signs.beside_a_remark),
     Rule("asks where, which or who in the code", "knowledge_base", 2, signs.software_location),

@@ -20,8 +20,8 @@ def is_question(m: Reading) -> bool:
 
 
 def of_code(m: Reading) -> bool:
-    """Speaks of code: by pieces of it, by what a program prints, or by naming the code base."""
-    return m.has(CODE, "CODEBASE") or m.failure
+    """Speaks of code: by pieces of it, or by naming the code base."""
+    return m.has(CODE, "CODEBASE")
 
 
 def software(m: Reading) -> bool:
@@ -39,7 +39,7 @@ def software(m: Reading) -> bool:
 
 def tells(m: Reading) -> bool:
     """A statement with the speaker as its subject."""
-    if m.asks or m.failure or m.opens(*QUESTION, "AUX") or m.has(CODE, "CODEBASE", "DOUBT"):
+    if m.asks or m.opens(*QUESTION, "AUX") or m.has(CODE, "CODEBASE", "DOUBT"):
         return False
     return any(m.lead[place] <= 1 for place in m.at.get("I", ()))
 
