@@ -41,7 +41,7 @@ HEADER = "[CONTEXT]\n\n"
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]*")
 _UNSAFE_PATH = re.compile('[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]|^[\\s"]|\\s$')
 _CHUNK = re.compile(
-    r"=== CHUNK (?P<number>[1-9][0-9]*) ===\n"
+    r"=== CHUNK [1-9][0-9]* ===\n"
     r"Id: (?P<id>ctx_[0-9a-f]{8})\n"
     r"Path: (?P<path>[^\n]*)\n"
     r"Lines: (?P<start>[0-9]+)-(?P<end>[0-9]+)\n"
@@ -65,11 +65,12 @@ def format_chunk(number: int, chunk: Chunk) -> str:
         raise ValueError(f"{chunk.path}: the content is not lines {_lines(chunk)}")
     if not _LANGUAGE.fullmatch(chunk.language):
         raise ValueError(f"{chunk.path}: {chunk.language!r} is no language name")
-    fence = fence_for(chunk.content)
+    fence, path = fence_for(chunk.content), chunk.path
+    path = json.dumps(path) if not path or _UNSAFE_PATH.search(path) else path
     return (
         f"=== CHUNK {number} ===\n"
         f"Id: {chunk.id}\n"
-        f"Path: {_write_path(chunk.path)}\n"
+        f"Path: {path}\n"
         f"Lines: {_lines(chunk)}\n"
         f"Language: {chunk.language}\n"
         f"{fence}{chunk.language}\n"
@@ -88,50 +89,32 @@ def format_block(chunks: Iterable[Chunk]) -> str:
 def parse_block(text: str) -> list[Chunk]:
     """Inverse of `format_block`: `format_block(parse_block(text)) == text`.
 
-    What the text does not carry (`unit_id`, `why`) is empty. Raises ValueError that names
-    the chunk which does not follow the grammar.
+    What the text does not carry (`unit_id`, `why`) is empty. Raises ValueError for a text that
+    does not follow the grammar.
     """
-    if not text:
-        return []
-    if not text.startswith(HEADER):
-        raise ValueError("a context block begins with [CONTEXT] and a blank line")
     chunks: list[Chunk] = []
     position = len(HEADER)
-    while position < len(text):
-        number = len(chunks) + 1
-        head = _CHUNK.match(text, position)
-        if head is None or int(head["number"]) != number:
-            raise ValueError(f"chunk {number} does not begin as it should")
+    while (head := _CHUNK.match(text, position)) is not None:
         closing = f"\n{head['fence']}\n\n"
         end = text.find(closing, head.end())
         if end < 0:
-            raise ValueError(f"the fence of chunk {number} is not closed")
-        chunk = Chunk(
-            id=head["id"],
-            path=_read_path(head["path"]),
-            start_line=int(head["start"]),
-            end_line=int(head["end"]),
-            language=head["language"],
-            content=text[head.end() : end],
+            break
+        path = head["path"]
+        chunks.append(
+            Chunk(
+                id=head["id"],
+                path=str(json.loads(path)) if path.startswith('"') else path,
+                start_line=int(head["start"]),
+                end_line=int(head["end"]),
+                language=head["language"],
+                content=text[head.end() : end],
+            )
         )
         position = end + len(closing)
-        if format_chunk(number, chunk) != text[head.start() : position]:
-            raise ValueError(f"chunk {number} is not written as it should be")
-        chunks.append(chunk)
-    if not chunks:
-        raise ValueError("a context block holds at least one chunk")
+    if format_block(chunks) != text:
+        raise ValueError(f"the context block breaks its grammar after {len(chunks)} chunks")
     return chunks
 
 
 def _lines(chunk: Chunk) -> str:
     return f"{chunk.start_line}-{chunk.end_line}"
-
-
-def _write_path(path: str) -> str:
-    return json.dumps(path) if not path or _UNSAFE_PATH.search(path) else path
-
-
-def _read_path(text: str) -> str:
-    if not text.startswith('"'):
-        return text
-    return str(json.loads(text))

@@ -6,8 +6,7 @@ classes (`stylesheet` gives the rules), because the page allows no inline style.
 """
 
 from codeqa.render.code import highlight_lines, stylesheet
-from codeqa.render.export import inert_markdown
-from codeqa.render.markdown import Cite, render_markdown, sanitise, split_blocks
+from codeqa.render.markdown import Cite, inert_markdown, render_markdown, sanitise, split_blocks
 
 __all__ = [
     "Cite",

@@ -60,10 +60,13 @@ def highlight_lines(text: str, language: str) -> list[str]:
     very long text or line stays uncoloured.
     """
     text = normal(text)
-    count = text.count("\n") + (not text.endswith("\n")) if text else 0
-    lexer = _lexer(language) if _worth_colouring(text) else None
-    html = _coloured(lexer, text) if lexer else None
-    return (escape(text, quote=False) if html is None else html).split("\n")[:count]
+    lines = text.split("\n")
+    lexer = _lexer(language) if len(text) <= HIGHLIGHT_CHARACTERS else None
+    html = None
+    if lexer and max(map(len, lines)) <= LINE_CHARACTERS:
+        html = _coloured(lexer, text)
+    coloured = (escape(text, quote=False) if html is None else html).split("\n")
+    return coloured if lines[-1] else coloured[:-1]
 
 
 def stylesheet() -> str:
@@ -99,12 +102,6 @@ def _role(kind: _TokenType) -> str:
 def normal(text: str) -> str:
     """Line ends as `\\n` only, without moving anything: offsets into `text` stay true."""
     return text.replace("\r", " ")
-
-
-def _worth_colouring(text: str) -> bool:
-    return len(text) <= HIGHLIGHT_CHARACTERS and (
-        len(text) <= LINE_CHARACTERS or max(map(len, text.split("\n"))) <= LINE_CHARACTERS
-    )
 
 
 def _lexer(language: str) -> Lexer | None:

@@ -1,10 +1,13 @@
-"""Markdown as HTML that is safe to insert into a page whatever went in."""
+"""Markdown that is safe whatever went in: as HTML for the page, and as Markdown to be opened
+elsewhere, without HTML, images and links that run anything."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +28,12 @@ MARKDOWN_CHARACTERS = 400_000
 """What is longer is shown as plain text: parsing stays under a second."""
 
 _SCHEMES = {"http", "https", "mailto"}
+_SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+
+END = "codeqa-end"
+_CODE_OR_DANGER = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|<|&|!(?=\[)|\](?=[(:])", re.DOTALL)
+_DANGER = re.compile(r"<|&|!(?=\[)|\](?=[(:])")
+_ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
 _ALIGNMENTS = {"left", "center", "right"}
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -82,16 +91,60 @@ def split_blocks(text: str) -> tuple[list[str], str]:
         if token.level == 0 and token.nesting >= 0 and token.map
     ]
     # A block ends where the next one begins; the last may or may not be over.
-    ends = [token.map[0] for token in found[1:] if token.map]
-    if found:
-        ends.append(_end_if_closed(found[-1], lines))
-    blocks: list[str] = []
-    begin = 0
-    for end in ends:
-        if end > begin:
-            blocks.append("".join(f"{line}\n" for line in lines[begin:end]))
-            begin = end
+    marks = [0, *(token.map[0] for token in found[1:] if token.map)]
+    marks += [_end_if_closed(token, lines) for token in found[-1:]]
+    blocks = [
+        "".join(f"{line}\n" for line in lines[begin:end])
+        for begin, end in pairwise(marks)
+        if end > begin
+    ]
     return blocks, text[sum(map(len, blocks)) :]
+
+
+def inert_markdown(text: str) -> str:
+    """`text`, which is Markdown, with HTML as text and images as links.
+
+    Code keeps every character where a reader of Markdown can tell it from HTML. An open fence
+    is closed, so that what is written below it is not code.
+    """
+    text = normal(text).rstrip()
+    lines = text.split("\n")
+    blocks = [token.map for token in _reader().parse(text) if token.level == 0 and token.map]
+    for first, last in reversed(blocks):
+        block = "\n".join(lines[first:last])
+        if _is_alive(block):
+            harmless = _escaped(_CODE_OR_DANGER, block)
+            if _is_alive(harmless):
+                harmless = _escaped(_DANGER, block)
+            lines[first:last] = harmless.split("\n")
+    text = "\n".join(lines)
+    if _is_alive(text):  # by what stands in other blocks, such as a definition
+        text = _escaped(_DANGER, text)
+    return _closed(text)
+
+
+def _is_alive(text: str) -> bool:
+    """Whether it holds HTML, an image, or a link that may do more than lead somewhere."""
+    for token in _reader().parse(text):
+        for one in (token, *(token.children or ())):
+            if one.type in ("html_block", "html_inline", "image"):
+                return True
+            scheme = _SCHEME.match(str(one.attrs.get("href", "")))
+            if one.type == "link_open" and scheme and scheme[1].lower() not in _SCHEMES:
+                return True
+    return False
+
+
+def _escaped(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda found: _ESCAPES.get(found[0], found[0]), text)
+
+
+def _closed(text: str) -> str:
+    """`text` with the fence closed that its end leaves open."""
+    last: list[Token] = [token for token in _reader().parse(f"{text}\n\n{END}") if token.map]
+    if last and last[-1].type == "fence" and last[-1].content.rstrip().endswith(END):
+        return f"{text}\n{last[-1].markup}"
+    return text
 
 
 def sanitise(html: str) -> str:
@@ -132,6 +185,13 @@ def _parser() -> MarkdownIt:
     parser.disable(["reference", "html_block", "html_inline"])
     parser.inline.ruler.before("link", "citation", _citation_rule)
     # Every address is parsed; what is not wanted is dropped when it is rendered.
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    return parser
+
+
+@cache
+def _reader() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser
 

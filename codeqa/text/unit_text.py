@@ -52,59 +52,34 @@ def fields_of(unit: Unit, comment: str = "") -> UnitText:
 
 def encode(fields: UnitText) -> str:
     """Serialise `fields` as format 1."""
-    return "\n".join(
-        (
-            MAGIC,
-            "path: " + _line(fields.path),
-            "owner: " + _line(fields.owner),
-            "name: " + _line(fields.name),
-            *_block("doc", fields.doc_comment),
-            *_block("signature", fields.signature),
-            "body:",
-            fields.body,
-        )
-    )
+    lines = [MAGIC]
+    for label, value in (("path", fields.path), ("owner", fields.owner), ("name", fields.name)):
+        lines.append(f"{label}: " + value.replace("\\", "\\\\").replace("\n", "\\n"))
+    for label, value in (("doc", fields.doc_comment), ("signature", fields.signature)):
+        block = value.split("\n") if value else []
+        lines += [f"{label}: {len(block)}", *block]
+    return "\n".join((*lines, "body:", fields.body))
 
 
 def decode(text: str) -> UnitText:
     """Inverse of `encode`. Raises ValueError when `text` is not of format 1."""
-    lines = text.split("\n")
-    if lines[0] != MAGIC:
-        raise ValueError(f"not the text of a unit: it begins {lines[0][:20]!r}")
-    try:
-        return _decode(lines)
-    except IndexError:
-        raise ValueError("the text of a unit is cut off") from None
+    magic, *lines = text.split("\n")
+    fields: list[str] = []
 
+    def take(label: str) -> str:
+        if not lines or not lines[0].startswith(label):
+            raise ValueError(f"not the text of a unit: {text[:20]!r} … has no {label}")
+        return lines.pop(0).removeprefix(label)
 
-def _decode(lines: list[str]) -> UnitText:
-    path, owner, name = (
-        _unline(lines[index].removeprefix(label))
-        for index, label in ((1, "path: "), (2, "owner: "), (3, "name: "))
-    )
-    doc, position = _unblock(lines, 4, "doc")
-    signature, position = _unblock(lines, position, "signature")
-    if lines[position] != "body:":
-        raise ValueError("the text of a unit has no body")
-    return UnitText(path, owner, name, doc, signature, "\n".join(lines[position + 1 :]))
-
-
-def _line(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _unline(value: str) -> str:
-    return "\\".join(part.replace("\\n", "\n") for part in value.split("\\\\"))
-
-
-def _block(label: str, value: str) -> list[str]:
-    lines = value.split("\n") if value else []
-    return [f"{label}: {len(lines)}", *lines]
-
-
-def _unblock(lines: list[str], position: int, label: str) -> tuple[str, int]:
-    head = lines[position]
-    if not head.startswith(label + ": "):
-        raise ValueError(f"the text of a unit has no {label}")
-    count = int(head[len(label) + 2 :])
-    return "\n".join(lines[position + 1 : position + 1 + count]), position + 1 + count
+    if magic != MAGIC:
+        raise ValueError(f"not the text of a unit: it begins {magic[:20]!r}")
+    for label in ("path: ", "owner: ", "name: "):
+        whole = take(label).split("\\\\")
+        fields.append("\\".join(part.replace("\\n", "\n") for part in whole))
+    for label in ("doc: ", "signature: "):
+        count = int(take(label))
+        fields.append("\n".join(lines[:count]))
+        del lines[:count]
+    take("body:")
+    fields.append("\n".join(lines))
+    return UnitText(*fields)
