@@ -21,7 +21,8 @@ class CodeQAError(Exception):
     http_status = 500
 
     def __init_subclass__(cls) -> None:
-        _KINDS.setdefault(cls.code, cls)
+        if "code" in vars(cls):  # else it is one of its parent's kind, perhaps made otherwise
+            _KINDS.setdefault(cls.code, cls)
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
