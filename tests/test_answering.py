@@ -12,7 +12,7 @@ from chat_kit import answer, index, kinds
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import find_citations
-from codeqa.chat.context_selection import build_context
+from codeqa.chat.retrieval import build_context
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from indexed import indexed
 
-from codeqa.chat.context_selection import build_context
+from codeqa.chat.retrieval import build_context
 from codeqa.search import Search, SearchResult
 from codeqa.search.mentions import (
     GUARANTEED,

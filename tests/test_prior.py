@@ -183,17 +183,3 @@ def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
         cosines = rows @ question / np.linalg.norm(rows, axis=1) / np.linalg.norm(question)
         best = [f"t{number}" for number in np.argsort(-cosines)[:4] if cosines[number] > 0.5]
         assert similar(state, same=False, vector=question, threshold=0.5) == best and best
-
-
-def test_a_state_that_cannot_be_read_costs_no_answer(
-    state: State, caplog: pytest.LogCaptureFixture
-) -> None:
-    keep(state, "t1", 0.9, question="secret words")
-    with state._database.writing() as connection:
-        connection.execute("ALTER TABLE question RENAME TO lost")
-    assert similar(state) == []
-    assert "earlier questions could not be read" in caplog.text
-    assert "secret" not in caplog.text
-    with state._database.writing() as connection:
-        connection.execute("ALTER TABLE lost RENAME TO question")
-    assert similar(state) == ["t1"]

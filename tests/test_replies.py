@@ -9,7 +9,7 @@ import pytest
 from codeqa.account import DeletionResult, StoredData, deletion_report, read_personal
 from codeqa.account.inventory import Receiver
 from codeqa.account.requests import CONFIRMATIONS, confirmed_scope, wished_scope
-from codeqa.chat.replies import forgotten_reply, general_reply, privacy_reply, profile_reply
+from codeqa.chat.generators import forgotten_reply, general_reply, privacy_reply, profile_reply
 
 STORED = StoredData(
     user="local",

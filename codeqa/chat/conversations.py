@@ -115,12 +115,8 @@ class Conversations:
         return self._kept.feedback.of_conversation(conversation, user, self.repository)
 
     def profile(self, user: str) -> dict[str, str]:
-        """What `user` told of themselves; nothing while it cannot be read."""
-        try:
-            return {key: fact.value for key, fact in self.state.profile.facts(user).items()}
-        except StorageError as error:
-            log.warning("a profile could not be read: %s", error)
-            return {}
+        """What `user` told of themselves."""
+        return {key: fact.value for key, fact in self.state.profile.facts(user).items()}
 
     # What is done to it.
 
@@ -205,9 +201,8 @@ class Conversations:
     def load(self, turn: TurnState) -> ConversationSoFar:
         """The conversation so far as `turn` continues it, and what its user told of themselves.
 
-        Both are read side by side. What of it cannot be read is left out: an answer without it
-        is better than none. Raises StorageError when not even the turns can be, NotFoundError
-        for a turn to follow that is not there.
+        Both are read side by side. Raises StorageError, and NotFoundError for a turn to follow
+        that is not there.
         """
         options = turn.options
         if options.history is not None:  # of what the client does not tell, only the profile

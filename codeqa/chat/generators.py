@@ -1,14 +1,32 @@
-"""What writes answers about the code: a language model, or the code itself, quoted."""
+"""What writes answers: a language model, the code itself, quoted, or the app.
+
+The app answers small talk, facts and what is stored without any model, and does the deletions that
+it is told to do. It guesses nothing: what would take a language model is said to take one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from codeqa.account import (
+    PersonalReading,
+    Privacy,
+    StoredData,
+    deletion_question,
+    deletion_report,
+    is_preference,
+    kind_of,
+    matching,
+    privacy_report,
+)
 from codeqa.chat.citations import ChunkNames
+from codeqa.chat.conversations import Conversations
+from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.chat.generation import (
     EXTRACTIVE,
     GenerationInput,
@@ -17,10 +35,13 @@ from codeqa.chat.generation import (
     as_sent,
     build_messages,
 )
+from codeqa.chat.turn import TurnState
 from codeqa.context import pack
-from codeqa.errors import ContextLengthError, ModelError
+from codeqa.errors import ContextLengthError, ModelError, NotFoundError
 from codeqa.extractive.extractive import quoted_answer
 from codeqa.llm import Model, TokenUsage
+from codeqa.text.markdown import code_span, escape, pieces
+from codeqa.text.tokens import word_set, words
 
 SMALLER = 0.5
 """Part of the block that is sent when the whole was too long for the model: what it can hold
@@ -29,6 +50,52 @@ SHORTENED = (
     "The whole context was too long for this model: at most half of the code was sent, and no "
     "earlier questions."
 )
+
+TRY = (
+    "@codebase what is this repository, and how is it organised?",
+    "@codebase where does the program start?",
+)
+EXAMPLES = "\n".join(f"- {code_span(question)}" for question in TRY)
+READ_CHARACTERS = 2_000
+"""Only so much of a message is looked at: what is answered here is said in a sentence."""
+NOT_KEPT_HERE = (
+    "This conversation is not kept here, so there is nothing of it to delete; the program that "
+    "shows it may keep it itself.\n"
+)
+NOT_REMEMBERED = (
+    "I will not remember that: nothing of this conversation is kept here. Say it on the page, and "
+    "it holds everywhere.\n"
+)
+ELSEWHERE = (
+    "Nothing was deleted: other programs cannot delete what is stored. Open the page and send the "
+    "same there, or use `codeqa privacy delete` in a terminal.\n"
+)
+
+_SMALL_TALK = (
+    (rf"(?<!\w)(?:{THANKS})(?!\w)", "You are welcome{you}."),
+    (
+        rf"^\W*(?:ok(?:ay)?\W+)?(?:{GOODBYE})(?!\w)",
+        "Goodbye{you}. This conversation is kept: you can go on with it any time.",
+    ),
+    (rf"^\W*(?:{HELLO}|test)(?!\w)", "Hello{you}. {offer}"),
+    (
+        r"^\W*(?:ok(?:ay)?|cool|nice|great|good|perfect|awesome|got it|alright|super|wow|i see)"
+        r"(?!\w)[^?]{0,20}$",
+        "Good. Ask on whenever you like.",
+    ),
+)
+"""How people talk, in small letters with single blanks, and what is replied."""
+_COMMON = word_set(
+    "what which where who how is am are was do did have has you know remember i me my the a an "
+    "in on at of to for with and that favourite favorite preferred"
+)
+_SAID = ("fact", "format", "experience", "address")
+"""Kinds that no noun of ours stands for."""
+_CLAUSES = {
+    "language": "you want answers in {}",
+    "code language": "your preferred programming language is {}",
+    "verbosity": "you want {} answers",
+}
 
 
 class QuotingGenerator:
@@ -99,3 +166,171 @@ def shrink(asked: GenerationInput) -> GenerationInput:
     left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
     half = replace(half, dropped=(*left_out, *whole.dropped))
     return replace(asked, block=half if half.chunks else whole, history=(), similar=())
+
+
+@dataclass(frozen=True, slots=True)
+class AppGenerator:
+    """Writes the reply that `turn.reply` names."""
+
+    turn: TurnState
+    conversations: Conversations
+    privacy: Privacy
+    repository_name: str
+
+    name = "app"
+    needs_evidence = False
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """Yield the reply piece by piece. Raises StorageError when what is stored can be neither
+        read nor deleted."""
+        yield from pieces(self._write())
+
+    def _write(self) -> str:
+        turn, personal = self.turn, self.turn.personal
+        text, known = turn.text[:READ_CHARACTERS], turn.so_far.profile
+        program = turn.options.from_program
+        if turn.reply == "privacy" and personal.confirmed:
+            # What speaks for its user may repeat whatever it has read.
+            return ELSEWHERE if program else self._delete(personal.confirmed)
+        if turn.reply in ("privacy", "profile") and personal.forget and not program:
+            number = self.privacy.forget_facts(turn.options.user, personal.forget)
+            return forgotten_reply(personal.forget, number)
+        if turn.reply == "privacy":
+            self.conversations.flush()
+            place = (turn.options.conversation, self.conversations.repository)
+            stored = self.privacy.inventory.stored(turn.options.user, *place)
+            return privacy_reply(text, personal, stored)
+        if turn.reply == "profile":
+            if personal.facts and not turn.keep:
+                return NOT_REMEMBERED
+            return profile_reply(text, personal, known=known, learnt=turn.facts)
+        name = {**known, **turn.facts}.get("name", "")
+        return general_reply(text, self.repository_name, name=name)
+
+    def _delete(self, scope: str) -> str:
+        """Delete, and say what came of it; the message that asks for it goes as well."""
+        turn, options = self.turn, self.turn.options
+        self.conversations.flush()
+        turn.keep = turn.keep and scope == "profile"
+        if scope == "conversation" and not options.conversation:
+            return NOT_KEPT_HERE
+        if scope != "profile":
+            conversation = options.conversation if scope == "conversation" else ""
+            self.conversations.abandon(options.user, conversation)
+        repository = self.conversations.repository
+        try:
+            done = self.privacy.delete(scope, options.user, options.conversation, repository)
+        except NotFoundError:
+            return NOT_KEPT_HERE
+        return deletion_report(done)
+
+
+def general_reply(text: str, repository: str, *, name: str = "") -> str:
+    """The reply to small talk and general questions, as Markdown; `repository` and `name` are what
+    the repository and the user are called."""
+    said = " ".join(text.lower().split())
+    code_of = f"the code of {code_span(repository)}"
+    offer = f"Ask me about {code_of}, for example:\n\n{EXAMPLES}"
+    for pattern, reply in _SMALL_TALK:
+        if re.search(pattern, said):
+            return reply.format(you=f", {escape(name)}" if name else "", offer=offer) + "\n"
+    return (
+        f"I answer questions about {code_of}, and cite the lines that an answer stands on: begin "
+        "one with `@codebase`, or point at code with `@` and a name. All else takes a language "
+        "model, and none is used. Choose one at the top of the page or with `codeqa models use`; a "
+        "server on this machine will do, and nothing is sent before you choose.\n\n"
+        f"Try:\n\n{EXAMPLES}\n"
+    )
+
+
+def profile_reply(
+    text: str,
+    personal: PersonalReading,
+    *,
+    known: Mapping[str, str],
+    learnt: Mapping[str, str],
+) -> str:
+    """The reply to what users say of themselves, or ask of what they said.
+
+    `known` are the facts from before, `learnt` those that this message adds and that are kept.
+    """
+    if learnt:
+        return _remembered(known, learnt)
+    kind = personal.asked
+    if found := (matching(known, kind) if kind else {}) or _near(known, kind, text):
+        clauses = [_clause(key, value) for key, value in found.items()]
+        return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"
+    if kind:
+        return (
+            f"You have not told me {'anything about yourself' if kind == '*' else _noun(kind)}.\n"
+        )
+    return (
+        "I did not find anything in this to remember: I keep your name, how you want to be "
+        "answered, and what you ask me to remember, as in `My name is Ada.`, `I prefer short "
+        "answers.` or `Remember that I work on the parser.`\n"
+    )
+
+
+def privacy_reply(text: str, personal: PersonalReading, stored: StoredData) -> str:
+    """The reply to a question about what is stored, and to a wish to delete: a deletion is never
+    done here, only asked back."""
+    if personal.wished:
+        return f"{deletion_question(personal.wished, stored)}\n"
+    added = (
+        "I have not added anything to your profile. This message is kept with its conversation, "
+        "like every other, until you delete that: send `delete this conversation`.\n\n"
+    )
+    return f"{added if personal.keep_nothing else ''}{privacy_report(text, stored)}\n"
+
+
+def forgotten_reply(kinds: Sequence[str], number: int) -> str:
+    """The reply after `number` single facts were removed; their values are not repeated."""
+    named = _noun(kind_of(kinds[0]))
+    if not number:
+        return f"There was nothing to forget: you had not told me {named}.\n"
+    return (
+        f"I have forgotten {named}. The messages in which you told me stay in their "
+        "conversations until you delete those.\n"
+    )
+
+
+def _remembered(known: Mapping[str, str], learnt: Mapping[str, str]) -> str:
+    shown = [_clause(key, value) for key, value in learnt.items()]
+    lines = [f"I will remember that {' and '.join(shown)}."]
+    if any(known.get(key) not in (None, value) for key, value in learnt.items()):
+        lines.append("That replaces what you said before.")
+    if any(map(is_preference, learnt)):
+        lines.append("It takes a language model to answer like that; what I quote stays as it is.")
+    kind = kind_of(next(iter(learnt)))
+    if len(learnt) == 1 and kind not in _SAID:
+        lines.append(f"`forget {_noun(kind).replace('your', 'my')}` removes it,")
+        lines.append("`delete my profile` all of it.")
+    else:
+        lines.append("`delete my profile` removes it.")
+    return " ".join(lines) + "\n"
+
+
+def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
+    """Where nothing is known under `kind`: what was remembered and shares a word with the
+    question."""
+    if kind == "language":
+        return matching(profile, "code language")
+    asked = {word.lower() for word in words(text)} - _COMMON
+    return {
+        key: value
+        for key, value in profile.items()
+        if kind_of(key) in _SAID and asked & {word.lower() for word in words(value)}
+    }
+
+
+def _clause(key: str, value: str) -> str:
+    """A fact as a clause: `your name is Ada`."""
+    kind = kind_of(key)
+    if kind in _CLAUSES:
+        return _CLAUSES[kind].format(escape(value))
+    return f"you said: “{escape(value)}”" if kind in _SAID else f"your {kind} is {escape(value)}"
+
+
+def _noun(kind: str) -> str:
+    """What a user tells with a fact of that kind: `your name`."""
+    return "that" if kind in _SAID else f"your {kind}"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from codeqa.chat.context_selection import check_places
 from codeqa.chat.generation import Exchange
+from codeqa.errors import UsageError
 from codeqa.llm import Cancelled, never
 from codeqa.repository.secrets import mask_secrets
 from codeqa.state.records import LOCAL_USER
 from codeqa.text.tokens import well_formed
+
+PLACES = 20
+"""Places that may be pinned, or excluded, at once: more than a context has room for."""
+
+_PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +86,21 @@ class AskOptions:
             exclude=check_places(self.exclude),
             instructions=well_formed(self.instructions),
         )
+
+
+def check_places(places: Iterable[str]) -> tuple[str, ...]:
+    """`places` as they are, each once. Raises UsageError for one that is none, or too many."""
+    checked = tuple(dict.fromkeys(places))
+    if len(checked) > PLACES:
+        raise UsageError(f"More than {PLACES} places were given.", "Give fewer.")
+    for place in checked:
+        parse_place(place)
+    return checked
+
+
+def parse_place(place: str) -> tuple[str, int, int]:
+    """Path, first and last line. Raises UsageError."""
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
+    return match[1], int(match[2]), int(match[3])

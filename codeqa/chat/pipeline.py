@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from codeqa.account import Privacy, preferences, profile_text
 from codeqa.chat.citations import verify_all
-from codeqa.chat.context_selection import build_context
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import extract_features, is_greeting
 from codeqa.chat.generation import (
@@ -19,12 +18,11 @@ from codeqa.chat.generation import (
     ModelRequest,
     answer_for_history,
 )
-from codeqa.chat.generators import ModelGenerator, QuotingGenerator
+from codeqa.chat.generators import AppGenerator, ModelGenerator, QuotingGenerator
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import decide
-from codeqa.chat.replies import AppGenerator
-from codeqa.chat.retrieval import Retrieval
+from codeqa.chat.retrieval import Retrieval, build_context
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.turn import TurnState, begin_turn
 from codeqa.chat.vectors import QuestionVectors, next_topic, off_topic, prune, touches

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from codeqa.chat.generation import EXTRACTIVE, Exchange
 from codeqa.embeddings import Embedding
-from codeqa.errors import EmbeddingError, StorageError
+from codeqa.errors import EmbeddingError
 from codeqa.intents import read_mode
 from codeqa.search import Query, says_something, written_forms
 from codeqa.state import PastQuestion, State, Turn
@@ -99,11 +99,7 @@ class QuestionVectors:
         to every topic."""
         if self._embedding is None or not says_something(text):
             return None
-        try:
-            vector = self._embedding.embed_query(well_formed(text))
-        except EmbeddingError as error:
-            log.warning("a question got no vector: %s", error)
-            return None
+        vector = self._embedding.embed_query(well_formed(text))
         return vector if vector.any() else None
 
 
@@ -200,27 +196,23 @@ def similar_questions(
     With `same` those of the conversation, else those of any other one. Left out are turns
     in `skip`, answers that quote, were stopped, failed or come from the app itself, those
     that another branch took the place of, and all but the latest of the same question.
-    None come while the state cannot be read: an answer does without them.
+    Raises StorageError.
     """
-    try:
-        # Read anew each time: 2,000 questions take a few milliseconds.
-        asked = state.turns.past_questions(user, repository, embedding)
-        turns = [
-            one.turn
-            for one in _most_similar(asked, vector, threshold)
-            if (one.conversation == conversation != "") == same and one.turn not in skip
-        ][:CANDIDATES]
-        read = state.turns.standing(turns, user)  # without those deleted meanwhile
-        found: dict[str, Exchange] = {}
-        """By the question: the most similar come first, of equal ones the latest."""
-        for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
-            _, question = read_mode(strip_tag(past.question))
-            exchange = Exchange(question, past.answer, turn=past.id, elsewhere=not same)
-            found.setdefault(question.casefold(), exchange)
-        return list(found.values())[:QA_K]
-    except StorageError as error:
-        log.warning("earlier questions could not be read: %s", error)
-        return []
+    # Read anew each time: 2,000 questions take a few milliseconds.
+    asked = state.turns.past_questions(user, repository, embedding)
+    turns = [
+        one.turn
+        for one in _most_similar(asked, vector, threshold)
+        if (one.conversation == conversation != "") == same and one.turn not in skip
+    ][:CANDIDATES]
+    read = state.turns.standing(turns, user)  # without those deleted meanwhile
+    found: dict[str, Exchange] = {}
+    """By the question: the most similar come first, of equal ones the latest."""
+    for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
+        _, question = read_mode(strip_tag(past.question))
+        exchange = Exchange(question, past.answer, turn=past.id, elsewhere=not same)
+        found.setdefault(question.casefold(), exchange)
+    return list(found.values())[:QA_K]
 
 
 def _most_similar(
