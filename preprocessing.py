@@ -26,7 +26,6 @@ __all__ = ["main", "preprocess"]
         "python preprocessing.py ../flask --out there  … in the folder there",
         "python preprocessing.py ../flask --out - | head -1 | python -m json.tool",
     ],
-    kept="Nothing was written.",
 )
 @click.argument("repo", type=Path)
 @click.option(

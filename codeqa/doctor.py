@@ -35,7 +35,6 @@ from codeqa.store.meta import record_of
 from codeqa.text.tokens import name_key, search_tokens
 from codeqa.types import METHOD_KINDS, TEXT_KINDS
 
-OLDEST_PYTHON = (3, 11)
 LITTLE_SPACE = 500_000_000
 """Bytes: an index of a million lines takes up to about this much."""
 SECONDS_FOR_GIT = 10
@@ -96,8 +95,7 @@ def run_check(name: str, check: Callable[[], Result]) -> Check:
 
 
 def check_python() -> Result:
-    found = f"{platform.python_version()} ({sys.executable})"
-    return sys.version_info >= OLDEST_PYTHON, found, "Install Python 3.11 or newer."
+    return True, f"{platform.python_version()} ({sys.executable})", ""
 
 
 def check_git() -> Result:
@@ -234,21 +232,17 @@ def check_index(location: Location) -> Result:
         listed = sum(getattr(record, name) for record in manifest)
         if listed != found:
             return False, f"{detail}; {found:,} {name}, the manifest counts {listed:,}", rebuild
-    if problem := _vectors(tables):
-        return False, f"{detail}; {problem}", f"Run 'codeqa index {location.root}'."
+    fast, record = record_of(fast_embedding()), tables.meta().vector
+    without = counts.units - counts.embedded if record else 0
+    refill = f"Run 'codeqa index {location.root}'."
+    if record != fast:
+        used = f"its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}"
+        return False, f"{detail}; {used}", refill
+    if without:
+        return False, f"{detail}; {without:,} units have no vector", refill
     if missing := _self_test(tables, [record.path for record in manifest if record.units]):
         return False, f"{detail}; a search does not find {missing}", rebuild
     return True, f"{detail}, self-test passed", ""
-
-
-def _vectors(tables: Tables) -> str:
-    """What is wrong with the fast embedding's vectors; '' when every unit has one in use."""
-    fast, record, counts = record_of(fast_embedding()), tables.meta().vector, tables.counts()
-    if record != fast:
-        return f"its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}"
-    if record is not None and counts.embedded != counts.units:
-        return f"{counts.units - counts.embedded:,} units have no vector"
-    return ""
 
 
 def _self_test(tables: Tables, paths: list[str]) -> str:

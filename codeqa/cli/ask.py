@@ -54,7 +54,7 @@ TOLD = (
 @click.argument("question")
 @repo_option
 @rerank_option
-@hyde_option("", "default as CODEQA_HYDE says")
+@hyde_option
 @model_option
 @click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
 @click.option("--mode", default="", metavar="MODE", help="explain, locate, review, plan or change.")

@@ -21,7 +21,6 @@ DONE, FAILED, BAD_USAGE = 0, 1, 2
 """The only exit statuses of every command."""
 
 HELP = {"help_option_names": ["-h", "--help"]}
-KEPT = "What was written is kept; the next run goes on from there."
 
 Command = Callable[..., Any]
 
@@ -43,17 +42,13 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 rerank_option = click.option(
     "--rerank", is_flag=True, help="Let the reranker order the best of what is found."
 )
-
-
-def hyde_option(default: str, explained: str) -> Callable[[Command], Command]:
-    """`--hyde`; `default` '' leaves it to the setting, `explained` says which that is."""
-    return click.option(
-        "--hyde",
-        type=click.Choice(("off", "one", "two")),
-        default=default or None,
-        help=f"Search also by drafts of a language model: off, one or two; {explained}.",
-        metavar="MODE",
-    )
+hyde_option = click.option(
+    "--hyde",
+    type=click.Choice(("off", "one", "two")),
+    metavar="MODE",
+    help="Search also by drafts of a language model: off, one or two; default off, and for 'ask' "
+    "as CODEQA_HYDE says.",
+)
 
 
 def command(
@@ -70,9 +65,7 @@ def command(
     return decorate
 
 
-def front_door(
-    program: str, examples: Sequence[str], kept: str = KEPT
-) -> Callable[[Command], Callable[..., int]]:
+def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Callable[..., int]]:
     """The command line of a script at the top level: takes arguments, gives an exit status."""
 
     def decorate(function: Command) -> Callable[..., int]:
@@ -83,7 +76,7 @@ def front_door(
             from codeqa.settings import quiet_libraries
 
             quiet_libraries()
-            return run_command(made, arguments, program=program, kept=kept)
+            return run_command(made, arguments, program=program)
 
         return main
 
@@ -108,16 +101,13 @@ def ask_first(yes: bool, question: str, what: str) -> None:
 
 
 def run_command(
-    made: click.Command,
-    arguments: Sequence[str] | None = None,
-    *,
-    program: str = "codeqa",
-    kept: str = KEPT,
+    made: click.Command, arguments: Sequence[str] | None = None, *, program: str = "codeqa"
 ) -> int:
-    """Run a command and return its exit status; failures become one line on stderr.
+    """Run a command and return its exit status, without click's own handling of errors: failures
+    become one line on stderr.
 
     The command returns a status or None for success. `--debug` among `arguments` adds the
-    traceback. `kept` tells after Ctrl-C what is not lost.
+    traceback.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_trace = "--debug" in given
@@ -126,11 +116,17 @@ def run_command(
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
     try:
-        status = _invoke(made, given)
+        with made.make_context(str(made.name), given) as context:
+            status = made.invoke(context)
         sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
-        print_error(f"interrupted. {kept}", program)
+        return status if isinstance(status, int) else DONE
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return BAD_USAGE
+    except (KeyboardInterrupt, click.Abort):
+        print_error("interrupted. What was written is kept; indexing goes on from there.", program)
         return FAILED
     except BrokenPipeError:
         # The reader (`| head`) has seen enough. Python would complain again at exit.
@@ -140,18 +136,26 @@ def run_command(
         # The last resort of a command: whatever it is, the user gets one line.
         if show_trace:
             traceback.print_exc()
-        print_error(_explained(error, show_trace), program)
-        return error.exit_status if isinstance(error, CodeQAError) else FAILED
+        message, status = _explained(error, show_trace)
+        print_error(message, program)
+        return status
 
 
-def _explained(error: Exception, traced: bool) -> str:
+def _explained(error: Exception, traced: bool) -> tuple[str, int]:
+    """What to say of an error, and the exit status."""
     if isinstance(error, CodeQAError):
-        return str(error)
+        return str(error), error.exit_status
+    if isinstance(error, click.ClickException):
+        said = " ".join(error.format_message().split()).rstrip(".")
+        said = re.sub(r"\((Did you mean .*)\)$", r"\1", said)
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        see = f" See '{context.command_path} --help'." if context else ""
+        return said + ("" if said.endswith("?") else ".") + see, BAD_USAGE
     where = "" if traced else " Run the same command with --debug to see where."
     if isinstance(error, OSError):
         file = f" {error.filename}:" if error.filename else ""
-        return f"the system refused:{file} {error.strerror or error}.{where}"
-    return f"unexpected {type(error).__name__}: {error}.{where}"
+        return f"the system refused:{file} {error.strerror or error}.{where}", FAILED
+    return f"unexpected {type(error).__name__}: {error}.{where}", FAILED
 
 
 def print_error(message: str, program: str = "codeqa") -> None:
@@ -159,29 +163,3 @@ def print_error(message: str, program: str = "codeqa") -> None:
     from codeqa.cli.console import visible
 
     print(f"{program}: {visible(' '.join(message.split()))}", file=sys.stderr)
-
-
-def _invoke(made: click.Command, arguments: list[str]) -> int:
-    """Invoke without click's own handling of errors: ours are one line and three statuses."""
-    name = str(made.name)
-    try:
-        with made.make_context(name, arguments) as context:
-            status = made.invoke(context)
-    except click.exceptions.Exit as error:
-        return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return BAD_USAGE
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else name
-        raise UsageError(_sentence(error.format_message()), f"See '{path} --help'.") from error
-    except click.ClickException as error:
-        raise CodeQAError(_sentence(error.format_message())) from error
-    except click.Abort:
-        raise KeyboardInterrupt from None
-    return status if isinstance(status, int) else DONE
-
-
-def _sentence(text: str) -> str:
-    text = re.sub(r"\((Did you mean .*)\)$", r"\1", " ".join(text.split()))
-    return text if text.endswith((".", "?", "!")) else f"{text}."

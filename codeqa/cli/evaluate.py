@@ -15,7 +15,7 @@ import click
 from codeqa.cli.command import command, hyde_option, json_option, rerank_option
 from codeqa.cli.console import ProgressDisplay, format_table, print_json
 from codeqa.cli.repos import chosen_repository
-from codeqa.errors import CodeQAError, UsageError
+from codeqa.errors import UsageError
 from codeqa.evaluation import (
     COUNT,
     Figure,
@@ -87,7 +87,7 @@ class Evaluation:
 @click.option("--trees", type=FOLDER, help="Folder with a folder for each 'repo' of a question.")
 @click.option("--out", type=FILE, help="Ranked lists: written, or read to judge.")
 @rerank_option
-@hyde_option("off", "default off")
+@hyde_option
 @click.option("--versus", type=FILE, help="Ranked lists to compare with, question by question.")
 @click.option(
     "--compare",
@@ -112,7 +112,7 @@ def eval_command(
     trees: Path | None,
     out: Path | None,
     rerank: bool,
-    hyde: str,
+    hyde: str | None,
     versus: Path | None,
     compared: tuple[str, ...],
     count: int,
@@ -129,7 +129,7 @@ def eval_command(
     as they are, of whatever system.
     """
     if repo is not None:
-        if trees or versus or rerank or hyde != "off":
+        if trees or versus or rerank or hyde:
             raise UsageError("REPO goes without --trees, --versus, --rerank and --hyde.", OWN_HINT)
         root = chosen_repository(load_settings(), repo)
         variants = dict.fromkeys(compared)
@@ -143,7 +143,8 @@ def eval_command(
         if trees is not None:
             settings = load_settings()
             with ProgressDisplay() as show:
-                lists = rank_repositories(settings, asked, trees, show, rerank=rerank, hyde=hyde)
+                drafts = hyde or "off"
+                lists = rank_repositories(settings, asked, trees, show, rerank=rerank, hyde=drafts)
                 save_ranked(out, lists)
         found = _judge(asked, out, versus)
     if as_json:
@@ -183,12 +184,9 @@ def _ask_own(
             require_drafting(models)
         show = stack.enter_context(ProgressDisplay())
         thumbs = state.feedback.given(locate(settings, root).id) if state.path.exists() else ()
-        try:
-            own = stack.enter_context(prepared(settings, root, show, count=count, thumbs=thumbs))
-            runs = {PLAIN: _run(own, "", models, show, out)}
-            runs |= {VARIANTS[one]: _run(own, one, models, show) for one in variants}
-        except KeyboardInterrupt:
-            raise CodeQAError("The evaluation was interrupted.", "Its copy is removed.") from None
+        own = stack.enter_context(prepared(settings, root, show, count=count, thumbs=thumbs))
+        runs = {PLAIN: _run(own, "", models, show, out)}
+        runs |= {VARIANTS[one]: _run(own, one, models, show) for one in variants}
     if questions is not None:
         save_questions(questions, own.questions)
     differences = {n: compare(one, runs[PLAIN]) for n, one in runs.items() if n != PLAIN}

@@ -51,7 +51,7 @@ TOLD_OF_UNITS = (
     "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
 )
 @rerank_option
-@hyde_option("off", "default off")
+@hyde_option
 @json_option
 def search_command(
     question: str,
@@ -61,7 +61,7 @@ def search_command(
     path: str,
     top: int,
     rerank: bool,
-    hyde: str,
+    hyde: str | None,
     as_json: bool,
 ) -> None:
     """Find the code that QUESTION is about.
@@ -79,7 +79,13 @@ def search_command(
     with contextlib.closing(models):
         search = open_search(settings, tables, models=models).search
         result = search(
-            question, top=top, kind=kind or "", language=lang, path=path, rerank=rerank, hyde=hyde
+            question,
+            top=top,
+            kind=kind or "",
+            language=lang,
+            path=path,
+            rerank=rerank,
+            hyde=hyde or "off",
         )
     stages = [asdict(stage) for stage in result.stages]
     if as_json:

@@ -13,7 +13,8 @@ OPENED, CLOSED = "<think>", "</think>"
 
 
 class ThoughtFilter:
-    """Leaves out a leading `<think>…</think>`, however it is cut into pieces."""
+    """Leaves out a leading `<think>…</think>`, however it is cut into pieces, and white space
+    before the answer."""
 
     def __init__(self) -> None:
         self.thought = False
@@ -28,32 +29,22 @@ class ThoughtFilter:
         """The part of what has come that belongs to the answer."""
         if self._begun:
             return piece
-        self._held += piece
-        if not self.thought:
-            begin = self._held.lstrip()
-            self.thought = self.inside = begin.startswith(OPENED)
-            if self.thought:
-                self._held = begin.removeprefix(OPENED)
-            else:
-                self._begun = not OPENED.startswith(begin)
-                return self._release() if self._begun else ""
+        held = (self._held + piece).lstrip()
+        if not self.thought and held.startswith(OPENED):
+            self.thought = self.inside = True
+            held = held.removeprefix(OPENED)
         if self.inside:
-            _, closed, after = self._held.partition(CLOSED)
+            _, closed, after = held.partition(CLOSED)
             self.inside = not closed
-            self._held = after if closed else self._held[-len(CLOSED) + 1 :]
-        if not self.inside:
-            self._held = self._held.lstrip()
-            self._begun = bool(self._held)
-        return self._release() if self._begun else ""
+            held = after.lstrip() if closed else held[-len(CLOSED) + 1 :]
+        undecided = not self.thought and OPENED.startswith(held)
+        self._begun = bool(held) and not self.inside and not undecided
+        self._held = "" if self._begun else held
+        return held if self._begun else ""
 
     def close(self) -> str:
         """What was held back and turned out to be text."""
-        held = self._release()
-        return held if not self.thought and held.strip() else ""
-
-    def _release(self) -> str:
-        held, self._held = self._held, ""
-        return held
+        return "" if self.thought else self._held
 
 
 class Answer:
@@ -88,16 +79,21 @@ class Answer:
 
     def take(self, event: Any) -> str:
         """The text that an event adds; '' for none, and for one of another shape."""
-        if event is DONE:
-            self.ended = True
-        if not isinstance(event, Mapping):
-            return ""
-        if event.get("error"):
-            self.understood = True
-            self.error = event
-            return ""
-        text = self._take_choice(event)
-        self._take_usage(event)
+        self.ended |= event is DONE
+        match event:
+            case {"error": said} if said:
+                self.understood, self.error = True, event
+                return ""
+            case {"usage": Mapping() as usage}:
+                spent = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+                prompt, completion = (n if isinstance(n, int) and n > 0 else 0 for n in spent)
+                self._tokens = (prompt, completion)
+        text = ""
+        match event:
+            case {"choices": [*choices]}:
+                self.understood = True
+                if choices and isinstance(choices[0], Mapping):
+                    text = self._take_choice(choices[0])
         if not self._thoughts.inside:
             self.length += len(text)
         return self._thoughts.feed(text) if text else ""
@@ -106,19 +102,12 @@ class Answer:
         """Text that was held back until the end."""
         return self._thoughts.close()
 
-    def _take_choice(self, event: Mapping[str, Any]) -> str:
-        choices = event.get("choices")
-        if not isinstance(choices, list):
-            return ""
-        self.understood = True
-        first = choices[0] if choices else None
-        if not isinstance(first, Mapping):
-            return ""
-        reason = first.get("finish_reason")
+    def _take_choice(self, choice: Mapping[str, Any]) -> str:
+        reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.reason = reason
         # A server that does not stream sends the whole message.
-        delta = first.get("delta") or first.get("message")
+        delta = choice.get("delta") or choice.get("message")
         if not isinstance(delta, Mapping):
             return ""
         content = delta.get("content")
@@ -129,13 +118,3 @@ class Answer:
             content = "".join(str(p.get("text", "")) for p in parts if p.get("type") == "text")
         texts = (content, delta.get("refusal"))
         return next((text for text in texts if isinstance(text, str) and text), "")
-
-    def _take_usage(self, event: Mapping[str, Any]) -> None:
-        usage = event.get("usage")
-        if isinstance(usage, Mapping):
-            prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            self._tokens = (_count(prompt), _count(completion))
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0

@@ -36,11 +36,8 @@ FIRST_MODEL_SECONDS = 60.0
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
 TEST_TOKENS = 1_000
 """Enough for a model that reasons before it says its one word."""
-TEST_SILENCE = 60
-"""Seconds without a word in a test; a large model that is loaded first takes about half."""
-TEST_SECONDS = 10.0
-"""For an answer of one word, besides the silence that a model is allowed."""
-
+TEST_SECONDS = 60.0
+"""For the first word of an answer; a large model that is loaded first takes about half."""
 PROBE_SECONDS = 0.4
 """A server on this machine answers in milliseconds, or there is none."""
 _NO_CHAT = re.compile(
@@ -233,12 +230,11 @@ class Models:
     def test(self, choice: ModelChoice, key: str = "") -> ModelTest:
         """Ask the model for a word. Raises ModelError that says what is wrong."""
         target = self._named(self.endpoint(choice, key))
-        silence = min(self._settings.model_timeout, TEST_SILENCE)
-        with Model(target, silence) as model:
+        with Model(target, min(self._settings.model_timeout, TEST_SECONDS)) as model:
             wait([model.prepare()])  # loading the client is no part of the time
             began = time.monotonic()
             # Signs of life alone would keep it waiting, and whoever asked for the test, for ever.
-            until = began + silence + TEST_SECONDS
+            until = began + TEST_SECONDS
             for piece in model.stream(
                 TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=lambda: time.monotonic() > until
             ):
