@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 from codeqa.errors import CodeQAError, places_of
 from codeqa.intents.reading import read, shortened
 from codeqa.intents.rules import RULES, Rule
+from codeqa.intents.signs import of_code
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
@@ -80,7 +81,9 @@ def by_heuristics(text: str, *, has_history: bool) -> Intent:
 def weigh(text: str, *, has_history: bool) -> tuple[Mapping[str, int], list[Rule]]:
     """The sum of each intent's weights, and the rules that hold."""
     message = read(text, has_history=has_history)
-    held = [rule for rule in RULES if rule.holds(message)]
+    code = of_code(message)  # then it is neither small talk nor about its writer
+    fitting = (rule for rule in RULES if not (code and rule.intent in ("general", "profile")))
+    held = [rule for rule in fitting if rule.holds(message)]
     sums = dict.fromkeys(INTENTS, 0)
     for rule in held:
         sums[rule.intent] += rule.weight

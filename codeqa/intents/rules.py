@@ -75,7 +75,7 @@ RULES = (
     ),
     Rule(
         "a fact of the speaker's own", "profile", 4,
-        lambda m: m.near("MY", "FACT", 3) and not m.opens("AUX") and not m.has("NAME_IS", CODE),
+        lambda m: m.near("MY", "FACT", 3) and not m.opens("AUX") and not m.has("NAME_IS"),
     ),
     Rule("tells who they are", "profile", 4, signs.who_they_are),
     Rule("tells what they do or like", "profile", 4, signs.habit),

@@ -173,7 +173,7 @@ def habit(m: Reading) -> bool:
 
 def of_themselves(m: Reading) -> bool:
     """ "I …" or "my …", and nothing of the moment ("I need", "I get this error")."""
-    own = m.opens("MY") and not m.asks and not m.has(CODE, "CODEBASE", "TALK", "DATA", "DELETE")
+    own = m.opens("MY") and not m.asks and not m.has("TALK", "DATA", "DELETE")
     return (own or tells(m)) and not software(m) and not m.near("I", "MOMENT", 3)
 
 
@@ -192,7 +192,7 @@ def how_to_answer(m: Reading) -> bool:
     """ "Don't call me buddy", "stop apologising", and in a first message "answer briefly"."""
     if is_question(m) and not m.near("NOT", "ANSWER", 2):
         return False
-    if m.asks or of_code(m) or software(m) or m.has("STORE"):
+    if m.asks or software(m) or m.has("STORE"):
         return False
     verbs = ("answer", "reply", "respond", "talk", "speak", "address", "be")
     stops = any(
@@ -228,7 +228,7 @@ def small_talk(m: Reading) -> bool:
 
 def thanks(m: Reading) -> bool:
     asks = m.asks or m.opens(*QUESTION) or m.near("AUX", "YOU", 1)
-    more = m.has("NAME_IS", "LASTING", CODE, "am") or (m.has("FORM") and not m.ends("THANKS"))
+    more = m.has("NAME_IS", "LASTING", "am") or (m.has("FORM") and not m.ends("THANKS"))
     return m.has("THANKS") and m.length <= 8 and not (asks or more)
 
 
@@ -238,7 +238,7 @@ def remark(m: Reading) -> bool:
     )
     goes_on = any(place for place in m.at.get("OPENING", ()))
     begins = m.begins("SOCIAL", "THANKS", "PRAISE", "YOU")
-    return begins and m.length <= 8 and not (more or goes_on or is_question(m) or of_code(m))
+    return begins and m.length <= 8 and not (more or goes_on or is_question(m))
 
 
 def praise(m: Reading) -> bool:
@@ -251,18 +251,18 @@ def about_the_app(m: Reading) -> bool:
     who = m.near(("who", "what", "how", "que", "qué", "qui", "was", "bist", "kannst"), "YOU", 2)
     held = m.has("STORE", "REMEMBER", "WATCH", "DELETE", "TALK", "PRONOUN", "SUCH", "mean")
     shown = m.has("SEND") and m.has("MY", "OUR", "OTHERS")
-    return (who or _to_the_app(m)) and not (held or shown or of_code(m) or software(m))
+    return (who or _to_the_app(m)) and not (held or shown or software(m))
 
 
 def opinion(m: Reading) -> bool:
     own = m.has("MY") or tells(m)
-    return m.has("OPINION") and not (own or software(m) or of_code(m))
+    return m.has("OPINION") and not (own or software(m))
 
 
 def concept(m: Reading) -> bool:
     """ "What is a monad", "how does a hash table work": the same everywhere."""
     wanted = is_question(m) or m.opens("explain", "describe", "define", "difference")
-    if not wanted or of_code(m) or m.has("OUR", "MY", "here", "PRONOUN", "SUCH"):
+    if not wanted or m.has("OUR", "MY", "here", "PRONOUN", "SUCH"):
         return False
     if m.near("what", "mean", 4) and not m.has_history and not _definite(m):
         return True
@@ -282,7 +282,7 @@ def concept(m: Reading) -> bool:
 
 def technology(m: Reading) -> bool:
     """Asks about a technology, and not about one of its uses here."""
-    if not m.has("TECH") or not (is_question(m) or m.has("or")) or tells(m) or of_code(m):
+    if not m.has("TECH") or not (is_question(m) or m.has("or")) or tells(m):
         return False
     here = m.has("OUR", "MY", "here", "PRONOUN", "where", "which")
     how_to = m.near("how", ("I", "to", "YOU"), 2)
@@ -293,7 +293,7 @@ def everyday(m: Reading) -> bool:
     """Not "where is a payment booked": where, which and how are asked of what software does."""
     of_software = m.opens("WHERE", "how", within=2) and software(m)
     told = tells(m) and not m.near("am", "EVERYDAY", 1)
-    return m.has("EVERYDAY") and not (of_software or told or of_code(m))
+    return m.has("EVERYDAY") and not (of_software or told)
 
 
 def about_the_talk(m: Reading) -> bool:
