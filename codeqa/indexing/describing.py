@@ -114,7 +114,7 @@ def describe(
     try:
         while running or (waiting and failure is None):
             pause = pace.left()
-            while waiting and failure is None and not pause and len(running) < pace.allowed:
+            while waiting and failure is None and not pause and len(running) + 1 <= pace.allowed:
                 task = waiting.popleft()
                 running[pool.submit(_ask, complete, task.prompt, task.units[0])] = task
             if not running:
@@ -185,22 +185,19 @@ def _key(model: str, prompt: str, unit: Unit) -> str:
 class Pace:
     """The number of requests that may run, and when the next may start; used by one thread.
 
-    A refusal halves the number, as many answers as it allows raise it by one.
+    A refusal halves the number, about as many answers as it allows raise it by one.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.allowed = self._most = max(1, most)
+        self.allowed = self._most = float(max(1, most))
         self._clock = clock
         self._resume = clock()
         self._refused = 0
-        self._answered = 0
 
     def answered(self) -> None:
         """A request was answered."""
         self._refused = 0
-        self._answered += 1
-        if self._answered >= self.allowed < self._most:
-            self.allowed, self._answered = self.allowed + 1, 0
+        self.allowed = min(self._most, self.allowed + 1 / self.allowed)
 
     def refused(self, seconds: float = 0.0) -> bool:
         """A request was refused for its rate, with the `seconds` to wait or 0; whether to go on.
@@ -213,7 +210,7 @@ class Pace:
             if self._refused == PATIENCE:
                 return False
             self._refused += 1
-            self.allowed, self._answered = max(1, self.allowed // 2), 0
+            self.allowed = max(1.0, self.allowed // 2)
         pause = seconds or min(FIRST_PAUSE * 2.0 ** (self._refused - 1), LONGEST_PAUSE)
         self._resume = max(self._resume, self._clock() + pause)
         return True

@@ -10,7 +10,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, IndexMissingError
@@ -37,16 +37,15 @@ def read_status(settings: Settings, location: Location) -> IndexStatus:
     """
     held = bool(holder_of(location))
     record = read_run(location)
-    empty = IndexStatus(str(location.root), location.name, "missing")
     try:
         tables = Tables.open(location)
         meta, counts, files = tables.meta(), tables.counts(), tables.files()
-    except IndexMissingError:
-        state = "indexing" if held else ("failed" if record.error else "missing")
-        return replace(empty, state=state, progress=record.progress, error=record.error)
     except CodeQAError as failure:
-        state = "indexing" if held else "failed"
-        return replace(empty, state=state, progress=record.progress, error=str(failure))
+        error = record.error if isinstance(failure, IndexMissingError) else str(failure)
+        state = "indexing" if held else ("failed" if error else "missing")
+        return IndexStatus(
+            str(location.root), location.name, state, progress=record.progress, error=error
+        )
     state, error = _state(held, record.state, record.error, meta.complete, meta.dirty)
     embedding, embedded = _embedding(settings, tables, counts)
     return IndexStatus(
