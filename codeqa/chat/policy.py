@@ -65,15 +65,6 @@ class PolicyRule:
     change: Mapping[str, Any]
 
 
-GROUPS = {
-    "intent": "what the message is treated as",
-    "code": "where the code comes from",
-    "earlier": "what of earlier turns is told",
-    "facts": "what is kept of the user",
-    "profile": "what is told of the user",
-    "reply": "what the app itself answers",
-}
-
 RULES = (
     # A tag decides before anything else.
     PolicyRule("intent", "tagged", "it carries `@codebase`, or points at code with `@name`",
@@ -173,7 +164,7 @@ RULES = (
         lambda seen, intent, auto: intent == "general" and not seen.off_topic,
         "without a model, the app answers what it can", {"reply": "greeting"}),
 )  # fmt: skip
-"""Group by group in the order of `GROUPS`; within a group the first that fits decides."""
+"""Group by group; within a group the first that fits decides."""
 
 
 def _leaves_the_topic(seen: Features, intent: str) -> bool:
@@ -190,13 +181,11 @@ def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyD
 
     `auto` is whether every question about the code is searched for, or only one with a tag.
     """
-    decision = PolicyDecision(intent.name)
-    for group in GROUPS:
-        for rule in RULES:
-            if rule.group == group and rule.fits(features, decision.intent, auto):
-                rules = (*decision.rules, rule.name)
-                decision = replace(decision, rules=rules, **rule.change)
-                break
+    decision, decided = PolicyDecision(intent.name), set[str]()
+    for rule in RULES:
+        if rule.group not in decided and rule.fits(features, decision.intent, auto):
+            decided.add(rule.group)
+            decision = replace(decision, rules=(*decision.rules, rule.name), **rule.change)
     return decision
 
 
