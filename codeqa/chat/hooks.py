@@ -18,11 +18,11 @@ import inspect
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, TypeVar
 
 import pluggy
@@ -102,7 +102,7 @@ class Hooks:
     """The hooks of one engine; nothing is shared with another.
 
     Its decorators (`@Hooks.before_generation`, with or without `tryfirst` and `trylast`) mark a
-    function for whoever loads its module, or hands it to `add`.
+    function for whoever loads its module.
     """
 
     policy_override = staticmethod(partial(hookimpl, specname="policy_override"))
@@ -116,16 +116,22 @@ class Hooks:
         self.skipped: Problems = ()
         """Plugins that were found and left out, a sentence each."""
 
-    def add(self, function: Callable[..., Any], label: str = "") -> None:
-        """Register one marked function, called before those that are there; answers call it
-        `label`. Raises HookError."""
-        check_hook(function)
-        plugin = SimpleNamespace(**{function.__name__: function})
-        self._manager.register(plugin, label or f"{function.__module__}:{function.__name__}")
+    def add(self, plugin: object, name: str) -> None:
+        """Register the marked functions of `plugin`, a module for example, to be called before
+        those that are there. Raises HookError when there is none, or one that cannot be a hook."""
+        try:
+            self._manager.register(plugin, name)
+            self._manager.check_pending()
+            if not self._manager.get_hookcallers(plugin):
+                raise HookError("it defines no hook")
+        except (HookError, pluggy.PluginValidationError) as error:
+            if self._manager.has_plugin(name):
+                self._manager.unregister(name=name)
+            raise HookError(str(error).splitlines()[-1]) from None
 
     def names(self, hook: str) -> tuple[str, ...]:
-        """Labels of everything that implements `hook`, in the order of calling."""
-        return tuple(one.plugin_name for one in self._in_order(hook))
+        """`file:function` of everything that implements `hook`, in the order of calling."""
+        return tuple(label for label, _ in self._in_order(hook))
 
     def run(self, hook: str, value: Value, **given: Any) -> tuple[Value, Problems]:
         """What became of `value`, which goes from one hook to the next, and a sentence for each
@@ -134,34 +140,23 @@ class Hooks:
         Whatever changes a decision of the policy is named among its rules, as `hook <name>`.
         """
         problems: list[str] = []
-        for one in self._in_order(hook):
+        for label, one in self._in_order(hook):
             everything = {ARGUMENTS[hook][0]: value, **given}
             try:
                 made = one.function(*(everything[name] for name in one.argnames))
                 if made is not None and made != value:
-                    value = changed_value(made, value, one.plugin_name)
+                    value = changed_value(made, value, label)
             except (Exception, SystemExit) as error:
                 problem = explain_error(error, inspect.getfile(one.function))
-                log.warning("the hook %s (%s) was left out: %s", one.plugin_name, hook, problem)
-                problems.append(f"The hook {one.plugin_name} ({hook}) was left out: {problem}.")
+                log.warning("the hook %s (%s) was left out: %s", label, hook, problem)
+                problems.append(f"The hook {label} ({hook}) was left out: {problem}.")
         return value, tuple(problems)
 
-    def _in_order(self, hook: str) -> list[pluggy.HookImpl]:
-        """pluggy calls the last one first."""
+    def _in_order(self, hook: str) -> list[tuple[str, pluggy.HookImpl]]:
+        """The functions with their labels; pluggy calls the last one first."""
         caller: pluggy.HookCaller = getattr(self._manager.hook, hook)
-        return caller.get_hookimpls()[::-1]
-
-
-def check_hook(function: Callable[..., Any]) -> None:
-    """Raise HookError unless `function`, which is marked, can be a hook."""
-    name = function.__name__
-    hook = getattr(function, f"{PROJECT}_impl").get("specname") or name
-    if hook not in ARGUMENTS:
-        raise HookError(f"{name} names no hook; there are {', '.join(ARGUMENTS)}")
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name not in ARGUMENTS[hook] and parameter.default is parameter.empty:
-            asks = f"{name} asks for {parameter.name!r}"
-            raise HookError(f"{asks}; {hook} gives {', '.join(ARGUMENTS[hook])}")
+        found = caller.get_hookimpls()[::-1]
+        return [(f"{one.plugin_name}:{one.function.__name__}", one) for one in found]
 
 
 def changed_value(made: Any, given: Any, label: str) -> Any:
@@ -204,7 +199,7 @@ def explain_error(error: BaseException, file: str) -> str:
 
 
 def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
-    """The hooks of the files in the folder that `CODEQA_PLUGINS` names, file by file.
+    """The hooks of the files in the folder that `CODEQA_PLUGINS` names.
 
     `repository` is about to be opened and counts as indexed. Raises SettingsError for a folder
     that cannot be used; a file that cannot is left out and told by `Hooks.skipped`.
@@ -212,34 +207,22 @@ def load_hooks(settings: Settings, repository: Path | None = None) -> Hooks:
     hooks = Hooks()
     if not settings.plugins:
         return hooks
-    found: list[tuple[Callable[..., Any], str]] = []
     skipped: list[str] = []
     trees = _indexed_trees(settings, repository)
-    files = sorted(_usable_folder(settings.plugins, trees).glob("*.py"))
-    for file in filter(Path.is_file, files):
+    files = _usable_folder(settings.plugins, trees).glob("*.py")
+    for file in sorted(files, reverse=True):  # what pluggy is given last it calls first
+        if not file.is_file():
+            continue
         try:
             if _around(file, trees):
                 raise HookError("its link leads into an indexed repository")
-            found += [(one, f"{file.name}:{one.__name__}") for one in _hooks_of(_execute(file))]
+            hooks.add(_execute(file), file.name)
         except (Exception, SystemExit) as error:
             why = explain_error(error, str(file))
             log.warning("the plugin %s was left out: %s", file.name, why)
             skipped.append(f"The plugin {file.name} was left out: {why}.")
-    for function, label in reversed(found):  # what pluggy is given last it calls first
-        hooks.add(function, label)
     hooks.skipped = tuple(skipped)
     return hooks
-
-
-def _hooks_of(module: object) -> list[Callable[..., Any]]:
-    """The hooks in `module` from top to bottom. Raises HookError."""
-    values = vars(module).values()
-    marked = [one for one in values if isinstance(getattr(one, f"{PROJECT}_impl", None), dict)]
-    if not marked:
-        raise HookError("it defines no hook")
-    for function in marked:
-        check_hook(function)
-    return marked
 
 
 def _indexed_trees(settings: Settings, repository: Path | None) -> list[Path]:
