@@ -15,8 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError, StorageError
-from codeqa.state import Conversation, State, Turn, database, schema, title_of
+from codeqa.state import Conversation, State, Turn, database, schema
 from codeqa.state import turns as turns_module
+from codeqa.state.records import title_of
 from codeqa.text.tag import has_tag
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import StorageError
-from codeqa.state import DataCounts, State, Turn, TurnExtras, database
+from codeqa.state import State, Turn, TurnExtras, database
+from codeqa.state.records import DataCounts
 
 SECRET = "Zanzibar-Quagga"
 VECTOR = struct.pack("<128e", *(0.37 + number / 1000 for number in range(128)))

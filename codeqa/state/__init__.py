@@ -6,13 +6,10 @@ from codeqa.state.records import (
     CitedLines,
     Conversation,
     ConversationMatch,
-    DataCounts,
-    Fact,
     Feedback,
     PastQuestion,
     Turn,
     TurnExtras,
-    title_of,
 )
 from codeqa.state.state import State
 
@@ -20,13 +17,10 @@ __all__ = [
     "CitedLines",
     "Conversation",
     "ConversationMatch",
-    "DataCounts",
-    "Fact",
     "Feedback",
     "PastQuestion",
     "State",
     "Turn",
     "TurnExtras",
     "ValueStore",
-    "title_of",
 ]

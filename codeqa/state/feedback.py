@@ -14,8 +14,6 @@ from codeqa.state.records import CitedLines, Feedback, parse_details
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
-VALUES = (-1, 0, 1)
-"""Thumb down, none, thumb up."""
 REASON_CHARACTERS = 2_000
 """Longest reason kept: some paragraphs."""
 
@@ -40,7 +38,7 @@ class FeedbackStore:
         `sent` are the places that were sent for the answer. Raises NotFoundError when the
         user has no such turn, UsageError for another value or too long a reason.
         """
-        if value not in VALUES:
+        if value not in (-1, 0, 1):
             raise UsageError("That is no thumb.", "Give 1 for up, -1 for down, 0 for none.")
         if len(reason) > REASON_CHARACTERS:
             raise UsageError(
@@ -89,11 +87,8 @@ def _feedback(row: tuple[Any, ...]) -> Feedback:
         if one["verified"]
     ]
     found = tuple(CitedLines(*place) for place in dict.fromkeys(cited) or json.loads(sent))
-    text = _without_mode(strip_tag(question), str(details.get("mode", "")))
+    text = strip_tag(question)
+    command, *rest = text.split(maxsplit=1) or [""]
+    if details.get("mode") and command.lower() == f"/{details['mode']}":
+        text = " ".join(rest)
     return Feedback(turn_id, text, value, reason, found, created, has_tag(question))
-
-
-def _without_mode(question: str, mode: str) -> str:
-    """`question` without the command that set its mode."""
-    head, *rest = question.split(maxsplit=1) or [""]
-    return " ".join(rest) if mode and head.lower() == f"/{mode}" else question

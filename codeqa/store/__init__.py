@@ -3,7 +3,7 @@
 Importing this package is free: LanceDB and Arrow are loaded by the first open.
 """
 
-from codeqa.store.catalogue import Catalogue, nearest_words
+from codeqa.store.catalogue import nearest_words
 from codeqa.store.filters import Filter
 from codeqa.store.location import (
     Location,
@@ -14,22 +14,18 @@ from codeqa.store.location import (
     save_location,
 )
 from codeqa.store.lookups import TextSearch, VectorSearch
-from codeqa.store.meta import EmbeddingRecord, Meta
-from codeqa.store.records import INDEXED, FileRecord, IndexCounts
-from codeqa.store.schema import FORMAT_VERSION, UNIT_TABLES
+from codeqa.store.meta import EmbeddingRecord
+from codeqa.store.records import INDEXED, FileRecord
+from codeqa.store.schema import UNIT_TABLES
 from codeqa.store.tables import Tables, open_once
 
 __all__ = [
-    "FORMAT_VERSION",
     "INDEXED",
     "UNIT_TABLES",
-    "Catalogue",
     "EmbeddingRecord",
     "FileRecord",
     "Filter",
-    "IndexCounts",
     "Location",
-    "Meta",
     "Tables",
     "TextSearch",
     "VectorSearch",

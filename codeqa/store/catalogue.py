@@ -3,21 +3,19 @@ answer: what ends so, what is nearest."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from codeqa.store.filters import one_of
-from codeqa.store.records import INDEXED, FileRecord
-from codeqa.store.schema import UNIT_TABLES
+from codeqa.store.filters import one_of, quote
+from codeqa.store.meta import EmbeddingRecord
+from codeqa.store.reader import Reader, Snapshot
+from codeqa.store.records import INDEXED, FileRecord, IndexCounts
+from codeqa.store.schema import REFINED, UNIT_TABLES
 from codeqa.types import TEXT_KINDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Read = Callable[[str, Sequence[str], str], "pa.Table"]
-"""Table, columns and condition → rows."""
 
 DEFINITION_COLUMNS = ("path", "name", "qualified_name", "kind", "role", "start_line", "end_line")
 
@@ -28,8 +26,13 @@ class Catalogue:
     A hundred thousand names take 20 MB.
     """
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    @cached_property
+    def counts(self) -> IndexCounts:
+        """How much it is."""
+        return self._reader.ask(_count)
 
     @cached_property
     def paths(self) -> frozenset[str]:
@@ -58,7 +61,7 @@ class Catalogue:
         condition = f"NOT ({one_of('kind', sorted(TEXT_KINDS))})"
         pairs: dict[str, str] = {}
         for table in UNIT_TABLES:
-            rows = self._read(table, ("name", "name_key"), condition)
+            rows = self._reader.arrow(table, ("name", "name_key"), condition)
             rows = rows.group_by(["name", "name_key"]).aggregate([])
             pairs.update(zip(rows["name"].to_pylist(), rows["name_key"].to_pylist(), strict=True))
         return Names(pairs)
@@ -76,7 +79,7 @@ class Catalogue:
         import pyarrow as pa
 
         condition = f"NOT ({one_of('kind', sorted(TEXT_KINDS))})"
-        tables = [self._read(table, DEFINITION_COLUMNS, condition) for table in UNIT_TABLES]
+        tables = [self._reader.arrow(table, DEFINITION_COLUMNS, condition) for table in UNIT_TABLES]
         return pa.concat_tables(tables)
 
     def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
@@ -87,7 +90,7 @@ class Catalogue:
 
     @cached_property
     def _manifest(self) -> pa.Table:
-        return self._read("files", FileRecord.__slots__, "").combine_chunks()
+        return self._reader.arrow("files", FileRecord.__slots__).combine_chunks()
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -101,6 +104,26 @@ class Catalogue:
         return self._manifest.filter(pc.field("status") == INDEXED)
 
 
+async def _count(snapshot: Snapshot) -> IndexCounts:
+    async def rows(table: str, where: str | None = None) -> int:
+        return await snapshot.tables[table].count_rows(where)
+
+    async def vectors(column: str, record: EmbeddingRecord | None) -> int:
+        where = f"{column} IS NOT NULL"
+        return sum([await rows(table, where) for table in UNIT_TABLES]) if record else 0
+
+    documents = await rows("classes", one_of("kind", sorted(TEXT_KINDS)))
+    return IndexCounts(
+        files=await rows("files", f"status = {quote(INDEXED)}"),
+        methods=await rows("methods"),
+        classes=await rows("classes") - documents,
+        documents=documents,
+        references=await rows("edges"),
+        embedded=await vectors("vector", snapshot.meta.vector),
+        refined=await vectors(REFINED, snapshot.meta.refined),
+    )
+
+
 class Names:
     """Names with their keys (`tokens.name_key`), for finding the one that is meant by a misspelt
     one: `spelled` maps name → key."""
@@ -109,7 +132,6 @@ class Names:
         self._names: dict[str, list[str]] = {}
         for name, key in spelled.items():
             self._names.setdefault(key, []).append(name)
-        self._keys = sorted(filter(None, self._names), key=lambda key: (len(key), key))
 
     def __contains__(self, key: object) -> bool:
         return key in self._names
@@ -125,10 +147,8 @@ class Names:
 
         if not key or most < 1:
             return []
-        first = bisect_left(self._keys, len(key) - most, key=len)
-        last = bisect_left(self._keys, len(key) + most + 1, key=len)
         alike = process.extract(
-            key, self._keys[first:last], scorer=OSA.distance, score_cutoff=most, limit=None
+            key, [*filter(None, self._names)], scorer=OSA.distance, score_cutoff=most, limit=None
         )
         least = min((distance for _, distance, _ in alike), default=0)
         best = [one for one, distance, _ in alike if distance == least]

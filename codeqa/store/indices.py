@@ -59,14 +59,16 @@ def build_indices(tables: Mapping[str, Table], *, every: bool) -> None:
         unindexed = {
             index.columns[0]: int(index.num_unindexed_rows or 0) for index in handle.list_indices()
         }
-        share = int(handle.count_rows() * UNINDEXED_SHARE)
-        rows = max(UNINDEXED_ROWS, share)
-        wanted = {column: (index_config(column), rows) for column in _COLUMNS[name]}
-        for column, config in _vector_indices(handle).items():
-            wanted[column] = (config, max(UNINDEXED_VECTORS, share))
-        for column, (config, limit) in wanted.items():
+        rows = handle.count_rows()
+        share = int(rows * UNINDEXED_SHARE)
+        limits = dict.fromkeys(_COLUMNS[name], max(UNINDEXED_ROWS, share))
+        for column in {"vector", REFINED}.intersection(handle.schema.names):
+            filled = handle.count_rows(f"{column} IS NOT NULL") if rows >= VECTOR_INDEX_ROWS else 0
+            if filled >= VECTOR_INDEX_ROWS:
+                limits[column] = max(UNINDEXED_VECTORS, share)
+        for column, limit in limits.items():
             if every or unindexed.get(column, limit + 1) > limit:
-                handle.create_index(column, config=config, replace=True)
+                handle.create_index(column, config=index_config(column), replace=True)
 
 
 def merge_fragments(handle: Table) -> None:
@@ -84,7 +86,7 @@ def merge_fragments(handle: Table) -> None:
 
 def index_config(column: str) -> Any:
     """LanceDB's configuration of the index on `column`."""
-    from lancedb.index import FTS, Bitmap, BTree
+    from lancedb.index import FTS, Bitmap, BTree, IvfSq
 
     if column == "search_text":
         return FTS(
@@ -93,17 +95,6 @@ def index_config(column: str) -> Any:
             remove_stop_words=False,
             max_token_length=MAX_TOKEN,
         )
+    if column in ("vector", REFINED):
+        return IvfSq(distance_type="cosine")
     return Bitmap() if column in ("language", "kind", "role") else BTree()
-
-
-def _vector_indices(handle: Table) -> dict[str, Any]:
-    """Vector columns that hold too many vectors for brute force, with their index."""
-    from lancedb.index import IvfSq
-
-    columns = [column for column in ("vector", REFINED) if column in handle.schema.names]
-    return {
-        column: IvfSq(distance_type="cosine")
-        for column in columns
-        if handle.count_rows() >= VECTOR_INDEX_ROWS
-        and handle.count_rows(f"{column} IS NOT NULL") >= VECTOR_INDEX_ROWS
-    }

@@ -125,11 +125,9 @@ def remove(settings: Settings, location: Location) -> None:
 
 def local_bytes(location: Location) -> int:
     """Bytes on this machine's disk: the folder and, where local, the tables."""
-    total = folder_bytes(location.folder)
     tables = Path(location.tables)
-    if location.tables_are_local and not tables.is_relative_to(location.folder):
-        total += folder_bytes(tables)
-    return total
+    apart = location.tables_are_local and not tables.is_relative_to(location.folder)
+    return folder_bytes(location.folder) + (folder_bytes(tables) if apart else 0)
 
 
 def folder_bytes(folder: Path) -> int:

@@ -117,54 +117,40 @@ class Reader:
         """
         if self._versions_opened >= VERSIONS_PER_CONNECTION:
             self._connect()
-        for switch in range(SWITCHES + 1):
-            meta = read_meta(self._database)
-            if meta is None:
-                raise self._missing()
-            self._checked = time.monotonic()
-            try:
-                self._snapshot = self._opened(meta, before)
-                return
-            except IndexFormatError:
-                if switch == SWITCHES:
-                    raise
-
-    def _missing(self) -> IndexMissingError:
-        return IndexMissingError(
+        missing = IndexMissingError(
             f"{self._location.root} has not been indexed yet.",
             f"Run `codeqa index {self._location.root}`.",
         )
+        for switch in range(SWITCHES + 1):
+            meta = read_meta(self._database)
+            if meta is None:
+                raise missing
+            self._checked = time.monotonic()
+            try:
+                self._snapshot = run_on_loop(self._read_snapshot(meta, before))
+                return
+            except Exception as error:
+                if not meta.complete:  # its first run died before it made the tables
+                    raise missing from None
+                if switch == SWITCHES:
+                    raise unreadable(error) from error
 
-    def _opened(self, meta: Meta, before: Snapshot | None) -> Snapshot:
-        try:
-            handles, versions = run_on_loop(self._open_tables(meta.generation))
-        except Exception as error:
-            if not meta.complete:  # its first run died before it made the tables
-                raise self._missing() from None
-            raise unreadable(error) from error
-        key = (meta.identity, meta.generation, versions)
+    async def _read_snapshot(self, meta: Meta, before: Snapshot | None) -> Snapshot:
+        names = generation_tables(meta.generation)
+        handles = await asyncio.gather(*map(self._connection.open_table, names.values()))
+        versions = await asyncio.gather(*(handle.version() for handle in handles))
+        key = (meta.identity, meta.generation, tuple(versions))
         if before is not None and before.key == key:
             return Snapshot(meta, before.tables, key, before.indexed)
         self._versions_opened += 1
-        try:
-            return Snapshot(meta, handles, key, run_on_loop(_whole_indices(handles)))
-        except Exception as error:
-            raise unreadable(error) from error
-
-    async def _open_tables(self, generation: int) -> tuple[dict[str, AsyncTable], tuple[int, ...]]:
-        names = generation_tables(generation)
-        handles = await asyncio.gather(*map(self._connection.open_table, names.values()))
-        versions = await asyncio.gather(*(handle.version() for handle in handles))
-        return dict(zip(names, handles, strict=True)), tuple(versions)
-
-
-async def _whole_indices(handles: dict[str, AsyncTable]) -> frozenset[tuple[str, str]]:
-    found = set()
-    for table in UNIT_TABLES:
-        for index in await handles[table].list_indices():
-            if index.index_type == "IvfSq" and not index.num_unindexed_rows:
-                found.add((table, index.columns[0]))
-    return frozenset(found)
+        tables = dict(zip(names, handles, strict=True))
+        indexed = {
+            (table, index.columns[0])
+            for table in UNIT_TABLES
+            for index in await tables[table].list_indices()
+            if index.index_type == "IvfSq" and not index.num_unindexed_rows
+        }
+        return Snapshot(meta, tables, key, frozenset(indexed))
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -10,7 +10,6 @@ import errno
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
 from codeqa.store.catalogue import Catalogue
@@ -18,14 +17,10 @@ from codeqa.store.filters import Filter, both, one_of, quote
 from codeqa.store.location import Location
 from codeqa.store.lookups import TextSearch, UnitCache, VectorSearch, read_units, scored
 from codeqa.store.meta import EmbeddingRecord, Meta, record_of
-from codeqa.store.reader import Key, Reader, Snapshot
-from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
+from codeqa.store.reader import Reader, Snapshot
+from codeqa.store.records import FileRecord, IndexCounts, columns_of, units_of
 from codeqa.store.schema import ALL_ROWS, REFERENCE_COLUMNS, REFINED, UNIT_TABLES
-from codeqa.types import TEXT_KINDS, Reference, Unit
-
-if TYPE_CHECKING:
-    pass
-
+from codeqa.types import Reference, Unit
 
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 """How LanceDB names the system's refusal inside its own errors."""
@@ -40,8 +35,7 @@ class Tables:
         self.location = location
         self._reader = Reader(location)
         self._cache = UnitCache()
-        self._counts: tuple[object, IndexCounts] | None = None
-        self._catalogue: tuple[Key, Catalogue] | None = None
+        self._catalogue: tuple[object, Catalogue] | None = None
 
     @classmethod
     def open(cls, location: Location) -> Tables:
@@ -98,12 +92,12 @@ class Tables:
         self, keys: Sequence[str], limit: int = 200, where: Filter | None = None
     ) -> list[Unit]:
         """Units of both tables whose name has one of `keys` (`tokens.name_key`)."""
-        if where is None and keys and (cached := self._cache.of(self._reader.snapshot())):
-            return _placed([one for own in cached.values() for one in own.named(keys, limit)])[
-                :limit
-            ]
-        condition = both(one_of("name_key", keys), where.sql() if where else "")
-        return self._units(condition, limit) if keys else []
+        if not keys:
+            return []
+        if where is None and (cached := self._cache.of(self._reader.snapshot())):
+            found = [one for own in cached.values() for one in own.named(keys, limit)]
+            return _placed(found)[:limit]
+        return self._units(both(one_of("name_key", keys), where.sql() if where else ""), limit)
 
     def in_file(self, path: str) -> list[Unit]:
         """Units of one file, by line."""
@@ -158,18 +152,15 @@ class Tables:
 
     def counts(self) -> IndexCounts:
         """What the index holds; remembered until a table changes."""
-        snapshot = self._reader.snapshot()
-        key = (snapshot.key, snapshot.meta.vector, snapshot.meta.refined)
-        if self._counts is None or self._counts[0] != key:
-            self._counts = (key, self._reader.ask(_count))
-        return self._counts[1]
+        return self.catalogue().counts
 
     def catalogue(self) -> Catalogue:
         """All paths, languages and names, in memory; remembered until a table changes."""
-        key = self._reader.snapshot().key
+        snapshot = self._reader.snapshot()
+        key = (snapshot.key, snapshot.meta.vector, snapshot.meta.refined)
         known = self._catalogue
         if known is None or known[0] != key:
-            self._catalogue = known = (key, Catalogue(self._reader.arrow))
+            self._catalogue = known = (key, Catalogue(self._reader))
         return known[1]
 
     def holds(self, where: Filter) -> bool:
@@ -196,26 +187,6 @@ class Tables:
         if fast and meta.vector and fast.name == meta.vector.name and fast != meta.vector:
             del columns["vector"]
         return [(column, record) for column, record in columns.items() if record]
-
-
-async def _count(snapshot: Snapshot) -> IndexCounts:
-    async def rows(table: str, where: str | None = None) -> int:
-        return await snapshot.tables[table].count_rows(where)
-
-    async def vectors(column: str, record: EmbeddingRecord | None) -> int:
-        where = f"{column} IS NOT NULL"
-        return sum([await rows(table, where) for table in UNIT_TABLES]) if record else 0
-
-    documents = await rows("classes", one_of("kind", sorted(TEXT_KINDS)))
-    return IndexCounts(
-        files=await rows("files", f"status = {quote(INDEXED)}"),
-        methods=await rows("methods"),
-        classes=await rows("classes") - documents,
-        documents=documents,
-        references=await rows("edges"),
-        embedded=await vectors("vector", snapshot.meta.vector),
-        refined=await vectors(REFINED, snapshot.meta.refined),
-    )
 
 
 def _ranked(scores: dict[int, float], units: dict[int, Unit]) -> list[tuple[Unit, float]]:
