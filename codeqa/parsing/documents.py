@@ -22,7 +22,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from codeqa.parsing.chunks import CHUNK_SIZE, MAX_CHARACTERS, line_spans, split_lines, trim
+from codeqa.parsing.chunks import CHUNK_SIZE, line_spans, split_lines, trim
 from codeqa.parsing.sections import SECTIONS, Section, clean_title
 from codeqa.parsing.units import unit_ids
 from codeqa.types import Unit
@@ -86,30 +86,15 @@ def _sections(lines: list[str], language: str) -> list[Section]:
 
 def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]]:
     """First line, last line and text of each unit of a section."""
-    if section.lines is not None:
-        yield from _cell_pieces(section, section.lines)
-        return
-    span = trim(lines, section.first, section.last)
-    if span is None:
-        return
-    first, last = span
-    content = "\n".join(lines[first - 1 : last])
-    if last - first < CHUNK_SIZE and len(content) <= MAX_CHARACTERS:
-        yield first, last, content
-        return
-    for start, end in line_spans(lines, first, last):
-        yield start, end, "\n".join(lines[start - 1 : end])
-
-
-def _cell_pieces(section: Section, shown: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
-    """Pieces of a notebook's cell, whose text is not the text of the file's lines."""
-    if len(shown) != section.last - section.first + 1:  # several of its lines on one of the file's
-        yield section.first, section.last, "\n".join(shown).strip("\n")
-        return
-    cell = list(shown)
-    for start, end in line_spans(cell):
-        before = section.first - 1
-        yield before + start, before + end, "\n".join(cell[start - 1 : end])
+    span, before = trim(lines, section.first, section.last), 0
+    if section.lines is not None:  # the text of a notebook's cell is not that of the file's lines
+        lines, before = list(section.lines), section.first - 1
+        span = (1, len(lines))
+        if len(lines) != section.last - before:  # several of them on one of the file's
+            yield section.first, section.last, "\n".join(lines).strip("\n")
+            return
+    for start, end in line_spans(lines, *span) if span else ():
+        yield before + start, before + end, "\n".join(lines[start - 1 : end])
 
 
 class _Piece(NamedTuple):

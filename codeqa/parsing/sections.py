@@ -159,17 +159,26 @@ def _rst_sections(lines: list[str]) -> list[Section]:
     """Sections by adorned titles; the styles rank in the order of their first use."""
     headings = []
     styles: list[tuple[str, bool]] = []
-    number = 0
-    while number < len(lines):
-        title = _rst_title(lines, number)
-        if title is None:
-            number += 1
-            continue
-        style, text, taken = title
-        if style not in styles:
-            styles.append(style)
-        headings.append(Heading(number + 1, styles.index(style) + 1, _plain_rst(text)))
-        number += taken
+    """Character of the adornment, and whether it stands above as well."""
+    at = 0
+    while at < len(lines):
+        taken, style, title = 1, ("", False), ""
+        if at == 0 or not lines[at - 1].strip() or lines[at - 1].startswith(".."):
+            over, under = _adornment(lines, at), _adornment(lines, at + 1)
+            if over is None and under is not None:
+                title = lines[at].rstrip()
+                # docutils takes a short underline for one only from four characters on.
+                if title and not title[0].isspace() and under[1] >= min(len(title), 4):
+                    taken, style = 2, (under[0], False)
+            elif over is not None and under is None and _adornment(lines, at + 2) == over:
+                title = lines[at + 1].rstrip()
+                if title and len(title) <= over[1]:
+                    taken, style = 3, (over[0], True)
+        if taken > 1:
+            if style not in styles:
+                styles.append(style)
+            headings.append(Heading(at + 1, styles.index(style) + 1, _plain_rst(title.strip())))
+        at += taken
     return sections_below(headings, lines)
 
 
@@ -181,36 +190,9 @@ def _text_sections(lines: list[str]) -> list[Section]:
     return sections if titled > 2 or (titled and directives) else sections_below([], lines)
 
 
-def _rst_title(lines: list[str], at: int) -> tuple[tuple[str, bool], str, int] | None:
-    """Style, text and number of lines of the title that begins at index `at`."""
-    if at and not (lines[at - 1].isspace() or not lines[at - 1] or lines[at - 1].startswith("..")):
-        return None
-    over = _adornment(lines, at)
-    if over is not None:
-        text = lines[at + 1].rstrip() if at + 1 < len(lines) else ""
-        under = _adornment(lines, at + 2)
-        if (
-            text.strip()
-            and under == over
-            and len(text) <= over[1]
-            and _adornment(lines, at + 1) is None
-        ):
-            return (over[0], True), text.strip(), 3
-    text = lines[at].rstrip()
-    under = _adornment(lines, at + 1)
-    if not text or text[0].isspace() or under is None or over is not None:
-        return None
-    # docutils takes a short underline for one only from four characters on.
-    if under[1] < len(text) and under[1] < 4:
-        return None
-    return (under[0], False), text, 2
-
-
 def _adornment(lines: list[str], at: int) -> tuple[str, int] | None:
     """Character and length of the adornment at index `at`."""
-    if not 0 <= at < len(lines):
-        return None
-    match = _ADORNMENT.fullmatch(lines[at])
+    match = _ADORNMENT.fullmatch(lines[at]) if at < len(lines) else None
     return (match[1], len(lines[at].rstrip())) if match else None
 
 

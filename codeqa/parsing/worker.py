@@ -71,7 +71,10 @@ def parse_entry(
     try:
         data, status = read_with_status(root, path, max_bytes=max_file_bytes)
     except OSError as error:
-        return FileResult(path, reason=_reason(error, max_file_bytes))
+        reason = f"unreadable: {error.strerror or type(error).__name__}"
+        if error.errno == errno.EFBIG:
+            reason = f"larger than {max_file_bytes:,} bytes"
+        return FileResult(path, reason=reason)
     digest = blake2b(data, digest_size=16).hexdigest()
     read = FileResult(path, len(data), status.st_mtime_ns, digest)
     if digest == known_hash:
@@ -84,12 +87,6 @@ def parse_entry(
         return read._replace(role=verdict, masked=parsed.masked, packed=packer(parsed))
     except Exception:  # one file must never end the run
         return read._replace(reason=PARSER_FAILED)
-
-
-def _reason(error: OSError, max_file_bytes: int) -> str:
-    if error.errno == errno.EFBIG:
-        return f"larger than {max_file_bytes:,} bytes"
-    return f"unreadable: {error.strerror or type(error).__name__}"
 
 
 def pack_parsed(parsed: ParsedFile) -> tuple[Any, ...]:
