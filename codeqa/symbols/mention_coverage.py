@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from codeqa.search.mentions import Mention, resolve_mentions, take_mentions
+from codeqa.search.mentions import resolve_mentions, take_mentions
 from codeqa.store import Tables
 from codeqa.text.tag import strip_tag
 from codeqa.types import Chunk
 
 Included = Literal["", "whole", "part", "none"]
-Span = tuple[str, int, int]
-"""Path, first line, last line."""
+MAX_LINES = 2**31
+"""More lines than a file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,23 @@ def _look(tables: Tables, text: str, chunks: Sequence[Chunk] | None) -> MentionC
     if not found:
         return MentionCoverage(text, "", places=0)
     mention = found[0]
-    sent = _merged((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
+    sent = _lines((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
     if mention.folders:
-        held = sum(_length(span) for span in sent if span[0].startswith(mention.folders))
+        held = sum(path.startswith(mention.folders) for path, _ in sent)
         some: Included = "" if chunks is None else "part" if held else "none"
         places = len(mention.folders)
         return MentionCoverage(text, "folder", mention.folders[0], 0, 0, places, some, held)
-    meant = _meant(tables, mention)
-    held = sum(_shared(one, other) for one in meant for other in sent)
-    lines = sum(map(_length, meant))
-    included: Included = "none" if not held else "whole" if held >= lines else "part"
-    path, first, last = meant[0] if meant else (mention.files[0], 0, 0)
+    units = tables.by_ids(mention.units)
+    units += [unit for path in mention.files for unit in tables.in_file(path)]
+    first, last = mention.lines or (1, MAX_LINES)
+    # Of a file the lines that its units cover.
+    meant = _lines((u.path, max(u.start_line, first), min(u.end_line, last)) for u in units)
+    held = len(meant & sent)
+    included: Included = "none" if not held else "whole" if held == len(meant) else "part"
     if mention.files:
-        first, last = mention.lines or (0, 0)
+        path, (first, last) = mention.files[0], mention.lines or (0, 0)
+    else:
+        path, first, last = units[0].path, units[0].start_line, units[0].end_line
     return MentionCoverage(
         text=text,
         kind="file" if mention.files else "symbol",
@@ -77,40 +81,10 @@ def _look(tables: Tables, text: str, chunks: Sequence[Chunk] | None) -> MentionC
         places=len(mention.files or mention.units),
         included="" if chunks is None else included,
         held=held,
-        lines=lines,
+        lines=len(meant),
     )
 
 
-def _meant(tables: Tables, mention: Mention) -> list[Span]:
-    """Path and lines of what is meant; of a file the lines that its units cover."""
-    if mention.units:
-        units = tables.by_ids(mention.units)
-    else:
-        units = [unit for path in mention.files for unit in tables.in_file(path)]
-    first, last = mention.lines or (1, 2**31)
-    cut = ((u.path, max(u.start_line, first), min(u.end_line, last)) for u in units)
-    spans = _merged(span for span in cut if _length(span) > 0)
-    # The definition or file that stands for all is the one that was found first.
-    order = {unit.path: place for place, unit in reversed(list(enumerate(units)))}
-    return sorted(spans, key=lambda span: (order[span[0]], span[1]))
-
-
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    """`spans` without lines that stand in two of them, by path and line."""
-    merged: list[Span] = []
-    for path, first, last in sorted(spans):
-        if merged and merged[-1][0] == path and first <= merged[-1][2] + 1:
-            merged[-1] = (path, merged[-1][1], max(last, merged[-1][2]))
-        else:
-            merged.append((path, first, last))
-    return merged
-
-
-def _length(span: Span) -> int:
-    return span[2] - span[1] + 1
-
-
-def _shared(one: Span, other: Span) -> int:
-    if one[0] != other[0]:
-        return 0
-    return max(0, min(one[2], other[2]) - max(one[1], other[1]) + 1)
+def _lines(spans: Iterable[tuple[str, int, int]]) -> set[tuple[str, int]]:
+    """Path and number of each line in `spans` of path, first and last line."""
+    return {(path, line) for path, first, last in spans for line in range(first, last + 1)}
