@@ -32,15 +32,15 @@ def test_a_question_of_question_words_alone_still_searches_for_them() -> None:
 def test_filters_are_taken_out_of_the_text() -> None:
     query = parse_query('routes lang:Python kind:method path:src/ -path:tests path:"a b/"')
     assert query.text == "routes"
-    assert query.languages == ("python",)
-    assert query.kinds == ("method",)
-    assert query.paths == ("src/", "a b/")
-    assert query.excluded_paths == ("tests",)
+    assert query.filters.languages == ("python",)
+    assert query.filters.kinds == ("method",)
+    assert query.filters.paths == ("src/", "a b/")
+    assert query.filters.excluded_paths == ("tests",)
 
 
 def test_what_only_looks_like_a_filter_stays_a_word() -> None:
     query = parse_query("what kind:of thing, http://x.y, x-lang:go lang: see:this")
-    assert (query.kinds, query.languages, query.paths) == ((), (), ())
+    assert (query.filters.kinds, query.filters.languages, query.filters.paths) == ((), (), ())
     assert query.unknown_kinds == ("of",)
     assert query.text == "what kind:of thing, http://x.y, x-lang:go lang: see:this"
 
@@ -48,8 +48,8 @@ def test_what_only_looks_like_a_filter_stays_a_word() -> None:
 def test_filters_with_a_minus_leave_out() -> None:
     query = parse_query("x -lang:python -lang:go -kind:class -path:a -path:b")
     assert query.text == "x"
-    assert query.excluded_languages == ("python", "go")
-    assert (query.excluded_kinds, query.excluded_paths) == (("class",), ("a", "b"))
+    assert query.filters.excluded_languages == ("python", "go")
+    assert (query.filters.excluded_kinds, query.filters.excluded_paths) == (("class",), ("a", "b"))
     assert query.filtered
 
 
@@ -68,7 +68,7 @@ def test_filters_with_a_minus_leave_out() -> None:
     ],
 )
 def test_a_language_is_known_by_its_endings_and_other_names(written: str, language: str) -> None:
-    assert parse_query(f"x {written}").languages == (language,)
+    assert parse_query(f"x {written}").filters.languages == (language,)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_language_is_known_by_its_endings_and_other_names(written: str, langua
     [("kind:Classes", "class"), ("kind:methods", "method"), ("kind:func", "function")],
 )
 def test_a_kind_may_stand_in_the_plural(written: str, kind: str) -> None:
-    assert parse_query(f"x {written}").kinds == (kind,)
+    assert parse_query(f"x {written}").filters.kinds == (kind,)
 
 
 def test_a_path_filter_reaches_folders_at_any_depth() -> None:

@@ -182,8 +182,5 @@ def _code_names(query: Query) -> list[str]:
     return list(dict.fromkeys((*query.qualified, *single, *query.files)))
 
 
-_bounds = attrgetter(
-    "pointed", "languages", "kinds", "paths",
-    "excluded_paths", "excluded_languages", "excluded_kinds",
-)  # fmt: skip
+_bounds = attrgetter("pointed", "filters")
 """What of a query restricts a search, or guarantees a place in it."""

@@ -86,15 +86,9 @@ def filter_of(query: Query) -> Filter | None:
     if not query.filtered:
         return None
     folders = (folder for mention in query.mentions for folder in mention.folders)
-    asked = (p for path in query.paths for p in patterns(path, prefix=True))
-    return Filter(
-        languages=query.languages,
-        kinds=query.kinds,
-        paths=(*asked, *folders),
-        excluded_paths=tuple(p for path in query.excluded_paths for p in patterns(path)),
-        excluded_languages=query.excluded_languages,
-        excluded_kinds=query.excluded_kinds,
-    )
+    asked = (p for path in query.filters.paths for p in patterns(path, prefix=True))
+    excluded = tuple(p for path in query.filters.excluded_paths for p in patterns(path))
+    return replace(query.filters, paths=(*asked, *folders), excluded_paths=excluded)
 
 
 def gather(
@@ -230,8 +224,8 @@ def search_mention(tables: Tables, query: Query, mention: Mention) -> list[Chann
     asked = [
         unit
         for unit in units
-        if (not query.kinds or unit.kind in query.kinds)
-        and (not query.languages or unit.language in query.languages)
+        if (not query.filters.kinds or unit.kind in query.filters.kinds)
+        and (not query.filters.languages or unit.language in query.filters.languages)
     ]
     return [("mention", unit, IN_MENTIONED_FILE) for unit in asked or units]
 

@@ -16,6 +16,7 @@ from codeqa.search.question_words import (
     describing_part,
     separate,
 )
+from codeqa.store import Filter
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import name_key, search_tokens, split_identifier, well_formed, words
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
@@ -50,6 +51,7 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 """What a question about the whole repository looks like."""
+NO_FILTER = Filter()
 KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
 
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
@@ -88,12 +90,8 @@ class Query:
     """Quoted text that a unit should hold literally."""
     files: tuple[str, ...] = ()
     """Files and folders mentioned (`app.py`, `src/flask/`)."""
-    languages: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    excluded_paths: tuple[str, ...] = ()
-    excluded_languages: tuple[str, ...] = ()
-    excluded_kinds: tuple[str, ...] = ()
+    filters: Filter = NO_FILTER
+    """What its `lang:`, `kind:` and `path:` say; paths as written."""
     unknown_kinds: tuple[str, ...] = ()
     """Values of `kind:` that no unit has; they stay in the text."""
     pointed: tuple[str, ...] = ()
@@ -111,10 +109,7 @@ class Query:
 
     @property
     def filtered(self) -> bool:
-        folders = any(mention.folders for mention in self.mentions)
-        asked = self.languages or self.kinds or self.paths
-        left_out = self.excluded_languages or self.excluded_kinds or self.excluded_paths
-        return bool(asked or left_out or folders)
+        return self.filters != NO_FILTER or any(mention.folders for mention in self.mentions)
 
 
 def parse_query(question: str, *, language: str = "", kind: str = "", path: str = "") -> Query:
@@ -133,12 +128,14 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
         words=(),
         tokens=(),
         phrases=tuple(phrases),
-        languages=filters.get("lang", ()),
-        kinds=filters.get("kind", ()),
-        paths=filters.get("path", ()),
-        excluded_paths=filters.get("-path", ()),
-        excluded_languages=filters.get("-lang", ()),
-        excluded_kinds=filters.get("-kind", ()),
+        filters=Filter(
+            languages=filters.get("lang", ()),
+            kinds=filters.get("kind", ()),
+            paths=filters.get("path", ()),
+            excluded_paths=filters.get("-path", ()),
+            excluded_languages=filters.get("-lang", ()),
+            excluded_kinds=filters.get("-kind", ()),
+        ),
         unknown_kinds=filters.get("?", ()),
         pointed=pointed,
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),

@@ -72,11 +72,11 @@ def filter_warnings(tables: Tables, query: Query) -> list[str]:
         return []
     warnings = []
     catalogue = tables.catalogue()
-    for value in query.languages:
+    for value in query.filters.languages:
         if value not in catalogue.languages:
             rest = _did_you_mean(value, catalogue.languages)
             warnings.append(f"No indexed file is written in lang:{value}; {rest}")
-    for path in query.paths:
+    for path in query.filters.paths:
         if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
             folders = {one.rstrip("/") for one in catalogue.folders}
             rest = _did_you_mean(path, catalogue.paths, "use another or leave it out.")
