@@ -23,7 +23,7 @@ from codeqa.embeddings import fast_embedding
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.languages import languages
-from codeqa.llm import Models
+from codeqa.llm import SOURCES, Models
 from codeqa.parsing.grammar import grammar
 from codeqa.repository.git import find_git, read_git
 from codeqa.search import reranker_status
@@ -42,13 +42,6 @@ CHECK_SECONDS = 10.0
 """Lifetime of the value that is written into Redis and read back."""
 SELF_TEST_DEPTH = 50
 """Hits in which the self-test must find the unit that it looks for, in its own file."""
-CHOSEN = {"page": "picked by the user", "setting": "set by CODEQA_MODEL", "": "chosen"}
-KEYS = {
-    "stored": "with the key that was entered",
-    "exported": "with the key that is exported",
-    "missing": "without the key that it needs",
-    "unneeded": "without a key",
-}
 
 Result = tuple[bool, str, str]
 """Whether a check passed, what was found, and what to do when it failed."""
@@ -198,8 +191,8 @@ def check_model(settings: Settings) -> Result:
     # Raises what would keep a question from being sent, such as a missing key.
     endpoint = models.endpoint(choice)
     named = str(choice) if choice.model else f"{choice}, the first of its models,"
-    detail = f"{named} at {endpoint.host}, {KEYS[models.key_state(choice)]}"
-    return True, f"{detail}, {CHOSEN[models.source()]}", ""
+    key, source = models.key_state(choice), SOURCES[models.source()]
+    return True, f"{named} at {endpoint.host}, key {key}, {source}", ""
 
 
 def check_redis(settings: Settings) -> Result:

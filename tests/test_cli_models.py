@@ -37,9 +37,9 @@ def test_every_provider_is_listed_with_the_state_of_its_key(
     result = codeqa("models")
     assert result.status == 0
     rows = {line.split()[0]: line for line in result.out.splitlines()}
-    assert "key exported" in rows["groq"] and "https://api.groq.com" in rows["groq"]
+    assert "exported" in rows["groq"] and "https://api.groq.com" in rows["groq"]
     assert "gpt-4o" in rows["openai"] and "https://gateway.example/v1" in rows["openai"]
-    assert "needs no key" in rows["ollama"] and "no key" in rows["anthropic"]
+    assert "unneeded" in rows["ollama"] and "missing" in rows["anthropic"]
     assert "No model is used" in result.err and KEY not in result.out + result.err
 
 
@@ -51,7 +51,7 @@ def test_a_model_is_used_until_none_is(
     assert "custom/m at 127.0.0.1" in used.out
     assert server.exchanges == []  # choosing sends nothing
     shown = codeqa("models")
-    assert "In use: custom/m at 127.0.0.1 (picked here or on the page)" in shown.err
+    assert "In use: custom/m at 127.0.0.1 (picked by the user)" in shown.err
     tested = codeqa("models", "test")
     assert tested.status == 0, tested.err
     assert tested.out.startswith("m at 127.0.0.1 answered in ")
@@ -69,7 +69,7 @@ def test_a_setting_is_named_as_what_chose_the_model_and_its_key_when_it_is_missi
 ) -> None:
     monkeypatch.setenv("CODEQA_MODEL", "ollama/qwen3")
     shown = codeqa("models")
-    assert "In use: ollama/qwen3 at 127.0.0.1 (set as CODEQA_MODEL)" in shown.err
+    assert "In use: ollama/qwen3 at 127.0.0.1 (set by CODEQA_MODEL)" in shown.err
     monkeypatch.setenv("CODEQA_MODEL", "groq")
     shown = codeqa("models")
     assert shown.status == 0 and "There is no key for Groq." in shown.err

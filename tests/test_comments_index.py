@@ -339,6 +339,7 @@ def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
 ) -> None:
     import pty
 
+    Indexer(settings, locate(settings, repository)).run()
     with openai_server(script) as server, environment(server, settings) as variables:
         master, slave = pty.openpty()
         process = subprocess.Popen(
@@ -349,7 +350,6 @@ def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        Indexer(settings, locate(settings, repository)).run()
         os.write(master, f"{answer}\n".encode())
         output = process.communicate(timeout=60)[0].decode()
         os.close(master)

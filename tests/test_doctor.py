@@ -76,13 +76,13 @@ def test_a_model_is_named_with_host_and_source_of_its_key(
     found = check("model", load_settings(model="openai/gpt-4o", openai_api_key=KEY))
     assert (found.ok, found.detail) == (
         True,
-        "openai/gpt-4o at api.openai.com, with the key that is exported, set by CODEQA_MODEL",
+        "openai/gpt-4o at api.openai.com, key exported, set by CODEQA_MODEL",
     )
     Models(settings).choose(ModelChoice("groq", "some-model"), KEY)
     found = check("model", settings)
     assert (found.ok, found.detail) == (
         True,
-        "groq/some-model at api.groq.com, with the key that was entered, picked by the user",
+        "groq/some-model at api.groq.com, key stored, picked by the user",
     )
     (data_dir / "models.json").write_text("{")
     found = check("model", settings)
@@ -116,7 +116,7 @@ def test_a_model_is_looked_at_without_asking_its_server() -> None:
         waiting.join()
     assert found.ok
     assert found.detail == (
-        "ollama, the first of its models, at 127.0.0.1, without a key, set by CODEQA_MODEL"
+        "ollama, the first of its models, at 127.0.0.1, key unneeded, set by CODEQA_MODEL"
     )
     assert calls == []
 

@@ -9,16 +9,8 @@ import click
 from codeqa.cli.command import command, debug_option, shown
 from codeqa.cli.console import format_table
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.llm import PROVIDERS, ModelChoice, Models, parse_choice
+from codeqa.llm import PROVIDERS, SOURCES, ModelChoice, Models, parse_choice
 from codeqa.settings import load_settings
-
-KEY_STATES = {
-    "stored": "key stored",
-    "exported": "key exported",
-    "missing": "no key",
-    "unneeded": "needs no key",
-}
-SOURCES = {"page": "picked here or on the page", "setting": "set as CODEQA_MODEL"}
 
 
 @click.group(
@@ -95,7 +87,7 @@ def _show(found: Models) -> None:
     rows = []
     for provider in PROVIDERS:
         choice = ModelChoice(provider.name, provider.chat_model)
-        key, address = KEY_STATES[found.key_state(choice)], found.address(choice)
+        key, address = found.key_state(choice), found.address(choice)
         rows.append((provider.name, provider.chat_model or "-", key, address))
     click.echo(format_table(("provider", "model by default", "key", "at"), rows))
     current = found.current()
@@ -110,8 +102,7 @@ def _show(found: Models) -> None:
             host = found.endpoint(current).host
         except CodeQAError as error:  # its key is missing: it is listed all the same
             host = error.message
-        source = SOURCES.get(found.source(), "")
-        click.echo(f"\nIn use: {current} at {host} ({source})", err=True)
+        click.echo(f"\nIn use: {current} at {host} ({SOURCES[found.source()]})", err=True)
 
 
 def _read_key() -> str:

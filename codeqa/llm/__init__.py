@@ -11,13 +11,14 @@ from codeqa.llm.endpoint import (
     estimate_messages,
     never,
 )
-from codeqa.llm.models import Models, ModelTest
+from codeqa.llm.models import SOURCES, Models, ModelTest
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
 from codeqa.text.tokens import estimate_tokens
 
 __all__ = [
     "CUSTOM",
     "PROVIDERS",
+    "SOURCES",
     "Cancelled",
     "Complete",
     "Endpoint",

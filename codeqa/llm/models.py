@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 
 MODELS_KEPT = 4
 """Models with open connections; one answers, one writes hypotheses, the rest were used before."""
-FIRST_MODEL_SECONDS = 60.0
-"""How long a local server's first model is taken to stay the first."""
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
 TEST_TOKENS = 1_000
 """Enough for a model that reasons before it says its one word."""
@@ -48,6 +46,7 @@ _NO_CHAT = re.compile(
 
 KeyState = Literal["stored", "exported", "missing", "unneeded"]
 Source = Literal["page", "setting", ""]
+SOURCES = {"page": "picked by the user", "setting": "set by CODEQA_MODEL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ class Models:
         self._file = ModelsFile(settings.data_dir)
         self._lock = threading.Lock()
         self._models: dict[Endpoint, Model] = {}
-        self._first: dict[str, tuple[float, str]] = {}
         self._preferred: ModelChoice | None = None
         self._said = False
 
@@ -193,12 +191,13 @@ class Models:
         choice = choice or self.current()
         if choice is None:
             return None
-        target = self._named(self.endpoint(choice))
+        target = self.endpoint(choice)
+        model = self._models.get(target)
+        if model is None:
+            model = Model(self._named(target), self._settings.model_timeout)
+            model.prepare()
         with self._lock:
-            model = self._models.pop(target, None)
-            if model is None:
-                model = Model(target, self._settings.model_timeout)
-                model.prepare()
+            self._models.pop(target, None)
             self._models[target] = model  # the latest stands last
             while len(self._models) > MODELS_KEPT:
                 # Not closed: an answer may still be streaming; its reader holds it until then.
@@ -293,17 +292,14 @@ class Models:
         """`target`, of a server's first chat model when it names none. Raises ModelError."""
         if target.model:
             return target
-        known = self._first.get(target.base_url)
-        if known is None or time.monotonic() - known[0] > FIRST_MODEL_SECONDS:
-            with Model(target, self._settings.model_timeout) as model:
-                names = [name for name in model.list_models() if not _NO_CHAT.search(name)]
-            if not names:
-                raise ModelError(
-                    f"{target.host} has no model that chats.",
-                    "Load one there, as with `ollama pull qwen3`, or name it.",
-                )
-            known = self._first[target.base_url] = (time.monotonic(), names[0])
-        return replace(target, model=known[1])
+        with Model(target, self._settings.model_timeout) as model:
+            names = [name for name in model.list_models() if not _NO_CHAT.search(name)]
+        if not names:
+            raise ModelError(
+                f"{target.host} has no model that chats.",
+                "Load one there, as with `ollama pull qwen3`, or name it.",
+            )
+        return replace(target, model=names[0])
 
 
 def chat_models_first(names: Iterable[str]) -> list[str]:
