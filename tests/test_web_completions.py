@@ -231,7 +231,7 @@ def test_what_is_no_text_is_refused_clearly(start: Start, client: Client, conten
         complete(client(start()), user(content))
     error, place = caught.value, f"messages[0].content[{len(content) - 1}].type"
     assert (error.type, error.param) == ("invalid_request_error", place)
-    assert place in error.message and "Choose 'text'" in error.message
+    assert place in error.message and "should be 'text'" in error.message
 
 
 @pytest.mark.parametrize(

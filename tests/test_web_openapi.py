@@ -39,7 +39,6 @@ NOT_ASKED = {
     "POST /api/models/test": "asks another machine",
 }
 """What is left to tests/test_web_models.py, with what it would do."""
-TAKES_ANYTHING = ("POST /login",)
 MAY_REFUSE = {
     "POST /api/conversations/{conversation}": "a title that cannot be shown",
     "GET /api/lines": "an end before the start",
@@ -136,7 +135,7 @@ def try_out(server: Server, count: int, *, otherwise: bool = True) -> list[str]:
         name = f"{operation.method.upper()} {operation.path}"
         if name in NOT_ASKED:
             continue
-        takes = bool(operation.body or operation.query) and name not in TAKES_ANYTHING
+        takes = bool(operation.body or operation.query)
         modes = [GenerationMode.POSITIVE]
         if takes and otherwise:
             modes.append(GenerationMode.NEGATIVE)

@@ -38,7 +38,6 @@ ADDRESSES = (
     openapi,
     privacy_api,
 )
-"""The modules whose addresses are served."""
 
 PACKAGE = Path(__file__).resolve().parent
 

@@ -18,14 +18,7 @@ from codeqa.render import inert_markdown
 from codeqa.state.records import ConversationMatch
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.endpoints import Endpoints, values_of
-from codeqa.web.schemas import (
-    NAME_CHARACTERS,
-    Clean,
-    FilledId,
-    RepoQuery,
-    Schema,
-    Values,
-)
+from codeqa.web.schemas import NAME_CHARACTERS, Clean, FilledId, RepoQuery, Schema, Values
 from codeqa.web.security import member_of_request
 from codeqa.web.turns_api import ContextValues, TurnValues, context_values, turns_values
 from codeqa.web.workspace import engine_of
@@ -212,14 +205,11 @@ def _opened(engine: Engine, conversation: str, user: str) -> Values:
 
 def as_markdown(exported: Values) -> str:
     """An `ExportedConversation` as Markdown: title, questions, answers, and what those rest on."""
-    begun = _moment(exported["created"])
-    lines = [
-        f"# {_plain(exported['title'])}",
-        f"{_plain(exported['repository']['name'])} · {begun}",
-    ]
+    name, begun = _plain(exported["repository"]["name"]), _moment(exported["created"])
+    parts = [f"# {_plain(exported['title'])}", f"{name} · {begun}"]
     for number, turn in enumerate(exported["turns"], 1):
-        lines += _turn(number, turn)
-    return "\n\n".join(lines) + "\n"
+        parts += _turn(number, turn)
+    return "\n\n".join(parts) + "\n"
 
 
 def attachment(title: str, ending: str) -> str:
@@ -250,8 +240,9 @@ def _turn(number: int, turn: Values) -> Iterator[str]:
     cited = [_citation(one) for one in turn["citations"]]
     if cited:
         yield "**Citations:**\n\n" + "\n".join(f"- {one}" for one in dict.fromkeys(cited))
-    if used := [_place(chunk) for chunk in turn["context"]["chunks"]]:
-        yield "**Code that was used:**\n\n" + "\n".join(f"- {one}" for one in used)
+    if used := turn["context"]["chunks"]:
+        places = (f"{one['path']}:{one['start_line']}-{one['end_line']}" for one in used)
+        yield "**Code that was used:**\n\n" + "\n".join(f"- {code_span(one)}" for one in places)
     yield f"*{_plain(' · '.join(_facts(turn)))}*"
 
 
@@ -270,10 +261,6 @@ def _facts(turn: Values) -> Iterator[str]:
 def _citation(citation: Values) -> str:
     place = code_span(f"{citation['path']}:{citation['start']}-{citation['end']}")
     return place if citation["verified"] else f"{place} (could not be verified)"
-
-
-def _place(chunk: Values) -> str:
-    return code_span(f"{chunk['path']}:{chunk['start_line']}-{chunk['end_line']}")
 
 
 def _plain(text: str) -> str:

@@ -40,8 +40,6 @@ class Description:
     query: type[BaseModel] | None = None
     errors: tuple[int, ...] = ENGINE
     """Statuses of failures besides those that every view, body and parameter may lead to."""
-    form: bool = False
-    """The body is a form, as pages send it."""
 
 
 class Endpoints:
@@ -100,27 +98,29 @@ def description_of(view: Any) -> Description | None:
 
 
 def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> dict[str, Any]:
-    """The fields of `kind` as JSON holds them: from `more`, else attributes of `source`.
-
-    What neither has is left out, and must have a default there.
-    """
+    """The fields of `kind` as JSON holds them: from `more`, else attributes of `source`."""
     return {
-        name: more[name] if name in more else getattr(source, name)
-        for name, about in kind.model_fields.items()
-        if name in more or about.is_required() or hasattr(source, name)
+        name: more[name] if name in more else getattr(source, name) for name in kind.model_fields
     }
 
 
 def _checked(part: str, kind: type[BaseModel]) -> BaseModel:
     """The `body` of the request, or the `query` behind the `?` of its address, as a `kind`.
 
-    Raises UsageError that names the first field that is wrong.
+    Raises FieldError that names the first field that is wrong.
     """
     values = _json_body() if part == "body" else request.args.to_dict()
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise _explained(error) from None
+        # What is wrong first; what was sent is not told again, it may be anything.
+        first = error.errors(include_url=False, include_input=False)[0]
+        parts = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in first["loc"])
+        name = "".join(parts).removeprefix(".")
+        words = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+        if first.get("ctx", {}).get("pattern") == r"\S":
+            words = "Send some text"
+        raise FieldError(name, f"`{name}` cannot be used.", f"{words}.") from None
 
 
 def _json_body() -> Mapping[str, Any]:
@@ -135,19 +135,3 @@ def _json_body() -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise UsageError("The request's body is not a JSON object.", "Send {…} in UTF-8.")
     return body
-
-
-def _explained(error: ValidationError) -> FieldError:
-    """What is wrong first; what was sent is not told again, it may be anything."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    parts = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in first["loc"])
-    name = "".join(parts).removeprefix(".")
-    kind, words = first["type"], str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-    if kind == "missing":
-        return FieldError(name, f"`{name}` is missing.", f"Send it: {name}.")
-    if kind == "literal_error":
-        expected = str(first.get("ctx", {}).get("expected", ""))
-        return FieldError(name, f"`{name}` has a value that is not known.", f"Choose {expected}.")
-    if first.get("ctx", {}).get("pattern") == r"\S":
-        words = "Send some text"
-    return FieldError(name, f"`{name}` cannot be used.", f"{words}.")

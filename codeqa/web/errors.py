@@ -29,11 +29,7 @@ HINTS = {
     503: ("not_ready", "The server cannot answer now.", "Try again in a moment."),
 }
 API = "/v1/"
-API_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    429: "rate_limit_error",
-}
+API_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 API_CODES = {
     "sign_in": "invalid_api_key",
     "usage": "invalid_value",

@@ -40,11 +40,7 @@ MODEL = "codeqa"
 RULES = ("system", "developer")
 UNANSWERED = "(No answer was given.)"
 """Stands for what is missing where the user wrote twice in a row: models want both in turn."""
-HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",
-}
+HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 
 endpoints = Endpoints("completions", "OpenAI's API", "/v1")
 
@@ -75,7 +71,7 @@ def _parts(content: Any) -> Any:
     return [] if content is None else content  # only tools were called
 
 
-class Message(Schema):
+class ClientMessage(Schema):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Annotated[
         list[TextPart], BeforeValidator(_parts, json_schema_input_type=str | list[TextPart] | None)
@@ -101,7 +97,7 @@ class CompletionBody(Schema):
     model: Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)]
     """`codeqa`, or one of the names at /v1/models for another repository."""
     messages: Annotated[
-        list[Message],
+        list[ClientMessage],
         Field(min_length=1, max_length=2_000, json_schema_extra={"contains": ASKING}),
     ]
     """The conversation so far; the last entry by the user is the question."""
@@ -277,7 +273,7 @@ def _repository(model: str) -> str:
     )
 
 
-def read_messages(messages: Sequence[Message]) -> AskOptions:
+def read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     """The last entry by the user is the question; what stands behind it is left out.
 
     It may be searched for without a tag. Raises FieldError where there is no question, and

@@ -71,10 +71,7 @@ def openapi_document(app: Flask) -> dict[str, Any]:
         "components": {
             "schemas": {**_schemas(taken, "validation"), **_schemas(given, "serialization")},
             "responses": {
-                f"{shape.__name__}{status}": {
-                    "description": reason,
-                    "content": {"application/json": _reference(shape)},
-                }
+                f"{shape.__name__}{status}": {"description": reason, "content": _content(shape)}
                 for shape in (Failure, ApiFailure)
                 for status, reason in REASONS.items()
             },
@@ -109,8 +106,18 @@ def _schemas(kinds: Iterable[type[Any]], mode: JsonSchemaMode) -> dict[str, Any]
     return dict(sorted(found["$defs"].items()))
 
 
-def _reference(kind: type[Any]) -> dict[str, Any]:
-    return {"schema": {"$ref": SCHEMAS.format(name=kind.__name__)}}
+def _content(*answers: Answer) -> dict[str, Any]:
+    """By media type."""
+    return {
+        answer if isinstance(answer, str) else "application/json": {"schema": _schema(answer)}
+        for answer in answers
+    }
+
+
+def _schema(answer: Answer) -> dict[str, Any]:
+    if isinstance(answer, str):
+        return {} if answer in ANY_SCHEMA else {"type": "string"}
+    return {"$ref": SCHEMAS.format(name=answer.__name__)}
 
 
 def _operation(rule: Rule, text: str, about: Description) -> dict[str, Any]:
@@ -125,8 +132,7 @@ def _operation(rule: Rule, text: str, about: Description) -> dict[str, Any]:
     if parameters := list(_parameters(rule, about.query)):
         operation["parameters"] = parameters
     if about.body is not None:
-        media = "application/x-www-form-urlencoded" if about.form else "application/json"
-        operation["requestBody"] = {"required": True, "content": {media: _reference(about.body)}}
+        operation["requestBody"] = {"required": True, "content": _content(about.body)}
     operation["responses"] = _responses(rule, about, bool(parameters))
     return operation
 
@@ -149,21 +155,15 @@ def _parameters(rule: Rule, query: type[BaseModel] | None) -> Iterator[dict[str,
 
 def _responses(rule: Rule, about: Description, values: bool) -> dict[str, Any]:
     statuses = {*about.errors, *ALWAYS}
-    statuses |= set(WITH_BODY) if about.body and not about.form else set()
+    statuses |= set(WITH_BODY) if about.body else set()
     statuses |= set(WITH_VALUES) if values else set()
     shape = ApiFailure if rule.rule.startswith(API) else Failure
     responses: dict[str, Any] = {}
     for status, answers in about.answers.items():
         response: dict[str, Any] = {"description": "Redirected" if status in (302, 303) else "Done"}
         if answers:
-            response["content"] = dict(map(_content, answers))
+            response["content"] = _content(*answers)
         responses[str(status)] = response
     for status in sorted(statuses - set(about.answers)):
         responses[str(status)] = {"$ref": f"#/components/responses/{shape.__name__}{status}"}
     return dict(sorted(responses.items()))
-
-
-def _content(answer: Answer) -> tuple[str, Any]:
-    if isinstance(answer, str):
-        return answer, {"schema": {} if answer in ANY_SCHEMA else {"type": "string"}}
-    return "application/json", _reference(answer)

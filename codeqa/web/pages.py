@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from codeqa import __version__
 from codeqa.errors import CodeQAError
 from codeqa.web.endpoints import Endpoints
-from codeqa.web.schemas import RepoQuery, Schema
+from codeqa.web.schemas import RepoQuery
 from codeqa.web.security import Gate
 from codeqa.web.workspace import workspace
 
@@ -19,10 +19,6 @@ SENT_ON = ()
 """A redirection holds nothing of its own."""
 
 endpoints = Endpoints("pages", "Pages")
-
-
-class TokenForm(Schema):
-    token: str = ""
 
 
 @endpoints.route("GET", "/", {200: (PAGE,), 302: SENT_ON}, errors=())
@@ -54,16 +50,9 @@ def picker(problem: str = "") -> str:
 
 
 @endpoints.route("GET", "/login", {200: (PAGE,), 302: SENT_ON}, errors=())
-@endpoints.route(
-    "POST",
-    "/login",
-    {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)},
-    body=TokenForm,
-    form=True,
-    errors=(),
-)
+@endpoints.route("POST", "/login", {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)}, errors=())
 def login() -> BaseResponse:
-    """Asks for a token, and remembers in the session that it was given."""
+    """Asks for a token, the form's `token`, and remembers in the session that it was given."""
     gate = cast(Gate, current_app.extensions["codeqa_gate"])
     if not gate.closed:
         return redirect("/")

@@ -19,7 +19,6 @@ from codeqa.web.errors import explained
 HEADERS = {
     "x-vercel-ai-data-stream": "v1",
     "Content-Type": "text/plain; charset=utf-8",
-    "Cache-Control": "no-store",
     # Proxies that collect a response before passing it on are asked not to.
     "X-Accel-Buffering": "no",
 }

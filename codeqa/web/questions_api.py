@@ -39,8 +39,6 @@ RESERVED = ("/export", "/branch")
 
 endpoints = Endpoints("chat", "Questions")
 
-Mode = Literal["", "explain", "locate", "review", "plan", "change"]
-HydeChoice = Literal["", "off", "one", "two"]
 SPANS = 200
 """Most chunks that a question pins or excludes: more than any context holds."""
 
@@ -72,9 +70,9 @@ class QuestionBody(Schema):
     render: Truth = False
     """Whether the stream also holds what the page shows."""
     rerank: Truth = False
-    hyde: HydeChoice | None = None
+    hyde: Literal["", "off", "one", "two"] | None = None
     """How many drafts of the answer are searched by; empty: as the setting says."""
-    mode: Mode | None = None
+    mode: Literal["", "explain", "locate", "review", "plan", "change"] | None = None
     """How to answer; empty leaves it to the question."""
     retrieval: Literal["", "explicit", "auto"] | None = None
     """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
@@ -209,8 +207,7 @@ def whole(events: Iterator[Event]) -> tuple[str, Mapping[str, Any]]:
 
 def answer_values(done: Mapping[str, Any]) -> Values:
     """What an answer in one piece tells of itself, from the data of its `done`."""
-    names = ("turn", "intent", "confidence", "retrieval_info", "citations")
-    return {**{name: done.get(name) for name in names}, "notice": done.get("notice", "")}
+    return {name: done.get(name) for name in AnswerDetails.model_fields}
 
 
 def citer(engine: Engine) -> Cite:

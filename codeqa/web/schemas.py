@@ -44,10 +44,7 @@ FilledId = Annotated[str, Field(max_length=ID_CHARACTERS, pattern=r"\S"), Clean]
 Span = Annotated[
     str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$"), Clean
 ]
-Truth = Annotated[
-    bool,
-    BeforeValidator(_truth, json_schema_input_type=bool | str | float | None),
-]
+Truth = Annotated[bool, BeforeValidator(_truth, json_schema_input_type=bool | str | float | None)]
 Values = dict[str, Any]
 WORDS: dict[str, Any] = {"type": "string", "pattern": r"\S", "maxLength": QUESTION_CHARACTERS}
 ASKING: dict[str, Any] = {

@@ -62,9 +62,8 @@ def run_page(
                 prepare(space, repository)
             address = page_address(settings.host, listener.getsockname()[1])
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
-            if tokens := settings.tokens:
-                which = "the token" if len(tokens) == 1 else "one of the tokens"
-                print(f"Sign in with {which} in CODEQA_TOKEN.", flush=True)
+            if settings.tokens:
+                print("Sign in with a token of CODEQA_TOKEN.", flush=True)
             _print_model(settings, choice)
             if open_browser:
                 show_in_browser(address, repository)

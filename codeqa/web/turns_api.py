@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, Field
 from codeqa.chat import TurnRecord
 from codeqa.chat.citations import Citation
 from codeqa.engine import Engine
-from codeqa.render import Cite
 from codeqa.types import Chunk
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
@@ -20,7 +19,6 @@ from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of
 
 REASON_CHARACTERS = 2_000
-NO_THUMB = (0, "")
 
 endpoints = Endpoints("api", "Conversations")
 
@@ -162,24 +160,19 @@ def turns_values(
         for versions in engine.conversations.branches(conversation, user).values()
         for one in versions
     }
-    return [
-        _turn(turn, cite, thumbs.get(turn.id, NO_THUMB), siblings.get(turn.id, [turn.id]))
-        for turn in turns
-    ]
-
-
-def _turn(turn: TurnRecord, cite: Cite, thumb: tuple[int, str], siblings: list[str]) -> Values:
-    """A turn as the page shows it: rendered block by block as when it was streamed."""
-    renderer = BlockRenderer(cite)
-    blocks = [*renderer.feed(turn.answer), *renderer.finish()]
-    return values_of(
-        TurnValues,
-        turn,
-        stages=turn.short_stages,
-        html="".join(block["block"]["html"] for block in blocks),
-        siblings=siblings,
-        feedback={"value": thumb[0], "reason": thumb[1]},
-    )
+    shown = []
+    for turn in turns:
+        renderer = BlockRenderer(cite)  # as when it was streamed
+        blocks = [*renderer.feed(turn.answer), *renderer.finish()]
+        value, reason = thumbs.get(turn.id, (0, ""))
+        more = {
+            "stages": turn.short_stages,
+            "html": "".join(block["block"]["html"] for block in blocks),
+            "siblings": siblings.get(turn.id, [turn.id]),
+            "feedback": {"value": value, "reason": reason},
+        }
+        shown.append(values_of(TurnValues, turn, **more))
+    return shown
 
 
 def _chunk(chunk: Chunk, record: TurnRecord) -> dict[str, Any]:

@@ -87,34 +87,27 @@ class Workspace:
 
     def has_current(self) -> bool:
         """Whether `engine()` has something to give."""
-        with self._lock:
-            return bool(self._current or self._start or self._last_used())
+        return bool(self._current or self._start or self._last_used())
 
     def privacy(self) -> Privacy:
         """What is stored of each user, once all that was answered is kept."""
-        with self._lock:
-            engines, current = list(self._engines.values()), self._engines.get(self._current)
-        for engine in engines:
+        for engine in list(self._engines.values()):
             engine.conversations.flush()
+        current = self._engines.get(self._current)
         return open_privacy(self.settings, models=current.models if current else None)
 
     def abandon(self, user: str, conversation: str = "") -> None:
         """Keep nothing of what is being answered for `user`, in one conversation or in any."""
-        with self._lock:
-            engines = list(self._engines.values())
-        for engine in engines:
+        for engine in list(self._engines.values()):
             engine.conversations.abandon(user, conversation)
 
     def is_open(self, repo: str) -> bool:
-        with self._lock:
-            return repo in self._engines
+        return repo in self._engines
 
     def close(self) -> None:
         """End the streams and what runs in the background."""
         self.closing.set()
-        with self._lock:
-            engines = list(self._engines.values())
-        for engine in engines:
+        for engine in list(self._engines.values()):
             engine.close()
 
     def _open_listed(self, repo: str) -> Engine:
