@@ -157,7 +157,6 @@ def usable(
         return ""
     said = " ".join((text, *names, *(one.question for one in history[-LAST_QUESTIONS:])))
     known = {token for word in parse_query(said).words for token in search_tokens(word)}
-    known.update(token for name in names for token in search_tokens(name))
     return line if known.intersection(t for w in made.words for t in search_tokens(w)) else ""
 
 

@@ -39,8 +39,6 @@ ELSEWHERE = "(Asked earlier, not just now) "
 NEED_CODE = ("knowledge_base", "continuation")
 """Intents that are answered from the code."""
 
-ApiMessage = dict[str, Any]
-
 NO_CONTEXT = ContextBlock("", ())
 EXTRACTIVE = "extractive"
 """Name of the generator that quotes the code."""
@@ -153,12 +151,12 @@ class AnswerGenerator(Protocol):
         ...
 
 
-def build_messages(asked: GenerationInput, config_dir: Path | None = None) -> list[ApiMessage]:
+def build_messages(asked: GenerationInput, config_dir: Path | None = None) -> list[dict[str, Any]]:
     """The messages for `asked`, whose texts are masked already.
 
     Raises SettingsError for a prompt override that cannot be used.
     """
-    messages: list[ApiMessage] = [
+    messages: list[dict[str, Any]] = [
         {"role": "system", "content": render_prompt("chat_system", config_dir)}
     ]
     for exchange in trim_history((*reversed(asked.similar), *asked.history)):

@@ -43,9 +43,6 @@ from codeqa.llm import Model, TokenUsage
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 
-SMALLER = 0.5
-"""Part of the block that is sent when the whole was too long for the model: what it can hold
-is not known, and a second refusal costs more time than a little code left out."""
 SHORTENED = (
     "The whole context was too long for this model: at most half of the code was sent, and no "
     "earlier questions."
@@ -158,7 +155,8 @@ def shrink(asked: GenerationInput) -> GenerationInput:
     """`asked` without history and with the block packed anew to half of its length; a block that
     cannot be halved stays as it is."""
     whole = asked.block
-    room = int(len(whole.text) * SMALLER)
+    # What it can hold is not known, and a second refusal costs more than a little code left out.
+    room = len(whole.text) // 2
     half = pack(whole.chunks, room)
     if not half.chunks:  # all are long: the best alone may use all of the room
         half = pack(whole.chunks[:1], room)

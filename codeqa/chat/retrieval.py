@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import needs_rewriting, rewrite
 from codeqa.chat.generation import Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
-from codeqa.chat.options import parse_place
+from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import names_other_code, similar_questions
 from codeqa.context import call_site_chunk, chunk_id, pack, unit_chunk
@@ -67,10 +67,8 @@ class Retrieval:
                 self.conversations.remember(turn, turn.so_far.context)
         asked = turn.asked
         if options.chooses_chunks:
-            found = (*asked.block.chunks, *asked.block.dropped)
-            pinned = [read_place(self.files, place, found) for place in options.pin]
             # What the search itself found is no longer what the answer is to be made from.
-            block = repack(found, pinned, options.exclude, room)
+            block = choose(self.files, asked.block, options, room)
             asked = replace(asked, block=block, evidence=None)
         if asked.searched:
             self.conversations.remember(turn, asked.block)
@@ -163,11 +161,8 @@ def _stage_event(stage: StageTime) -> Event:
     """`drafting` for a stage that begins, `drafted` for one that has ended."""
     if not stage.outcome:
         return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
-    took = round(stage.milliseconds)
-    return Event(
-        "drafted",
-        {"name": stage.name, "outcome": stage.outcome, "took": took, "text": stage.text},
-    )
+    about = {"name": stage.name, "outcome": stage.outcome, "text": stage.text}
+    return Event("drafted", {**about, "took": round(stage.milliseconds)})
 
 
 def build_context(
@@ -197,13 +192,17 @@ def build_context(
     return pack(chunks, settings.context_characters, share=1 / sharing)
 
 
-def repack(
-    chunks: Sequence[Chunk], pinned: Sequence[Chunk], excluded: Collection[str], budget: int
-) -> ContextBlock:
-    """What was found before, without what lies at a place of `excluded` (`path:12-34`) and with
-    `pinned` first; what is pinned shares the room, so that all of it is there."""
+def choose(files: Files, block: ContextBlock, options: AskOptions, budget: int) -> ContextBlock:
+    """What was found, packed anew without what `options` exclude and with what they pin first,
+    which shares the room, so that all of it is there.
+
+    Raises NotFoundError for a pinned place that its file does not have.
+    """
+    found = [(place_of(chunk), chunk) for chunk in (*block.chunks, *block.dropped)]
+    known = dict(found)
+    pinned = [known.get(place) or read_place(files, place) for place in options.pin]
+    kept = [chunk for place, chunk in found if place not in options.exclude]
     first = [replace(chunk, why=PINNED) for chunk in pinned]
-    kept = [chunk for chunk in chunks if place_of(chunk) not in excluded]
     return pack([*first, *kept], budget, share=1 / max(2, len(first)))
 
 
@@ -212,14 +211,8 @@ def place_of(chunk: Chunk) -> str:
     return f"{chunk.path}:{chunk.start_line}-{chunk.end_line}"
 
 
-def read_place(files: Files, place: str, known: Iterable[Chunk] = ()) -> Chunk:
-    """The chunk of `place`, of `known` if it is among them, else as the file is now.
-
-    Raises UsageError when it is no place, NotFoundError when the file does not have it.
-    """
-    for chunk in known:
-        if place_of(chunk) == place:
-            return chunk
+def read_place(files: Files, place: str) -> Chunk:
+    """The chunk of `place` as the file is now. Raises NotFoundError when it does not have it."""
     path, start, end = parse_place(place)
     file = files.read(path)
     lines = file.text.split("\n")
