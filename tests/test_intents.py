@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -175,14 +176,10 @@ def test_rules_name_no_kind_that_the_lexicon_lacks_and_the_lexicon_none_that_no_
 ):
     listed = set(tomllib.loads((PACKAGE / "lexicon.toml").read_text("utf-8")))
     sources = [
-        (PACKAGE / f"{name}.py").read_text("utf-8") for name in ("rules", "signs", "reading")
+        (PACKAGE.parent / f"{name}.py").read_text("utf-8")
+        for name in ("intents/rules", "intents/signs", "intents/reading", "account/facts")
     ]
-    named = {
-        word
-        for source in sources
-        for word in source.split('"')[1::2]
-        if word.isupper() and word.replace("_", "").isalpha() and len(word) > 1
-    } | {"I"}
+    named = {word for source in sources for word in re.findall(r'"([A-Z_]+)"', source)}
     assert named - {CODE, NUMBER, "NFC"} == listed
 
 

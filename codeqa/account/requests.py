@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeqa.account.facts import (
+    NOT_TO_BE_KEPT,
     SENTENCE_CHARACTERS,
     detect_facts,
     spelled,
     without_introduction,
 )
-from codeqa.account.phrases import NOT_TO_BE_KEPT
 from codeqa.intents.reading import read
 
 CONFIRMATIONS = {
