@@ -33,8 +33,6 @@ FILES = 10
 FRESH_FILES = 10
 """Files of the best hits whose state on disk is looked at; one stat each."""
 
-NO_MODEL = "No draft of the answer was made, for no language model is chosen."
-
 SearchSteps = Generator[StageTime, None, "SearchResult"]
 
 
@@ -217,12 +215,12 @@ class Search:
             model = self._connect() if self._connect else None
         except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
             return None, [f"No draft of the answer was made. {error}"]
-        return model, [NO_MODEL] if model is None and asked_for else []
+        none = "No draft of the answer was made, for no language model is chosen."
+        return model, [none] if model is None and asked_for else []
 
     def _context(self, hits: Sequence[Hit]) -> str:
         """The best of each table as a block for a second hypothesis: methods, then classes."""
-        methods, classes = best_of_each(hits)
-        chunks = [unit_chunk(hit.unit) for hit in (*methods, *classes)]
+        chunks = [unit_chunk(hit.unit) for best in best_of_each(hits) for hit in best]
         return pack(chunks, self._settings.context_characters).text
 
     def _kept(self, hits: Sequence[Hit], top: int) -> int:

@@ -27,7 +27,7 @@ from codeqa.llm import Cancelled, Message, Model
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, QueryEncoder, search_words
-from codeqa.search.fusion import fuse
+from codeqa.search.fusion import fuse, ranks
 from codeqa.search.query import Query
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.search.ranking import FileHit, rank, rank_files
@@ -243,14 +243,15 @@ def search_hypothesis(
     By words alone when an embedding fails for it, or when the index was rebuilt for another one
     while it was written: the question has its answer without. Raises what the tables raise.
     """
+    tokens, prefix = " ".join(hypothesis_tokens(hypothesis.text)), f"{hypothesis.name} "
     find = partial(
         search_words,
         tables,
-        " ".join(hypothesis_tokens(hypothesis.text)),
+        tokens,
         hypothesis.text,
         where,
         limit=HYPOTHESIS_CANDIDATES,
-        prefix=f"{hypothesis.name} ",
+        prefix=prefix,
     )
     try:
         return Candidates.of(find(encoders))
@@ -261,11 +262,9 @@ def search_hypothesis(
 def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:
     """Whether the first hypothesis found what the question found: see AGREEING."""
     own = [hit.unit.id for hit in hits[:LOOKED_AT]]
-    scores = fuse(by_first.channels)
-    theirs = sorted(scores, key=lambda key: -scores[key])[:LOOKED_AT]
+    theirs = list(ranks(fuse(by_first.channels)))[:LOOKED_AT]
     same = set(own) & set(theirs)
-    enough = min(AGREEING, len(own))
-    return bool(same) and own[0] == theirs[0] and len(same) >= enough
+    return bool(same) and own[0] == theirs[0] and len(same) >= min(AGREEING, len(own))
 
 
 def only_by_hypothesis(hit: Hit) -> bool:
@@ -286,36 +285,29 @@ def merge(
         for hit in hits
     ]
     if own:
-        most = min(FIRST_STAYS, within)
-        merged = keep_first(merged, own[0].unit.id, lambda h: h.unit.id, only_by_hypothesis, most)
+        place = [hit.unit.id for hit in merged].index(own[0].unit.id)
+        guessed = [only_by_hypothesis(hit) for hit in merged]
+        merged = keep_first(merged, place, guessed, min(FIRST_STAYS, within))
     files = rank_files(merged)
     if own_files:
         by_question = {hit.unit.path for hit in merged if not only_by_hypothesis(hit)}
-        first = own_files[0].path
-        files = keep_first(files, first, lambda f: f.path, lambda f: f.path not in by_question)
+        place = [file.path for file in files].index(own_files[0].path)
+        files = keep_first(files, place, [file.path not in by_question for file in files])
     return merged, files
 
 
 def keep_first(
-    ranked: Sequence[_T],
-    first: str,
-    key: Callable[[_T], str],
-    guessed: Callable[[_T], bool],
-    within: int = FIRST_STAYS,
+    ranked: Sequence[_T], place: int, guessed: Sequence[bool], within: int = FIRST_STAYS
 ) -> list[_T]:
-    """`ranked` with the item called `first` among the first `within` and before all `guessed`.
+    """`ranked` with the item at `place` among the first `within` and before all `guessed`.
 
     Its score rises to that of the item whose place it takes; the others keep their order.
     """
     items = list(ranked)
-    place = next((at for at, item in enumerate(items) if key(item) == first), None)
-    if place is None:
-        return items
-    guess = next((at for at, item in enumerate(items) if guessed(item)), len(items))
-    target = min(place, guess, max(0, within - 1))
-    if target < place:
-        item = items.pop(place)
-        items.insert(target, replace(item, score=max(item.score, items[target].score)))
+    target = min(place, [*guessed, True].index(True), max(0, within - 1))
+    item = items.pop(place)
+    score = max(item.score, ranked[target].score)
+    items.insert(target, replace(item, score=score))
     return items
 
 
