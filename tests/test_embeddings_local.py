@@ -130,5 +130,5 @@ def test_a_name_is_taken_from_the_cache_or_fetched_and_nothing_else_is(
 
 def test_a_folder_that_holds_no_model_is_said_to_hold_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(EmbeddingError, match=r"empty holds no tokenizer\.json"):
+    with pytest.raises(EmbeddingError, match=r"empty holds no model in ONNX"):
         chosen_embedding(load_settings(embedding=f"huggingface/{tmp_path / 'empty'}"))

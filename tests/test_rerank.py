@@ -248,8 +248,8 @@ def test_a_wished_model_without_the_extra_is_replaced_and_the_answer_says_how_to
     ("files", "lacking"),
     [
         (None, "does not exist"),
-        ((), "holds no tokenizer.json"),
-        (("tokenizer.json", "model.safetensors"), "holds no tokenizer_config.json"),
+        (("model.onnx",), "holds no tokenizer.json and no tokenizer_config.json"),
+        (("model.onnx", "tokenizer.json"), "holds no tokenizer_config.json"),
         (
             ("tokenizer.json", "tokenizer_config.json", "model.safetensors"),
             "holds no model in ONNX (vespa_colbert.onnx or model.onnx or onnx/model.onnx)",
@@ -267,7 +267,7 @@ def test_a_folder_that_is_no_checkpoint_says_what_it_lacks(
     settings = load_settings(reranker=str(folder))
     ok, message, hint = reranker_status(settings)
     assert (ok, message) == (False, f"The folder {folder} {lacking}.")
-    assert "CODEQA_RERANKER" in hint
+    assert "CODEQA_RERANKER" in hint and "`rerankers/…`" in hint
     done = choose_reranker(settings).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
     (warning,) = done.warnings

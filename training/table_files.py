@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from codeqa.embeddings.table.fields import FIELDS
 from codeqa.embeddings.table.weights import (
     CARD,
     FILES,
@@ -17,7 +18,6 @@ from codeqa.embeddings.table.weights import (
     MANIFEST,
     TABLE,
     VOCABULARY,
-    check_parts,
 )
 from codeqa.embeddings.table.wordpiece import WordPiece
 
@@ -62,3 +62,17 @@ def save_weights(
     }
     text = json.dumps(manifest, indent=2) + "\n"
     (folder / MANIFEST).write_bytes(text.encode())
+
+
+def check_parts(
+    pieces: int, table: NDArray[np.int8], vectors: dict[str, NDArray[np.float32]]
+) -> None:
+    """Raise ValueError unless everything has its shape and type and is a number."""
+    if table.dtype != np.int8 or table.ndim != 2 or len(table) != pieces or not table.shape[1]:
+        raise ValueError(f"the table is {table.dtype} {table.shape} for {pieces} pieces")
+    for key, values in vectors.items():
+        length = len(FIELDS) if key == "field_weights" else pieces
+        if values.dtype != np.float32 or values.shape != (length,):
+            raise ValueError(f"{key} is {values.dtype} {values.shape} for {length} values")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{key} holds values that are no numbers")

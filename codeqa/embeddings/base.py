@@ -12,6 +12,7 @@ from codeqa.text.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 
 if TYPE_CHECKING:
     import numpy as np
+    from lancedb.embeddings import EmbeddingFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +70,26 @@ class Embedding:
         return vectors
 
 
-def cut(text: str, max_tokens: int) -> str:
-    """The first lines of `text` that stay within `max_tokens` (≈).
+def registered(alias: str, define: Callable[[], type[EmbeddingFunction]]) -> Any:
+    """The class that stands under `alias` in LanceDB's registry, defined on first use."""
+    from lancedb.embeddings import get_registry
 
-    A first line that is too long by itself is cut inside; every other cut falls between
-    lines, so that no statement is embedded by half.
+    registry = get_registry()
+    if alias not in registry._functions:
+        registry.register(alias)(define())
+    return registry.get(alias)
+
+
+def cut(text: str, max_tokens: int) -> str:
+    """The beginning of `text` that stays within `max_tokens` (≈), cut between lines.
+
+    A first line that is too long by itself is cut inside; no other statement is embedded by half.
     """
     if estimate_tokens(text) <= max_tokens:
         return text
-    used = 0
-    kept = []
-    for line in text.split("\n"):
-        used += estimate_tokens(line + "\n")
-        if used > max_tokens:
-            break
-        kept.append(line)
-    return "\n".join(kept) if kept else _cut_line(text.split("\n", 1)[0], max_tokens)
-
-
-def _cut_line(line: str, max_tokens: int) -> str:
     # One character is at most one estimated token, and CHARACTERS_PER_TOKEN at best.
     end = int(max_tokens * CHARACTERS_PER_TOKEN)
-    while end > 0 and estimate_tokens(line[:end]) > max_tokens:
-        end = end * 9 // 10
-    return line[:end]
+    while end > 0 and estimate_tokens(text[:end]) > max_tokens:
+        end = end * 19 // 20
+    line_end = text.rfind("\n", 0, end)
+    return text[: line_end if line_end > 0 else end]

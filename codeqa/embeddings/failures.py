@@ -14,6 +14,26 @@ KEPT = "What was embedded is kept; run it again to go on."
 DETAIL_CHARACTERS = 200
 
 _REACHING = ("connect", "timeout", "unreachable", "resolve", "network")
+_REFUSALS = (
+    ((401, 403), "{place} refused the key (status {status}).", "Check {key}."),
+    (
+        (404,),
+        "{place} does not know the model or address (status 404): {detail}.",
+        "Check CODEQA_EMBEDDING and the provider's base URL.",
+    ),
+    (
+        (429,),
+        "{place} limits the rate (status 429){wait}: {detail}.",
+        f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}",
+    ),
+    (
+        (*range(400, 408), *range(409, 500)),
+        "{place} rejected the request (status {status}): {detail}.",
+        "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and CODEQA_EMBEDDING_TOKENS.",
+    ),
+    (range(1_000), "{place} failed (status {status}): {detail}.", KEPT),
+)
+"""Statuses, what was said by them, and what to do. The first that holds the status counts."""
 
 
 def explain_failure(
@@ -23,28 +43,19 @@ def explain_failure(
     if isinstance(error, EmbeddingError):
         return error
     place = f"{provider} ({host})" if host else provider
-    status, detail = _status(error), _detail(error)
+    response: Any = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+    detail = _detail(error)
     if isinstance(error, ImportError):
         missing = error.name or detail
         said = f"The embedding {provider} needs a package that is not installed: {missing}."
         hint = "Install it into the same environment, or choose another CODEQA_EMBEDDING."
-    elif status in (401, 403):
-        said, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
-    elif status == 404:
-        said = f"{place} does not know the model or address (status 404): {detail}."
-        hint = "Check CODEQA_EMBEDDING and the provider's base URL."
     elif status == 429 and "insufficient_quota" in str(error):
         said, hint = f"The quota at {place} is used up.", f"Add to it. {KEPT}"
-    elif status == 429:
-        wait = _retry_after(error)
-        asked = f" and asks to wait {wait:.0f} s" if wait else ""
-        said = f"{place} limits the rate (status 429){asked}: {detail}."
-        hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"
-    elif status is not None and 400 <= status < 500 and status != 408:
-        said = f"{place} rejected the request (status {status}): {detail}."
-        hint = "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and CODEQA_EMBEDDING_TOKENS."
-    elif status is not None:
-        said, hint = f"{place} failed (status {status}): {detail}.", KEPT
+    elif isinstance(status, int):
+        said, hint = next((said, hint) for of, said, hint in _REFUSALS if status in of)
+        said = said.format(place=place, status=status, detail=detail, wait=_asked_wait(response))
+        hint = hint.format(key=key_variable)
     elif _is_reaching(error):
         said = f"{place} cannot be reached: {detail}."
         hint = f"Check the network and the provider's base URL. {KEPT}"
@@ -56,21 +67,9 @@ def explain_failure(
     return EmbeddingError(said, hint)
 
 
-def _status(error: Exception) -> int | None:
-    for holder in (error, getattr(error, "response", None)):
-        for name in ("status_code", "status"):
-            value = getattr(holder, name, None)
-            if isinstance(value, int):
-                return value
-    return None
-
-
-def _retry_after(error: Exception) -> float:
-    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        return max(0.0, float(headers.get("retry-after") or headers.get("Retry-After") or 0))
-    except (TypeError, ValueError):
-        return 0.0
+def _asked_wait(response: Any) -> str:
+    asked = (getattr(response, "headers", None) or {}).get("retry-after") or ""
+    return f" and asks to wait {asked} s" if str(asked).isdecimal() else ""
 
 
 def _is_reaching(error: BaseException) -> bool:

@@ -63,14 +63,10 @@ PROVIDERS = {
 }
 
 
-def hosted_function() -> type[EmbeddingFunction]:
-    """The class, registered on first use (LanceDB is imported then)."""
-    from lancedb.embeddings import TextEmbeddingFunction, get_registry
-
-    try:
-        return get_registry().get(ALIAS)
-    except KeyError:
-        pass
+def define_hosted() -> type[EmbeddingFunction]:
+    """The class of such embeddings."""
+    from lancedb.embeddings import TextEmbeddingFunction
+    from pydantic import PrivateAttr
 
     class OpenAICompatibleEmbeddings(TextEmbeddingFunction):
         """One model of one of PROVIDERS."""
@@ -79,12 +75,13 @@ def hosted_function() -> type[EmbeddingFunction]:
         name: str
         dim: int
         base_url: str
-        api_key: str | None = None
         max_retries: int = 0
+        # No field, so that it ends up in no table's metadata.
+        _key: str = PrivateAttr("")
 
-        @staticmethod
-        def sensitive_keys() -> list[str]:
-            return ["api_key"]
+        def with_key(self, key: str) -> Any:
+            self._key = key
+            return self
 
         def ndims(self) -> int:
             return self.dim
@@ -110,7 +107,7 @@ def hosted_function() -> type[EmbeddingFunction]:
             if task:
                 options["extra_body"] = {"task": task}
             with openai.OpenAI(
-                api_key=self.api_key,
+                api_key=self._key,
                 base_url=self.base_url,
                 timeout=REQUEST_SECONDS,
                 max_retries=RETRIES,
@@ -118,8 +115,7 @@ def hosted_function() -> type[EmbeddingFunction]:
                 answer = client.embeddings.create(model=self.name, input=list(texts), **options)
             return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
 
-    register = get_registry().register(ALIAS)
-    return register(OpenAICompatibleEmbeddings)  # type: ignore[no-any-return]
+    return OpenAICompatibleEmbeddings
 
 
 def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:

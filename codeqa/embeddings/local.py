@@ -48,14 +48,9 @@ def local_model(setting: str) -> str:
     return "" if provider in hosted else setting
 
 
-def local_function() -> type[EmbeddingFunction]:
-    """The class, registered on first use (LanceDB is imported then)."""
-    from lancedb.embeddings import TextEmbeddingFunction, get_registry
-
-    try:
-        return get_registry().get(ALIAS)
-    except KeyError:
-        pass
+def define_local() -> type[EmbeddingFunction]:
+    """The class of such embeddings."""
+    from lancedb.embeddings import TextEmbeddingFunction
 
     class LocalEmbeddings(TextEmbeddingFunction):
         """One model of fastembed's; nothing is sent."""
@@ -72,8 +67,7 @@ def local_function() -> type[EmbeddingFunction]:
         def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> list[Any]:
             return list(_load(self.name).passage_embed(list(texts), batch_size=BATCH))
 
-    register = get_registry().register(ALIAS)
-    return register(LocalEmbeddings)  # type: ignore[no-any-return]
+    return LocalEmbeddings
 
 
 @cache

@@ -34,6 +34,8 @@ class ModelFiles:
     name: str
     setting: str
     error: type[CodeQAError]
+    otherwise: str = ""
+    """What to write for a model that is not in ONNX."""
 
     @property
     def is_folder(self) -> bool:
@@ -57,7 +59,7 @@ class ModelFiles:
             if lacking := _lacking(folder, ONNX_FILES):
                 raise self.error(
                     f"The folder {folder} {lacking}.",
-                    f"Set {self.setting} to the folder of a model in ONNX.",
+                    f"Set {self.setting} to the folder of a model in ONNX. {self.otherwise}".strip(),
                 )
             return folder
         if not _HUB_NAME.fullmatch(self.name):
@@ -96,7 +98,7 @@ class ModelFiles:
         if lacking := _lacking(folder, files):
             raise self.error(
                 f"What the model hub has as {repository} {lacking}.",
-                f"Set {self.setting} to a model that is published in ONNX.",
+                f"Set {self.setting} to a model in ONNX. {self.otherwise}".strip(),
             )
         return folder
 
@@ -140,9 +142,7 @@ def _lacking(folder: Path, files: tuple[str, ...]) -> str:
     """What `folder` lacks of a model, as a clause; '' for nothing."""
     if not folder.is_dir():
         return "does not exist"
-    for name in TOKENIZER_FILES:
-        if not (folder / name).is_file():
-            return f"holds no {name}"
     if not any((folder / file).is_file() for file in files):
         return f"holds no model in ONNX ({' or '.join(files)})"
-    return ""
+    missing = [name for name in TOKENIZER_FILES if not (folder / name).is_file()]
+    return f"holds no {' and no '.join(missing)}" if missing else ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from codeqa.embeddings.base import Embedding
+from codeqa.embeddings import hosted, local
+from codeqa.embeddings.base import Embedding, registered
 from codeqa.embeddings.failures import explain_failure
 from codeqa.embeddings.function import register_table, shipped_table
-from codeqa.embeddings.hosted import PROVIDERS, hosted_function
-from codeqa.embeddings.local import local_function, local_model
+from codeqa.embeddings.hosted import PROVIDERS
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
 
@@ -71,8 +71,8 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
         )
     if provider in PROVIDERS:
         return _of_provider(settings, provider, name)
-    if model := local_model(settings.embedding):
-        return _of_registry(settings, local_function(), model)
+    if model := local.local_model(settings.embedding):
+        return _of_registry(settings, registered(local.ALIAS, local.define_local), model)
     return _of_registry(settings, get_registry().get(provider), name)
 
 
@@ -88,8 +88,6 @@ def query_embedding(settings: Settings, name: str) -> Embedding | None:
 
 
 def _of_provider(settings: Settings, alias: str, name: str) -> Embedding:
-    from lancedb.embeddings import get_registry
-
     provider = PROVIDERS[alias]
     key = settings.provider_key(provider.key_variable)
     url = settings.openai_base_url if alias == "openai" else settings.jina_base_url
@@ -101,17 +99,10 @@ def _of_provider(settings: Settings, alias: str, name: str) -> Embedding:
     dimension = settings.embedding_dimension or provider.dimensions.get(name, 0)
     if not dimension:
         raise _unknown_dimension(settings.embedding)
-    # LanceDB refuses literal keys, so that none ends up in a table's metadata.
-    variable = f"codeqa_{alias}_key"
-    get_registry().set_var(variable, key or "none")
-    kind: Any = hosted_function()
+    kind = registered(hosted.ALIAS, hosted.define_hosted)
     function = kind.create(
-        provider=alias,
-        name=name,
-        dim=dimension,
-        base_url=url or provider.url,
-        api_key=f"$var:{variable}",
-    )
+        provider=alias, name=name, dim=dimension, base_url=url or provider.url
+    ).with_key(key or "none")
     return Embedding(
         name=settings.embedding,
         version="1",

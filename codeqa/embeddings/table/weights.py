@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codeqa.embeddings.table.fields import FIELDS
 from codeqa.embeddings.table.wordpiece import WordPiece
 from codeqa.errors import EmbeddingError
 
@@ -67,8 +66,7 @@ class Weights:
 def load_weights(folder: Path | str) -> Weights:
     """Read the table in `folder`; `table.npy` is mapped, so that processes share it.
 
-    Raises EmbeddingError when a file is missing, is not what the manifest says, or does not
-    fit the others.
+    Raises EmbeddingError when a file is missing or is not what the manifest says.
     """
     folder = Path(folder)
     try:
@@ -88,39 +86,19 @@ def load_weights(folder: Path | str) -> Weights:
 def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
     import numpy as np
 
-    # One mapping serves to verify and to encode, so that every page is fetched but once.
+    # One mapping serves to verify and to encode, so that every page is fetched but once. What is
+    # byte for byte what was shipped was checked when it was written.
     whole: NDArray[np.uint8] = np.asarray(np.memmap(folder / TABLE, mode="r"))
     for file in FILES:
         data: Any = whole if file == TABLE else (folder / file).read_bytes()
         if hashlib.sha256(data).hexdigest() != manifest["files"][file]:
             raise ValueError(f"{file} is not the one that was shipped")
     header = np.load(folder / TABLE, mmap_mode="r")
-    if header.dtype != np.int8 or not header.flags.c_contiguous:
-        raise ValueError(f"the table is {header.dtype}")
     table = whole[header.offset :].view(np.int8).reshape(header.shape)
     vectors = {key: np.load(folder / f"{key}.npy") for key in VECTORS}
     for values in vectors.values():
         values.setflags(write=False)
     pieces = WordPiece((folder / VOCABULARY).read_bytes().decode().split("\n"))
-    check_parts(pieces.size, table, vectors)
-    if table.shape[1] != manifest["dimension"]:
-        raise ValueError(f"it has {table.shape[1]} dimensions, {manifest['dimension']} are said")
     return Weights(
         pieces, table, **vectors, name=str(manifest["name"]), version=str(manifest["version"])
     )
-
-
-def check_parts(
-    pieces: int, table: NDArray[np.int8], vectors: dict[str, NDArray[np.float32]]
-) -> None:
-    """Raise ValueError unless everything has its shape and type and is a number."""
-    import numpy as np
-
-    if table.dtype != np.int8 or table.ndim != 2 or len(table) != pieces or not table.shape[1]:
-        raise ValueError(f"the table is {table.dtype} {table.shape} for {pieces} pieces")
-    for key, values in vectors.items():
-        length = len(FIELDS) if key == "field_weights" else pieces
-        if values.dtype != np.float32 or values.shape != (length,):
-            raise ValueError(f"{key} is {values.dtype} {values.shape} for {length} values")
-        if not np.isfinite(values).all():
-            raise ValueError(f"{key} holds values that are no numbers")
