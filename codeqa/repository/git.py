@@ -8,7 +8,7 @@ text conversion; a command that compares versions is told to run none (`history`
 """
 
 # Names are bytes here, because they need not be UTF-8.
-# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH114, PTH117, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH114, PTH117, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -50,9 +50,6 @@ _KEPT_VARIABLES = frozenset(
 """What of the caller's GIT_* remains: where the user's own configuration lies."""
 
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*)/': (.*)$", re.MULTILINE)
-
-_EMPTY_FILE = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-"""git's name for an empty content: an index needs one for each name, and never looks it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,33 +173,30 @@ def list_plain_files(
 def excluded_by(
     git: str, names: Iterable[bytes], rules: Mapping[bytes, bytes], seconds: float
 ) -> set[bytes]:
-    """Those of `names` that rule files leave out; `rules` are their contents by their paths.
+    """Those of `names` that rules leave out; `rules` are contents of rule files by their folders.
 
-    All rule files have one name. Git is given copies of them and an index of the names, and
-    sees nothing of the repository. Raises TimeoutError, and RepositoryError when git fails.
+    Git is given copies of the rule files and the names, and sees nothing of the repository.
+    Raises TimeoutError, and RepositoryError when git fails.
     """
-    # An index holds no `.git`, in whatever letters; nor is a rule about one of any use.
-    known = (name for name in names if b".git" not in name.lower().split(b"/"))
-    index = b"".join(b"100644 %s\t%s\0" % (_EMPTY_FILE, name) for name in known)
     failed = RepositoryError("git cannot apply the ignore rules.", "Look at the ignore files.")
     with _empty_repository() as repository, tempfile.TemporaryDirectory() as scratch:
         tree = os.fsencode(scratch)
         try:
-            for path, content in rules.items():
-                os.makedirs(os.path.dirname(tree + b"/" + path), exist_ok=True)
-                with open(tree + b"/" + path, "wb") as file:
+            for folder, content in rules.items():
+                os.makedirs(tree + b"/" + folder, exist_ok=True)
+                with open(tree + b"/" + folder + b".gitignore", "wb") as file:
                     file.write(content)
         except OSError:  # too long a path, a full disk
             raise failed from None
-        rule_file = b"--exclude-per-directory=" + os.path.basename(next(iter(rules)))
+        # The user's own ignore file is none of these rules.
+        asked = ["-c", f"core.excludesFile={os.devnull}"]
         place = [b"--git-dir=" + repository, b"--work-tree=" + tree, b"-C", tree]
-        done = _run(git, [*place, "update-index", "-z", "--index-info"], seconds, index)
-        if not done.returncode:
-            asked = ("ls-files", "-z", "--cached", "--ignored", rule_file)
-            done = _run(git, [*place, *asked], seconds)
-    if done.returncode:
+        given = b"\0".join(b"./" + name for name in names)  # `:x` alone would mean something
+        command = ("check-ignore", "--no-index", "-z", "--stdin")
+        done = _run(git, [*asked, *place, *command], seconds, given)
+    if done.returncode not in (0, 1):  # 1: none of them
         raise failed
-    return set(done.stdout.split(b"\0")[:-1])
+    return {name.removeprefix(b"./") for name in done.stdout.split(b"\0")[:-1]}
 
 
 @contextmanager

@@ -211,7 +211,7 @@ class _Walker:
             path = folder + os.fsencode(OWN_IGNORE_FILE)
             if os.path.lexists(self._top + b"/" + path):
                 with suppress(OSError):  # a link or a pipe is no rule file
-                    rules[path], _ = read_with_status(
+                    rules[folder], _ = read_with_status(
                         self.root, os.fsdecode(path), max_bytes=MAX_RULE_BYTES
                     )
         if rules:
