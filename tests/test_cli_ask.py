@@ -145,7 +145,7 @@ def test_a_follow_up_to_nothing_says_so(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--mode", "shout"], "explain, locate, review, plan, change"),
+        (["--mode", "shout"], "'explain', 'locate', 'review', 'plan', 'change'"),
         (["--model", "no-such/model"], "no-such"),
         (["--model", "custom/m"], "needs an address"),
         (["--model", "openai/gpt-4o"], "OPENAI_API_KEY"),

@@ -57,7 +57,7 @@ TOLD = (
 @hyde_option
 @model_option
 @click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
-@click.option("--mode", default="", metavar="MODE", help="explain, locate, review, plan or change.")
+@click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: search nothing anew.")
 @json_option
@@ -68,7 +68,7 @@ def ask_command(
     hyde: str | None,
     model: str,
     no_model: bool,
-    mode: str,
+    mode: str | None,
     strict: bool,
     go_on: bool,
     as_json: bool,
@@ -81,8 +81,6 @@ def ask_command(
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
     if model and no_model:
         raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
-    if mode and mode not in MODES:
-        raise UsageError(f"There is no mode {mode}.", f"Choose one: {', '.join(MODES)}.")
     root = chosen_repository(load_settings(), repo)
     waiting = Waiting()
     waiting.show("Opening the index…")
@@ -100,7 +98,7 @@ def ask_command(
             question if go_on else f"@codebase {question}",
             user=USER,
             conversation=conversation,
-            mode=mode,
+            mode=mode or "",
             rerank=rerank,
             hyde=hyde or "",
             strict=strict,

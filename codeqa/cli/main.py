@@ -10,26 +10,18 @@ import click
 from codeqa import __version__
 from codeqa.cli.command import HELP, debug_option, run_command, shown
 
-COMMANDS = {
-    "ask": "ask",
-    "doctor": "doctor",
-    "eval": "evaluate",
-    "index": "index",
-    "models": "models",
-    "policy": "policy",
-    "privacy": "privacy",
-    "repos": "repos",
-    "search": "search",
-    "serve": "index",
-}
-"""Name of a command → the module of this package in which it is `<name>_command`."""
+COMMANDS = (
+    "ask", "doctor", "eval", "index", "models", "policy", "privacy", "repos", "search", "serve",
+)  # fmt: skip
+MODULES = {"eval": "evaluate", "serve": "index"}
+"""Of commands that are not in the module of their name, as `<name>_command`."""
 
 
 class LateGroup(click.Group):
     """A group whose commands are imported when they are called, or listed with their help."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
         if name not in COMMANDS:
@@ -37,7 +29,7 @@ class LateGroup(click.Group):
         from codeqa.settings import quiet_libraries
 
         quiet_libraries()
-        module = importlib.import_module(f"codeqa.cli.{COMMANDS[name]}")
+        module = importlib.import_module(f"codeqa.cli.{MODULES.get(name, name)}")
         found: click.Command = getattr(module, f"{name}_command")
         return found
 
