@@ -81,17 +81,10 @@ RULES = (
         "treat it as knowledge_base", {"intent": "knowledge_base"}),
     # The topic gate makes an off-topic follow-up general, unless it is about code.
     PolicyRule("intent", "new-topic-in-the-code",
-        "it is a continuation, off topic, and has a code signal",
-        lambda seen, intent, auto: seen.code_signal and _leaves_the_topic(seen, intent),
-        "treat it as knowledge_base", {"intent": "knowledge_base"}),
-    PolicyRule("intent", "new-topic", "it is a continuation and off topic",
-        lambda seen, intent, auto: _leaves_the_topic(seen, intent),
-        "treat it as general", {"intent": "general"}),
-    PolicyRule("intent", "nothing-to-continue-but-code",
-        "it is a continuation of nothing and has a code signal",
+        "it is a continuation that is off topic or of nothing, and has a code signal",
         lambda seen, intent, auto: seen.code_signal and _continues_nothing(seen, intent),
         "treat it as knowledge_base", {"intent": "knowledge_base"}),
-    PolicyRule("intent", "nothing-to-continue", "it is a continuation of nothing",
+    PolicyRule("intent", "new-topic", "it is a continuation that is off topic or of nothing",
         lambda seen, intent, auto: _continues_nothing(seen, intent),
         "treat it as general", {"intent": "general"}),
     PolicyRule("code", "search-as-tagged", "it carries `@codebase`, or points at code with `@name`",
@@ -101,30 +94,21 @@ RULES = (
         "it is a continuation, and the conversation has code",
         lambda seen, intent, auto: intent == "continuation" and seen.has_context,
         "go on from that code", {"use_cached_context": True}),
-    PolicyRule("code", "search-for-a-follow-up",
-        "it is a continuation with a code signal, there is no code, and retrieval is auto",
-        lambda seen, intent, auto: intent == "continuation" and seen.code_signal and auto,
+    PolicyRule("code", "search-automatically",
+        "it is knowledge_base, or a continuation with a code signal, and retrieval is auto",
+        lambda seen, intent, auto: auto and _about_code(seen, intent),
         "search the code and past answers, and say so",
         {"inject_rag": True, "searched_automatically": True}),
-    PolicyRule("code", "follow-up-without-code",
-        "it is a continuation with a code signal, and there is no code",
-        lambda seen, intent, auto: intent == "continuation" and seen.code_signal,
-        "suggest `@codebase`", {"suggest_codebase": True}),
-    PolicyRule("code", "search-automatically", "it is knowledge_base, and retrieval is auto",
-        lambda seen, intent, auto: intent == "knowledge_base" and auto,
-        "search the code and past answers, and say so",
-        {"inject_rag": True, "searched_automatically": True}),
-    PolicyRule("code", "never-stale-code", "it is knowledge_base and off topic",
-        lambda seen, intent, auto: intent == "knowledge_base" and seen.off_topic,
-        "use no code, suggest `@codebase`", {"suggest_codebase": True}),
-    PolicyRule("code", "the-code-at-hand", "it is knowledge_base, and the conversation has code",
-        lambda seen, intent, auto: intent == "knowledge_base" and seen.has_context,
+    # Never the code of an earlier topic.
+    PolicyRule("code", "the-code-at-hand",
+        "it is knowledge_base, not off topic, and the conversation has code",
+        lambda seen, intent, auto: intent == "knowledge_base" and seen.has_context
+        and not seen.off_topic,
         "go on from that code", {"use_cached_context": True}),
-    PolicyRule("code", "no-code-at-hand", "it is knowledge_base",
-        lambda seen, intent, auto: intent == "knowledge_base",
-        "suggest `@codebase`", {"suggest_codebase": True}),
-    PolicyRule("code", "something-else", "it is general and off topic",
-        lambda seen, intent, auto: intent == "general" and seen.off_topic,
+    PolicyRule("code", "no-code-at-hand",
+        "it is knowledge_base, a continuation with a code signal, or general and off topic",
+        lambda seen, intent, auto: _about_code(seen, intent)
+        or (intent == "general" and seen.off_topic),
         "suggest `@codebase`", {"suggest_codebase": True}),
     PolicyRule("earlier", "conversation-so-far",
         "it is a continuation, or knowledge_base that takes up an earlier turn",
@@ -148,11 +132,10 @@ RULES = (
         lambda seen, intent, auto: intent == "profile"
         and (seen.is_profile_question or not seen.is_profile_statement),
         "tell what is known", {"inject_profile": True}),
-    PolicyRule("profile", "refers-to-oneself", "it refers to what is known, and something is",
-        lambda seen, intent, auto: seen.references_profile and seen.has_profile_data,
-        "tell what is known", {"inject_profile": True}),
-    PolicyRule("profile", "lasting-wishes", "there are lasting wishes as to the answers",
-        lambda seen, intent, auto: seen.has_preferences,
+    PolicyRule("profile", "refers-to-oneself",
+        "it refers to what is known, and something is, or there are lasting wishes",
+        lambda seen, intent, auto: seen.has_preferences
+        or (seen.references_profile and seen.has_profile_data),
         "tell what is known", {"inject_profile": True}),
     PolicyRule("reply", "privacy-is-ours", "it is privacy",
         lambda seen, intent, auto: intent == "privacy",
@@ -167,13 +150,15 @@ RULES = (
 """Group by group; within a group the first that fits decides."""
 
 
-def _leaves_the_topic(seen: Features, intent: str) -> bool:
-    return intent == "continuation" and seen.off_topic
-
-
 def _continues_nothing(seen: Features, intent: str) -> bool:
-    """There is neither an earlier turn nor code: a client without conversations has only code."""
-    return intent == "continuation" and not seen.conversation_length and not seen.has_context
+    """It is off topic, or there is neither an earlier turn nor code: a client without conversations
+    has only code."""
+    nothing = not seen.conversation_length and not seen.has_context
+    return intent == "continuation" and (seen.off_topic or nothing)
+
+
+def _about_code(seen: Features, intent: str) -> bool:
+    return intent == "knowledge_base" or (intent == "continuation" and seen.code_signal)
 
 
 def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyDecision:
