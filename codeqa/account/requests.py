@@ -86,13 +86,26 @@ def wished_scope(text: str) -> str:
 
 def asked_fact(text: str) -> str:
     """The kind of fact that `text` asks for: `name`; `*` for all, '' for none."""
-    asked = " ".join(spelled(text[:SENTENCE_CHARACTERS]).lower().split())
-    if found := _ASKED_NOUN.search(asked):
-        return _NOUNS[found["noun"]]
-    for kind, pattern in _ASKED:
-        if pattern.search(asked):
-            return kind
-    return ""
+    said = read(text[:SENTENCE_CHARACTERS], has_history=False)
+    asks = ("WHAT", "WHERE", "REMEMBER", "tell", "say", "remind")
+    for place in said.at.get("MY", ()) if said.near(asks, "MY", 5) else ():
+        words = [word for word in said.words[place + 1 :] if word not in ("first", "full")]
+        for length in (2, 1):
+            after = words[length : length + 1]
+            noun = _NOUNS.get(" ".join(words[:length]), "")
+            if noun and (not after or after[0] in ("is", "are", "was", "again")):
+                return noun
+        if words and words[0] in ("favourite", "favorite", "preferred"):
+            return "fact"
+    if said.near(("who", "wer", "qui", "quién"), "I", 2):
+        return "*"
+    if said.has("ABOUT_ME") and said.near("WHAT", ("know", "remember", "have", "tell", "told"), 3):
+        return "*"
+    if said.has("NAME_IS") and said.begins("WHAT"):
+        return "name"
+    if said.near("language", ("I", "YOU"), 2) and said.has("PREFER", "REPLY", "choose", "use"):
+        return "language"
+    return "verbosity" if said.near("how", ("SHORT", "LONG"), 1) and said.has("REPLY") else ""
 
 
 def facts_to_forget(text: str) -> tuple[str, ...]:
@@ -131,45 +144,4 @@ _FORGET = re.compile(
     rf"(?:my|meinen?|mon|ma|mi|o\s+meu|meu|il\s+mio|mijn)\s+(?P<noun>{_NOUN})(?:\s+(?:again|please))?"
     r"|(?:that|dass|que|che|dat)\s+(?P<clause>(?:i|i'm|i've|my|we|ich|je|mi|me)\b.+))\s*[.!]*$",
     re.IGNORECASE,
-)
-
-_KNOW = (
-    r"(?:what(?:'?s|\s+is|\s+was|\s+are)?|which|who|tell\s+me|say|(?:do|can|did)\s+you\s+(?:still\s+)?"
-    r"(?:know|remember|recall)|you\s+know|remember|remind\s+me|how)"
-)
-_ASKED_NOUN = re.compile(
-    rf"(?<!\w){_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:first\s+|full\s+)?(?P<noun>{_NOUN})"
-    r"(?=\W*$|\s+(?:is|are|was|again)(?!\w))"
-)
-_ASKED = tuple(
-    (kind, re.compile(rf"(?<!\w)(?:{pattern})(?!\w)"))
-    for kind, pattern in (
-        (
-            "*",
-            r"who\s+am\s+i|wer\s+bin\s+ich|qui\s+suis[- ]je|quién\s+soy|"
-            r"what\s+do\s+you\s+(?:know|remember|have)\s+(?:\w+\s+)?about\s+me|"
-            r"what\s+(?:have|did)\s+i\s+(?:told|tell)\s+you\s+about\s+(?:me|myself)",
-        ),
-        (
-            "name",
-            r"^my\s+name\s*\?|what\s+(?:do|will|should)\s+you\s+call\s+me|"
-            r"what\s+am\s+i\s+called|"
-            r"wie\s+hei(?:ß|ss)e\s+ich|wie\s+ist\s+mein\s+name|"
-            r"comment\s+(?:est-ce\s+que\s+)?"
-            r"(?:je\s+m'appelle|m'appelle[- ]je)|quel\s+est\s+mon\s+(?:pré)?nom|"
-            r"c[óo]mo\s+me\s+llamo|"
-            r"cuál\s+es\s+mi\s+nombre|come\s+mi\s+chiamo|как\s+меня\s+зовут",
-        ),
-        (
-            "language",
-            rf"{_KNOW}\s+(?:\w+\s+){{0,2}}language\s+(?:do|did|should|will)\s+(?:i|you)\s+"
-            r"(?:prefer|want|like|choose|answer|reply|use)",
-        ),
-        (
-            "verbosity",
-            r"how\s+(?:long|short|detailed|brief)\s+(?:do|should|will)\s+(?:i|you|my|your)\s"
-            r".{0,30}answers?",
-        ),
-        ("fact", rf"{_KNOW}\s+(?:\w+\s+){{0,2}}my\s+(?:favou?rite|preferred)\s+\w+"),
-    )
 )
