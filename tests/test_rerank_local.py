@@ -195,7 +195,7 @@ def replaced(settings: Settings) -> str:
         ("score", 2, "cross-encoder/", "is no cross-encoder: for a text it gives 2."),
         ("hidden", 0, "cross-encoder/", "is no cross-encoder: for a text it gives "),
         ("hidden", 0, "", "is no ColBERT: for a text it gives "),
-        ("tokens", 64, "", "is no ColBERT: for a text it gives "),
+        ("tokens", 64, "", "is no ColBERT: for a text it gives 32 × 64."),
         ("score", 1, "", "is no ColBERT: for a text it gives 1."),
     ],
 )

@@ -59,7 +59,7 @@ class ModelFiles:
             if lacking := _lacking(folder, ONNX_FILES):
                 raise self.error(
                     f"The folder {folder} {lacking}.",
-                    f"Set {self.setting} to the folder of a model in ONNX. {self.otherwise}".strip(),
+                    f"Set {self.setting} to one with a model in ONNX. {self.otherwise}".strip(),
                 )
             return folder
         if not _HUB_NAME.fullmatch(self.name):

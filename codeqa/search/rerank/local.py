@@ -6,6 +6,7 @@ ColBERT and cross-encoders run on ONNX Runtime through fastembed, checkpoints of
 
 from __future__ import annotations
 
+import logging
 import math
 import shutil
 import tempfile
@@ -57,6 +58,9 @@ time."""
 
 Score = Callable[[str, Sequence[str]], Iterable[float]]
 """Question and texts → the score of each text, in their order, a batch at a time."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Family(StrEnum):
@@ -180,12 +184,16 @@ def _open(kind: Any, known: dict[str, Any], folder: Path, title: str) -> Score:
         kind.add_custom_model(model=name, sources=ModelSource(hf=name), model_file=file)
     with tempfile.TemporaryDirectory() as spare:
         model = kind(name, specific_model_path=str(_quantised(folder, file, Path(spare))))
-    shape = model.model.model.get_outputs()[0].shape
-    fits = len(shape) == 3 and shape[2] == known["dim"] if is_colbert else shape[1:] == [1]
+    if is_colbert:
+        (given,) = (one.shape for one in model.query_embed("a"))  # exporters may leave sizes open
+        fits = len(given) == 2 and given[1] == known["dim"]
+    else:
+        given = model.model.model.get_outputs()[0].shape[1:]
+        fits = len(given) == 1 and (given[0] == 1 or not isinstance(given[0], int))
     if not fits:
         family = Family.COLBERT if is_colbert else Family.CROSS_ENCODER
         raise RerankerError(
-            f"{title} is no {family}: for a text it gives {' × '.join(map(str, shape[1:]))}.",
+            f"{title} is no {family}: for a text it gives {' × '.join(map(str, given))}.",
             "Set CODEQA_RERANKER to one that is; a cross-encoder is written `cross-encoder/…`.",
         )
     read_at_most(TOKENS, model)
@@ -203,10 +211,14 @@ def _quantised(folder: Path, file: str, spare: Path) -> Path:
     for path in folder.glob("*.json"):
         shutil.copy(path, spare)
     (spare / file).parent.mkdir(exist_ok=True)
-    model = onnx.load(folder / file)
-    add_pre_process_metadata(model)  # else the root logger is told that it would be better
-    # Of 7 bits and per channel: processors without VNNI add products of 8 in 16, which overflow.
-    quantize_dynamic(model, spare / file, reduce_range=True, per_channel=True)
+    try:
+        model = onnx.load(folder / file)
+        add_pre_process_metadata(model)  # else the root logger is told that it would be better
+        # Of 7 bits and per channel: processors without VNNI add products of 8 in 16, and overflow.
+        quantize_dynamic(model, spare / file, reduce_range=True, per_channel=True)
+    except Exception:  # damaged, which loading will tell, or of a kind that is not known there
+        _log.info("%s stays of full precision", folder, exc_info=True)
+        return folder
     return spare
 
 
