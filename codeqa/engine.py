@@ -36,7 +36,6 @@ class Engine:
     conversations: Conversations
     files: Files
     models: Models
-    """The language models that may be asked, and which one is."""
     tables: Callable[[], Tables]
     """Opens the index on first use. Raises IndexMissingError before there is one."""
     completion: MentionCompleter

@@ -197,38 +197,34 @@ def open_generation(
 
     Raises IndexFormatError when one is missing although a run over them was `complete`.
     """
-    have = set(table_names(database))
+    tables = open_tables(database, generation)
+    fresh = not tables
     dimension = vector.dimension if vector else VECTOR_DIMENSION
-    tables: dict[str, Table] = {}
     for table, name in generation_tables(generation).items():
-        handle = _open(database, name) if name in have else None
-        if handle is None:
-            if complete:
-                raise unreadable(f"the table {name} is gone")
-            database.drop_table(name, ignore_missing=True)
-            handle = database.create_table(name, schema=table_schema(table, dimension))
-        if table in UNIT_TABLES:
-            if refined and REFINED not in handle.schema.names:
-                handle.add_columns(refined_field(refined.dimension))
-            if not handle.list_indices():
-                handle.create_index("search_text", config=index_config("search_text"))
-        tables[table] = handle
-    return tables, not have.intersection(generation_tables(generation).values())
+        if table in tables:
+            continue
+        if complete:
+            raise unreadable(f"the table {name} is gone")
+        database.drop_table(name, ignore_missing=True)
+        tables[table] = database.create_table(name, schema=table_schema(table, dimension))
+    for handle in map(tables.__getitem__, UNIT_TABLES):
+        if refined and REFINED not in handle.schema.names:
+            handle.add_columns(refined_field(refined.dimension))
+        if not handle.list_indices():
+            handle.create_index("search_text", config=index_config("search_text"))
+    return tables, fresh
 
 
-def open_unit_tables(database: Any, generation: int) -> dict[str, Table]:
-    """The unit tables of `generation` that are there: a run may have died before making them."""
-    have = set(table_names(database))
-    names = generation_tables(generation)
-    opened = {table: _open(database, names[table]) for table in UNIT_TABLES if names[table] in have}
-    return {table: handle for table, handle in opened.items() if handle is not None}
+def open_tables(database: Any, generation: int) -> dict[str, Table]:
+    """The tables of `generation` that are there.
 
-
-def _open(database: Any, name: str) -> Table | None:
-    """The table, or None when a run died while it made it: its folder is there, no version."""
-    try:
-        return database.open_table(name)  # type: ignore[no-any-return]
-    except ValueError as error:
-        if "not found" not in str(error):
-            raise
-    return None
+    A run may have died before it made one, or while it did: its folder is there, no version.
+    """
+    found = {}
+    for table, name in generation_tables(generation).items():
+        try:
+            found[table] = database.open_table(name)
+        except ValueError as error:
+            if "not found" not in str(error):
+                raise
+    return found

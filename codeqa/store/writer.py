@@ -29,7 +29,7 @@ from codeqa.store.meta import (
     choose_generation,
     drop_other_generations,
     open_generation,
-    open_unit_tables,
+    open_tables,
     write_meta,
 )
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord
@@ -55,7 +55,7 @@ class Writer:
     generation: int
     tables: dict[str, Table]
     previous: dict[str, Table]
-    """Unit tables of the generation that a rebuild replaces: their refined vectors serve."""
+    """Those of the generation that a rebuild replaces: their refined vectors serve."""
     fresh: bool = False
     """These tables were created by this writer and hold nothing that it did not write."""
     carried: bool = False
@@ -87,7 +87,7 @@ class Writer:
         generation = meta.building or meta.generation
         drop_other_generations(database, {meta.generation, generation})
         rebuilding = generation != meta.generation
-        previous = open_unit_tables(database, meta.generation) if rebuilding else {}
+        previous = open_tables(database, meta.generation) if rebuilding else {}
         tables, fresh = open_generation(
             database, generation, vector, meta.refined, meta.complete and not rebuilding
         )
