@@ -3,42 +3,70 @@
 Edges name what they refer to; across files the definition is decided here, when it is asked
 for, so that editing one file never rewrites another's rows. A name that merely looks alike is
 kept with a low confidence and a reason that says so, never presented as certain.
+
+The evidence of one place is a confidence from 0 to 1 and the reason in words. Each number
+below is named after what it stands for; only their order is meant, they are no frequencies.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from codeqa.parsing.references import CLASS_MARK
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
-from codeqa.symbols.evidence import (
-    Surroundings,
-    UsageSite,
-    judge,
-    language_name,
-    related,
-)
-from codeqa.symbols.imports import import_evidence
+from codeqa.symbols.imports import NONE, RESOLVED_LANGUAGES
+from codeqa.symbols.surroundings import CANDIDATES, Surroundings, language_name, related
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 
-CANDIDATES = 2_000
-"""Edges of one name that are looked at; of a name as common as `get` the rest is left out."""
-MAX_FILES_READ = 100
-"""Files whose imports are read for one answer, for wildcards and re-exports."""
-PACKAGE_FILES = {
-    "python": ("__init__.py",),
-    "typescript": ("index.ts", "index.tsx", "index.js"),
-    "javascript": ("index.js", "index.jsx", "index.mjs", "index.ts"),
-    "rust": ("mod.rs", "lib.rs"),
-}
-"""Files that stand for their folder, and may pass on what it holds."""
-_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
-MAX_CLASSES_FOLLOWED = 30
-"""Classes whose heirs are looked up for one answer."""
+TYPED = 0.85
+"""The import gives the class of the receiver, or the receiver is called like that class."""
+SUBCLASS = 0.8
+"""Called on `self` inside a class that inherits from the owner; it may override it."""
+SAME_PACKAGE = 0.85
+"""Unqualified, in the same folder, in a language whose folders are packages."""
+RE_EXPORTED = 0.85
+"""Imported from a module that itself imports the definition."""
+WILDCARD = 0.85
+"""Unqualified, in a file that imports everything of the definition's file."""
+ITS_MODULE = 0.6
+"""On a receiver of unknown class that comes from the definition's file or package."""
+RECEIVER_NAME = 0.6
+"""The receiver is called like the owner."""
+ONLY_ONE = 0.6
+"""Nothing but the name, which only one definition of the repository has."""
+ONLY_ONE_SHORT = 0.3
+"""The same for names that every library has (`get`, `run`, `close`)."""
+OTHER_CLASS = 0.15
+"""On an object of another class without a member of that name: an interface, perhaps."""
+BARE_METHOD = 0.15
+"""A method's name without a receiver."""
+ONE_OF_MANY = 0.5
+"""Shared among the definitions of that name."""
+LEAST = 0.05
+"""Below this a place is not taken for a use."""
+OVERLOADED = 0.8
+"""The file decides for one of several definitions of that qualified name."""
+SHORT_NAME = 5
+WHOLE_SPECIFIERS = frozenset({"javascript", "typescript", "go"})
+"""An import names a file or folder there, never the class in it."""
+SPREAD_LANGUAGES = frozenset({"go", "rust", "csharp", "ruby", "swift", "kotlin", "cpp"})
+"""A class may have members in several files."""
+PACKAGE_LANGUAGES = frozenset({"go", "java", "kotlin", "scala", "csharp", "swift"})
+SELF_NAMES = frozenset({"self", "this", "cls", "super", "super()", "Self", "base", "parent"})
+_LAST_WORD = re.compile(r"(\w+)\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSite:
+    """One place, how sure it is that the definition is meant (0 to 1), and why."""
+
+    reference: Reference
+    confidence: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,134 +82,176 @@ def usages(tables: Tables, unit: Unit, limit: int = 50) -> Usages:
     """Where `unit` is used: at most `limit` places, surest first, source before tests."""
     if unit.kind in TEXT_KINDS or not unit.name:
         return Usages((), 0)
-    name = _called_name(unit)
+    # A constructor is called by the name of its class.
+    of_class = unit.kind == "constructor" and unit.class_name
+    name = last_word(unit.class_name) if of_class else unit.name
     places = tables.references_named(name, CANDIDATES)
-    found = judge(unit, places, _surroundings(tables, unit, name, places))
+    around = Surroundings(tables, unit, name, places)
+    found = []
+    for place in places:
+        confidence, reason = _evidence(unit, place, around) if _speaks(unit, place) else (NONE, "")
+        if confidence >= LEAST:
+            found.append(UsageSite(place, round(confidence, 2), reason))
     found.sort(key=_order)
     return Usages(tuple(found[:limit]), len(found))
 
 
-def _surroundings(
-    tables: Tables, unit: Unit, name: str, places: Sequence[Reference]
-) -> Surroundings:
-    rivals = [
-        one
-        for one in tables.named([name_key(name)])
-        if one.name == name
-        and one.kind not in TEXT_KINDS
-        and (one.kind != "module" or one.signature)  # a file is no definition
-        and related(one.language, unit.language)
-    ]
-    siblings = {
-        one.id
-        for one in rivals
-        if one.path == unit.path
-        and one.id != unit.id
-        and (one.qualified_name == unit.qualified_name or one.qualified_name == unit.class_name)
-    }
-    go_module = ""
-    if unit.language == "go":
-        text = "\n".join(part.source_code for part in tables.in_file("go.mod"))
-        found = _GO_MODULE.search(text)
-        go_module = found.group(1) if found else ""
-    subclasses: frozenset[tuple[str, str]] = frozenset()
-    owners: dict[str, str] = {}
-    if unit.class_name and unit.kind in METHOD_KINDS:
-        subclasses = _subclasses(tables, last_word(unit.class_name))
-        if subclasses:
-            inside = {path for path, _ in subclasses}
-            ids = [place.unit_id for place in places if place.path in inside and place.unit_id]
-            owners = {one.id: one.class_name for one in tables.by_ids(list(dict.fromkeys(ids)))}
-    imports = _import_reader(tables)
-    outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
-    carriers = places if outer == name else tables.references_named(outer, CANDIDATES)
-    exporters = _exporters(unit, carriers, imports, go_module)
-    distinct = len({(one.path, one.qualified_name) for one in rivals}) or 1
-    return Surroundings(
-        distinct,
-        frozenset(
-            last_word(one.class_name)
-            for one in rivals
-            if (one.path, one.class_name) != (unit.path, unit.class_name)
-        ),
-        frozenset(siblings),
-        subclasses,
-        owners,
-        exporters,
-        go_module,
-        imports,
-    )
-
-
-def _exporters(
-    unit: Unit,
-    carriers: Sequence[Reference],
-    imports: Callable[[str], list[Reference]],
-    go_module: str,
-) -> frozenset[str]:
-    """Files that import the definition by name, and packages around it that import it whole."""
-
-    def leads(edge: Reference) -> bool:
-        language = language_name(edge.path)
-        return bool(import_evidence(language, edge.path, edge.module, unit.path, go_module))
-
-    found = {
-        edge.path for edge in carriers if edge.kind == "import" and edge.module and leads(edge)
-    }
-    folder = PurePosixPath(unit.path).parent
-    for around in (folder, *folder.parents):
-        for index in PACKAGE_FILES.get(unit.language, ()):
-            path = str(around / index)
-            if path != unit.path and any(e.name == e.module and leads(e) for e in imports(path)):
-                found.add(path)
-    found.discard(unit.path)
-    return frozenset(found)
-
-
-def _import_reader(tables: Tables) -> Callable[[str], list[Reference]]:
-    """Reads the imports of a file once; of at most `MAX_FILES_READ` files."""
-    read: dict[str, list[Reference]] = {}
-
-    def imports(path: str) -> list[Reference]:
-        if path not in read:
-            if len(read) >= MAX_FILES_READ:
-                return []
-            read[path] = [edge for edge in tables.references_in(path) if edge.kind == "import"]
-        return read[path]
-
-    return imports
-
-
-def _subclasses(tables: Tables, name: str) -> frozenset[tuple[str, str]]:
-    """Classes below the class called `name`; each level by name."""
-    found: set[tuple[str, str]] = set()
-    waiting, seen = [name], {name}
-    while waiting and len(seen) - len(waiting) <= MAX_CLASSES_FOLLOWED:
-        places = tables.references_named(waiting.pop(), CANDIDATES)
-        ids = [place.unit_id for place in places if place.kind == "inherits" and place.unit_id]
-        for heir in tables.by_ids(list(dict.fromkeys(ids))):
-            found.add((heir.path, heir.qualified_name))
-            if heir.name not in seen:
-                seen.add(heir.name)
-                waiting.append(heir.name)
-    return frozenset(found)
-
-
-def _called_name(unit: Unit) -> str:
-    """What a caller writes: a constructor is called by the name of its class."""
-    if unit.kind == "constructor" and unit.class_name:
-        return last_word(unit.class_name)
-    return unit.name
-
-
 def _order(usage: UsageSite) -> tuple[float, int, int, str, int, int]:
     place = usage.reference
-    role = role_of(place.path, b"")
     return (
         -usage.confidence,
         place.kind == "import",
-        ROLES.index(role) if role in ROLES else len(ROLES),
+        ROLES.index(role_of(place.path)),
         place.path,
         place.line,
         place.column,
     )
+
+
+def _evidence(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
+    if place.target:
+        if place.target == unit.id:
+            return place.confidence, "defined in the same file"
+        if place.target in around.siblings:
+            return min(place.confidence, OVERLOADED), "one of several definitions in its file"
+        return NONE, ""
+    module, mark, known_class = place.module.rpartition(CLASS_MARK)
+    if mark and known_class.isidentifier():
+        return _of_class(unit, place, module, known_class, around)
+    if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
+        tail, owner = _split(place.module)[1], last_word(unit.class_name)
+        if _is_member(unit) and tail != owner and around.is_heir(tail):
+            reason = f"{place.receiver or place.name} is of type {tail}"
+            return SUBCLASS, f"{reason}, which inherits from {owner}"
+        # Otherwise the file says that another module's name is meant.
+        return _imported(unit, place, unit.path, around) or _passed_on(unit, place, around)
+    if place.kind == "import" and not place.module:
+        return NONE, ""
+    return _received(unit, place, around) if place.receiver else _unqualified(unit, place, around)
+
+
+def _imported(
+    unit: Unit, place: Reference, path: str, around: Surroundings
+) -> tuple[float, str] | None:
+    """Evidence that the place's import leads to `path`, and there to the unit."""
+    owner = last_word(unit.class_name)
+    head, tail = _split(place.module)
+    if owner and tail == owner and (sure := around.leads(place, head, path)):
+        if place.receiver in ("", owner):
+            return sure, f"imported from {head}"
+        return min(sure, TYPED), f"{place.receiver} is of type {owner}, imported from {head}"
+    sure = around.leads(place, place.module, path)
+    if not sure:
+        return None
+    reason = f"imported from {place.module}"
+    if not _is_member(unit) or tail == owner or last_word(place.receiver) == owner:
+        return sure, reason
+    if not place.receiver:
+        return None  # a function of that module, not a member of its class
+    if _alike(place.receiver, owner):
+        return min(sure, TYPED), f"{place.receiver} is called like {owner} and {reason}"
+    if language_name(place.path) in WHOLE_SPECIFIERS:
+        return min(sure, ITS_MODULE), f"{place.receiver} comes from {place.module}"
+    return None
+
+
+def _of_class(
+    unit: Unit, place: Reference, module: str, known_class: str, around: Surroundings
+) -> tuple[float, str]:
+    """Evidence from a receiver whose class is known by name."""
+    owner = last_word(unit.class_name)
+    if not _is_member(unit):
+        return NONE, ""
+    itself = place.receiver in SELF_NAMES
+    if itself and not (known_class == owner and unit.language in SPREAD_LANGUAGES):
+        return _received(unit, place, around)
+    reason = f"{place.receiver} is of type {known_class}"
+    if known_class != owner:
+        if around.is_heir(known_class):
+            return SUBCLASS, f"{reason}, which inherits from {owner}"
+        if known_class in around.rival_owners:
+            return NONE, ""
+        return OTHER_CLASS, f"{reason}, perhaps a supertype"
+    if not module:
+        near = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
+        return (TYPED if near or owner not in around.rival_owners else RECEIVER_NAME), reason
+    if any(around.leads(place, module, path) for path in (unit.path, *around.exporters)):
+        return TYPED, f"{reason}, imported from {module}"
+    return NONE, ""
+
+
+def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
+    """Evidence through one file that imports the definition and is itself imported."""
+    for exporter in around.exporters:
+        if exporter != place.path and (match := _imported(unit, place, exporter, around)):
+            return min(match[0], RE_EXPORTED), f"{match[1]}, through {exporter}"
+    return NONE, ""
+
+
+def _received(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
+    if place.receiver in SELF_NAMES or place.receiver.startswith("super("):
+        if heir := around.heir_around(place):
+            return SUBCLASS, f"called in {heir}, which inherits from {last_word(unit.class_name)}"
+        return NONE, ""  # another class's own member
+    if not unit.class_name:
+        return _by_name(unit, around, 0.5)
+    owner = last_word(unit.class_name)
+    if _alike(place.receiver, owner):
+        return RECEIVER_NAME, f"{place.receiver} is called like {owner}"
+    return _by_name(unit, around, 1.0)
+
+
+def _unqualified(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
+    same_folder = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
+    if _is_member(unit):
+        if heir := around.heir_around(place):
+            return SUBCLASS, f"called in {heir}, which inherits from {last_word(unit.class_name)}"
+        return BARE_METHOD / around.rivals, "only the name is the same, without a receiver"
+    if same_folder and unit.language in PACKAGE_LANGUAGES:
+        return SAME_PACKAGE, "in the same package"
+    for edge in around.imports(place.path):
+        if edge.name == edge.module and around.leads(place, edge.module, unit.path):
+            return WILDCARD, f"everything of {edge.module} is imported"
+    needs_import = language_name(place.path) in RESOLVED_LANGUAGES
+    return _by_name(unit, around, 0.5 if needs_import else 1.0)
+
+
+def _by_name(unit: Unit, around: Surroundings, factor: float) -> tuple[float, str]:
+    if around.rivals == 1:
+        short = len(unit.name) < SHORT_NAME or (unit.name.islower() and len(unit.name) <= 6)
+        sure = ONLY_ONE_SHORT if short else ONLY_ONE
+        return sure * factor, "the only definition of that name here"
+    share = ONE_OF_MANY / around.rivals
+    return share * factor, f"one of {around.rivals} definitions of that name"
+
+
+def _speaks(unit: Unit, place: Reference) -> bool:
+    """The place's language could mean the unit, and its kind fits what the unit is."""
+    if unit.kind in METHOD_KINDS and place.kind == "inherits":
+        return False
+    if unit.kind == "constructor" and place.kind != "call":
+        return False
+    return related(language_name(place.path), unit.language)
+
+
+def _is_member(unit: Unit) -> bool:
+    """Whether it is reached through its class or an object of it."""
+    return unit.kind in METHOD_KINDS and bool(unit.class_name) and unit.kind != "constructor"
+
+
+def _alike(receiver: str, owner: str) -> bool:
+    """Whether a receiver is called like a class: `self.client`, `Client()`, `test_client`."""
+    word = _LAST_WORD.search(receiver.removesuffix("()"))
+    called, owner = name_key(word.group(1)) if word else "", name_key(owner)
+    if len(called) < 3 or not owner:
+        return bool(called) and called == owner
+    return called in (owner, owner + "s") or owner.endswith(called) or called.endswith(owner)
+
+
+def _split(module: str) -> tuple[str, str]:
+    """An address without its last word, and that word."""
+    for separator in ("::", "\\", "."):
+        head, found, tail = module.rpartition(separator)
+        if found:
+            return head or separator, tail
+    return "", module
