@@ -89,8 +89,9 @@ class DefinitionCollector:
         key = (start, end, name_start)
         found = self._found.get(key)
         if found is None or pattern < found.pattern:
-            found = Definition(pattern, kind, start, end, name_start, name.end_byte, begin=start)
-            found.lead = start
+            found = Definition(pattern, kind, start, end, name_start, name.end_byte)
+            found.begin = found.lead = start
+            found.name = self._source.text_of(name)
             self._found[key] = found
         elif pattern > found.pattern:
             return
@@ -140,9 +141,7 @@ def nest(definitions: list[Definition], source: Source) -> dict[str, list[Defini
         parent = stack[-1] if stack else None
         stack.append(definition)
         definition.parent = parent
-        definition.name = clean_name(
-            source.slice(definition.name_start, definition.name_end)
-        ).removeprefix(language.name_prefix)
+        definition.name = clean_name(definition.name).removeprefix(language.name_prefix)
         _set_lines(definition, parent, source)
         _set_kind(definition, parent, language)
         _set_names(definition, parent, language.separator)
@@ -154,16 +153,12 @@ def nest(definitions: list[Definition], source: Source) -> dict[str, list[Defini
     return top
 
 
-def without_prototypes(definitions: list[Definition], source: Source) -> list[Definition]:
+def without_prototypes(definitions: list[Definition]) -> list[Definition]:
     """Leave out functions without a body where they only announce one.
 
     That is so inside a function, and outside of classes when the file has the body too.
     """
-    defined = {
-        source.slice(d.name_start, d.name_end)
-        for d in definitions
-        if d.kind == "function" and d.body >= 0
-    }
+    defined = {d.name for d in definitions if d.kind == "function" and d.body >= 0}
     kept: list[Definition] = []
     stack: list[Definition] = []
     for definition in definitions:
@@ -171,10 +166,8 @@ def without_prototypes(definitions: list[Definition], source: Source) -> list[De
             stack.pop()
         if definition.kind == "function" and definition.body < 0 and not definition.owner:
             around = stack[-1].kind if stack else FILE
-            if around in METHOD_KINDS:
-                continue
-            name = source.slice(definition.name_start, definition.name_end)
-            if name in defined and around in (FILE, NAMESPACE):
+            here = definition.name in defined and around in (FILE, NAMESPACE)
+            if here or around in METHOD_KINDS:
                 continue
         kept.append(definition)
         stack.append(definition)
@@ -210,15 +203,14 @@ def _set_lines(definition: Definition, parent: Definition | None, source: Source
 
 
 def _set_kind(definition: Definition, parent: Definition | None, language: Language) -> None:
-    kind = definition.kind
-    definition.unit = parent.unit if definition.is_scope and parent else definition
     if definition.is_scope:
-        if parent is None:
-            definition.unit = None
+        definition.unit = parent.unit if parent is not None else None
         return
-    if kind == "function" and (definition.owner or _is_owner(parent, language)):
-        definition.kind = kind = "method"
-    if kind == "method":
+    definition.unit = definition
+    inside = parent is not None and (parent.kind == SCOPE or parent.kind in language.class_like)
+    if definition.kind == "function" and (definition.owner or inside):
+        definition.kind = "method"
+    if definition.kind == "method":
         owner = definition.owner or (parent.name if parent else "")
         if definition.name in language.constructor_names or (
             language.class_named_constructors and owner and definition.name == last_word(owner)
@@ -227,6 +219,9 @@ def _set_kind(definition: Definition, parent: Definition | None, language: Langu
 
 
 def _set_names(definition: Definition, parent: Definition | None, separator: str) -> None:
+    def below(prefix: str, word: str) -> str:
+        return f"{prefix}{separator}{word}" if prefix else word
+
     name, owner = definition.name, clean_name(definition.owner)
     outer = inner = class_name = ""
     if parent is not None:
@@ -234,20 +229,10 @@ def _set_names(definition: Definition, parent: Definition | None, separator: str
         functions = parent.kind in METHOD_KINDS or parent.kind in (NAMESPACE, FILE)
         class_name = parent.class_name if functions else inner
     if owner:
-        outer, inner, class_name = (
-            f"{prefix}{separator}{owner}" if prefix else owner
-            for prefix in (outer, inner, class_name)
-        )
-    definition.qualified_name = f"{outer}{separator}{name}" if outer else name
+        outer, inner, class_name = (below(prefix, owner) for prefix in (outer, inner, class_name))
+    definition.qualified_name = below(outer, name)
     definition.class_name = class_name
-    if definition.kind in (NAMESPACE, FILE):
-        definition.inner_name = inner
-    else:
-        definition.inner_name = f"{inner}{separator}{name}" if inner else name
-
-
-def _is_owner(parent: Definition | None, language: Language) -> bool:
-    return parent is not None and (parent.kind == SCOPE or parent.kind in language.class_like)
+    definition.inner_name = inner if definition.kind in (NAMESPACE, FILE) else below(inner, name)
 
 
 def clean_name(name: str) -> str:

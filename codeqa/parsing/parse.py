@@ -81,7 +81,7 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
         source.add_leading(ATTRIBUTE, start, end)
     definitions = found.definitions.definitions()
     if spec.prototypes:
-        definitions = without_prototypes(definitions, source)
+        definitions = without_prototypes(definitions)
     top = nest(definitions, source)
     units, unit_at = build_units(source, definitions, found.doc)
     imports = list(found.imports.imports())

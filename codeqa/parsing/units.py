@@ -126,7 +126,7 @@ def _comments(source: Source, spans: Sequence[tuple[int, int]]) -> str:
     parts = [source.slice(start, end) for start, end in spans]
     if source.line_of(spans[0][0]) <= 3 and is_licence(parts[0]):
         parts = [part for part in parts if not is_licence(part)]
-    return comment_text(parts) if parts else ""
+    return comment_text(parts)
 
 
 def _top_level(
@@ -208,35 +208,30 @@ def _after_notice(source: Source, last: int) -> int:
         if first <= last and (first <= 2 or first - 1 in noted or is_licence(text)):
             noted.update(range(first, source.line_of(max(start, end - 1)) + 1))
     lines = source.lines
-    licence = any(is_licence(lines[line - 1]) for line in noted)
-    filled = [line for line in range(1, last + 1) if lines[line - 1].strip()]
-    if not licence:
-        return filled[0] if filled else last + 1
-    return next((line for line in filled if line not in noted), last + 1)
+    if not any(is_licence(lines[line - 1]) for line in noted):
+        noted = set()
+    code = (n for n in range(1, last + 1) if n not in noted and lines[n - 1].strip())
+    return next(code, last + 1)
 
 
 def _module_comment(source: Source, last: int) -> str:
     """The first block of comments of a file that is not a notice of rights."""
     block: list[tuple[int, int]] = []
     expected = 0
+    """The line behind the block."""
     for first, start, end in source.leading_comments():
         if first > last:
             break
-        if block and first != expected:
-            if text := _block_text(source, block):
+        if first != expected:
+            text = _block_text(source, block)
+            if text or any(source.lines[n - 1].strip() for n in range(expected or first, first)):
                 return text
             block = []
-        if (
-            not block
-            and expected
-            and any(source.lines[n - 1].strip() for n in range(expected, first))
-        ):
-            break
         block.append((start, end))
         expected = source.line_of(max(start, end - 1)) + 1
     return _block_text(source, block)
 
 
 def _block_text(source: Source, block: list[tuple[int, int]]) -> str:
-    text = comment_text([source.slice(start, end) for start, end in block]) if block else ""
+    text = comment_text([source.slice(start, end) for start, end in block])
     return "" if is_licence(text) else text
