@@ -7,9 +7,10 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.llm import estimate_messages, estimate_tokens
+from codeqa.llm import estimate_messages
 from codeqa.llm.answer import Answer, ThoughtFilter
 from codeqa.llm.endpoint import message_text
+from codeqa.text.tokens import estimate_tokens
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 

@@ -19,9 +19,10 @@ from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
 from codeqa.errors import UsageError
 from codeqa.intents import Intent, read_mode
-from codeqa.llm import TokenUsage, estimate_tokens
+from codeqa.llm import TokenUsage
 from codeqa.search import Query, SearchResult, parse_query
 from codeqa.text.tag import has_tag, strip_tag
+from codeqa.text.tokens import estimate_tokens
 from codeqa.types import ContextBlock, Event
 
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."

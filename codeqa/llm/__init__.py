@@ -11,9 +11,8 @@ from codeqa.llm.endpoint import (
     estimate_messages,
     never,
 )
-from codeqa.llm.models import SOURCES, Models, ModelTest
+from codeqa.llm.models import SOURCES, Models
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
-from codeqa.text.tokens import estimate_tokens
 
 __all__ = [
     "CUSTOM",
@@ -26,11 +25,9 @@ __all__ = [
     "Model",
     "ModelChoice",
     "ModelProvider",
-    "ModelTest",
     "Models",
     "TokenUsage",
     "estimate_messages",
-    "estimate_tokens",
     "never",
     "parse_choice",
     "provider_named",
