@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
 from codeqa.intents.reading import Reading, lexicon, read
+from codeqa.intents.signs import not_kept
 from codeqa.repository.secrets import mask_secrets
 from codeqa.text.tokens import well_formed, word_set
 
@@ -113,16 +114,6 @@ OWN_LANGUAGE = _words(
     r"(?:set|change|switch)\s+(?:my|the)\s+(?:\w+\s+){0,2}language\s+to|"
     r"my\s+(?:preferred|favou?rite|main|usual|native)\s+(?:\w+\s+)?language\s+(?:is|now\s+is)"
 )
-NOT_TO_BE_KEPT = _words(
-    r"(?:don'?t|do\s+not|never|without|not\s+to|rather\s+not|shouldn'?t|should\s+not|must\s+not)\s+"
-    r"(?:want\s+you\s+to\s+)?(?:you\s+)?(?:ever\s+)?(?:sav|stor|remember|keep|record|log|memori[sz]|retain|writ)\w*|"
-    r"nicht\s+(?:zu\s+)?(?:speichern|merken|behalten)|(?:speicher\w*|merk\w*)\s+(?:\w+\s+){0,3}nicht"
-    r"|ne\s+(?:\w+\s+)?(?:sauvegard|enregistr|retien|gard)\w*|no\s+(?:lo\s+|la\s+|me\s+)?"
-    r"(?:guard|record|almacen)\w*|não\s+(?:\w+\s+)?(?:guard|salv|lembr)\w*|non\s+(?:\w+\s+)?"
-    r"(?:salvar|ricordar|memorizzar)\w*|off\s+the\s+record"
-)
-"""Whoever says this does not want the rest of the message to be learnt either."""
-
 # How a message is read
 
 FENCED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
@@ -146,7 +137,7 @@ def detect_facts(text: str) -> dict[str, str]:
     name is mangled in the log, why?" is about the code.
     """
     found: dict[str, str] = {}
-    if NOT_TO_BE_KEPT.search(spelled(text[:TEXT_CHARACTERS])):
+    if not_kept(read(text, has_history=False)):
         return found
     for sentence in _sentences(text):
         introduced = REMEMBER.match(sentence)

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeqa.account.facts import (
-    NOT_TO_BE_KEPT,
     SENTENCE_CHARACTERS,
     detect_facts,
     spelled,
     without_introduction,
 )
 from codeqa.intents.reading import read
+from codeqa.intents.signs import not_kept
 
 CONFIRMATIONS = {
     "conversation": "delete this conversation for good",
@@ -55,7 +55,7 @@ def read_personal(text: str) -> PersonalReading:
         facts=detect_facts(text),
         asked=asked_fact(text),
         forget=facts_to_forget(text),
-        keep_nothing=bool(NOT_TO_BE_KEPT.search(text)),
+        keep_nothing=not_kept(read(text, has_history=False)),
         wished=wished_scope(text),
         confirmed=confirmed_scope(text),
     )
