@@ -197,7 +197,7 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
     use.click()
     expect(result).to_contain_text("Enter a key for api.anthropic.com first.")
     expect(key).to_be_focused()
-    key.fill("wrong key")
+    key.fill("wrong-key")
     dialog.get_by_role("button", name="Test").click()
     expect(result).to_contain_text("The server refused the key")
     expect(result).to_contain_text("Enter another key, then test again.")
@@ -209,15 +209,15 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
         leave()
         expect(page.locator("#model-key")).to_have_value("")
     choose_provider(page, "Anthropic")
-    key.fill("a good key")
+    key.fill("a-good-key")
     use.click()
     expect(dialog).to_be_hidden()
-    assert scripted.models.keys == {"api.anthropic.com": "a good key"}
+    assert scripted.models.keys == {"api.anthropic.com": "a-good-key"}
 
     open_dialog(page)
     expect(key).to_have_value("")
     expect(dialog).to_contain_text("A key for api.anthropic.com is kept on this machine.")
-    assert "a good key" not in page.content()
+    assert "a-good-key" not in page.content()
     forget = dialog.get_by_role("button", name="Forget key")
     forget.click()
     expect(result).to_have_text("The key is forgotten.")
