@@ -14,8 +14,9 @@ The rules, in order:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codeqa.context.blocks import HEADER, chunk_id, format_block, format_chunk
 from codeqa.types import Chunk, ContextBlock
@@ -28,45 +29,38 @@ _WIDEST_NUMBER = 999
 """Chunks are measured with a three-digit number; a block holds fewer than a thousand."""
 
 
-@dataclass(slots=True)
-class _Packed:
-    whole: Chunk
-    shown: Chunk
-    cost: int
-
-
 def pack(chunks: Sequence[Chunk], budget: int, *, share: float = LARGEST_SHARE) -> ContextBlock:
     """The block of `chunks` (best first) in at most `budget` characters.
 
     `share` is the part of it that one chunk may take while others wait. `dropped` holds what
     found no room, not the contained duplicates.
     """
-    packed: list[_Packed] = []
+    packed: list[tuple[Chunk, Chunk]] = []  # each whole, and what is shown of it
     dropped: list[Chunk] = []
-    room = budget - len(HEADER)
-    most = room if len(chunks) == 1 else int(room * share)
+
+    def room_beside(others: Sequence[tuple[Chunk, Chunk]]) -> int:
+        return budget - len(HEADER) - sum(_cost(shown) for _, shown in others)
+
+    most = room_beside(()) if len(chunks) == 1 else int(room_beside(()) * share)
     for chunk in chunks:
-        if any(_holds(other.shown, chunk) for other in packed):
+        if any(_holds(shown, chunk) for _, shown in packed):
             continue
-        inside = [other for other in packed if _holds(chunk, other.shown)]
-        free = room + sum(other.cost for other in inside)
-        shown = chunk if inside else _cut(chunk, most)
+        inside = [pair for pair in packed if _holds(chunk, pair[1])]
+        others = [pair for pair in packed if pair not in inside]
+        cut = chunk if inside else _cut(chunk, most)
         # What is left of a chunk after cutting may lie within another one.
-        repeated = shown is not None and any(_holds(other.shown, shown) for other in packed)
-        if shown is None or repeated or _cost(shown) > free:
+        repeated = cut is not None and any(_holds(shown, cut) for _, shown in packed)
+        if cut is None or repeated or _cost(cut) > room_beside(others):
             dropped.append(chunk)
             continue
-        entry = _Packed(chunk, shown, _cost(shown))
-        room = free - entry.cost
-        if inside:
-            packed[packed.index(inside[0])] = entry
-            packed = [other for other in packed if other not in inside]
-        else:
-            packed.append(entry)
-    for entry in packed:
-        if entry.shown is not entry.whole:
-            room = _extend(entry, packed, room)
-    shown_chunks = _unique([entry.shown for entry in packed])
+        others.insert(packed.index(inside[0]) if inside else len(packed), (chunk, cut))
+        packed = others
+    for place, (whole, shown) in enumerate(packed):
+        others = [*packed[:place], *packed[place + 1 :]]
+        longer = _cut(whole, room_beside(others)) if shown is not whole else None
+        if longer and not any(_holds(longer, other) for _, other in others):
+            packed[place] = (whole, longer)
+    shown_chunks = _unique([shown for _, shown in packed])
     return ContextBlock(format_block(shown_chunks), tuple(shown_chunks), tuple(dropped))
 
 
@@ -87,34 +81,15 @@ def _cut(chunk: Chunk, limit: int) -> Chunk | None:
     if _cost(chunk) <= limit:
         return chunk
     lines = chunk.content.split("\n")
-    low, high = 0, len(lines) - 1
-    while low < high:  # the cost grows with the lines, so halving finds the last that fits
-        middle = (low + high + 1) // 2
-        if _cost(_first_lines(chunk, lines, middle)) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return _first_lines(chunk, lines, low) if low else None
 
+    def first(count: int) -> Chunk:
+        content = "\n".join(lines[:count])
+        key, end = chunk_id(chunk.path, chunk.id, content), chunk.start_line + count - 1
+        return replace(chunk, id=key, end_line=end, content=content)
 
-def _first_lines(chunk: Chunk, lines: list[str], count: int) -> Chunk:
-    content = "\n".join(lines[:count])
-    return replace(
-        chunk,
-        id=chunk_id(chunk.path, chunk.id, content),
-        end_line=chunk.start_line + count - 1,
-        content=content,
-    )
-
-
-def _extend(entry: _Packed, packed: list[_Packed], room: int) -> int:
-    """Give `room` to a chunk that was cut, unless it would then hold another one."""
-    longer = _cut(entry.whole, entry.cost + room)
-    if longer is None or any(o is not entry and _holds(longer, o.shown) for o in packed):
-        return room
-    room += entry.cost - _cost(longer)
-    entry.shown, entry.cost = longer, _cost(longer)
-    return room
+    # The cost grows with the lines, so halving finds the last that fits.
+    fits = bisect_right(range(1, len(lines)), limit, key=lambda count: _cost(first(count)))
+    return first(fits) if fits else None
 
 
 def _unique(chunks: list[Chunk]) -> list[Chunk]:
