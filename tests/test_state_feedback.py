@@ -12,7 +12,7 @@ import pytest
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.state import CitedLines, State, Turn
 from codeqa.state import turns as turns_module
-from codeqa.state.feedback import REASON_CHARACTERS
+from codeqa.state.user_data import REASON_CHARACTERS
 
 
 @pytest.fixture

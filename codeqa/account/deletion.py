@@ -161,7 +161,7 @@ class Privacy:
             return key in facts or kind in facts or by_value
 
         profile = self.state.profile
-        keys = [key for key, fact in profile.facts(user).items() if named(key, fact.value)]
+        keys = [key for key, value in profile.facts(user).items() if named(key, value)]
         deleted = sum(profile.delete(key, user) for key in keys)
         if deleted:
             try:
@@ -174,9 +174,9 @@ class Privacy:
         """The facts of a user as needles: as a row, as a line for a model, and as JSON; short
         values alone are anywhere."""
         texts: set[bytes] = set()
-        for key, fact in self.state.profile.facts(user).items():
-            texts |= _forms(f"{user}{key}{fact.value}", LEAST_BYTES)
-            for piece in (f"{kind_of(key)}: {fact.value}", *pieces_of(fact.value)):
+        for key, value in self.state.profile.facts(user).items():
+            texts |= _forms(f"{user}{key}{value}", LEAST_BYTES)
+            for piece in (f"{kind_of(key)}: {value}", *pieces_of(value)):
                 texts |= _forms(piece)
         return texts
 

@@ -89,7 +89,7 @@ class DataInventory:
             turns=owned.turns,
             thumbs=owned.thumbs,
             vectors=owned.questions,
-            profile={key: fact.value for key, fact in self.state.profile.facts(user).items()},
+            profile=self.state.profile.facts(user),
             cached=self._cached(user),
             folder=str(self.settings.data_dir),
             state_bytes=sum(p.stat().st_size for p in self.state_files() if p.exists()),

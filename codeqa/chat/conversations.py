@@ -116,7 +116,7 @@ class Conversations:
 
     def profile(self, user: str) -> dict[str, str]:
         """What `user` told of themselves."""
-        return {key: fact.value for key, fact in self.state.profile.facts(user).items()}
+        return self.state.profile.facts(user)
 
     # What is done to it.
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from codeqa.state.cache import ValueStore
 from codeqa.state.conversations import ConversationStore
 from codeqa.state.database import Database
-from codeqa.state.feedback import FeedbackStore
 from codeqa.state.records import (
     CitedLines,
     Conversation,
@@ -20,7 +19,7 @@ from codeqa.state.records import (
     TurnExtras,
 )
 from codeqa.state.turns import TurnStore
-from codeqa.state.user_data import ProfileStore, UserData
+from codeqa.state.user_data import FeedbackStore, ProfileStore, UserData
 
 __all__ = [
     "CitedLines",

@@ -58,10 +58,7 @@ class Database:
         return next(iter(self.rows(query, parameters)), None)
 
     def change(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        """Number of rows that a statement changed, in a transaction of its own.
-
-        Raises StorageError.
-        """
+        """Number of rows that a statement changed, in a transaction of its own."""
         with self.writing() as connection:
             return connection.execute(statement, parameters).rowcount
 

@@ -74,17 +74,6 @@ class PastQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """Something that a user said about themselves."""
-
-    value: str
-    turn: str
-    """Id of the turn that it was said in; '' when it was entered otherwise."""
-    updated: float
-    """In seconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
 class Conversation:
     """A conversation as it is listed; times are in seconds since the epoch."""
 

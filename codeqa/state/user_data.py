@@ -1,19 +1,26 @@
-"""All that is stored of one user: how much it is, every text of it, and its deletion; and what
-users said about themselves, as facts by key, which hold in every repository."""
+"""All that is stored of one user: how much it is, every text of it, and its deletion; the thumbs
+that users gave to answers, with the places in the code that these stood on; and what they said
+about themselves, as facts by key, which hold in every repository."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass
+from typing import Any
 
+from codeqa.errors import NotFoundError, UsageError
 from codeqa.state.conversations import OF_GROUP
 from codeqa.state.database import Database
-from codeqa.state.records import LOCAL_USER, DataCounts, Fact
+from codeqa.state.records import LOCAL_USER, CitedLines, DataCounts, Feedback, parse_details
+from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
+REASON_CHARACTERS = 2_000
+"""Longest reason kept: some paragraphs."""
 LONGEST_TURN = 24 * 3600.0
 """Seconds for which a deletion is remembered: no answer takes longer."""
 
@@ -113,34 +120,107 @@ class UserData:
             note_deletion(connection, user, "everything")
 
 
+class FeedbackStore:
+    """Thumbs; each belongs to its turn's user and goes with it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(
+        self,
+        turn_id: str,
+        user: str,
+        value: int,
+        reason: str = "",
+        *,
+        sent: Iterable[CitedLines] = (),
+    ) -> None:
+        """Give the turn of `user` a thumb (1 or -1), in place of an earlier one; 0 takes it back.
+
+        `sent` are the places that were sent for the answer. Raises NotFoundError when the
+        user has no such turn, UsageError for another value or too long a reason.
+        """
+        if value not in (-1, 0, 1):
+            raise UsageError("That is no thumb.", "Give 1 for up, -1 for down, 0 for none.")
+        if len(reason) > REASON_CHARACTERS:
+            raise UsageError(
+                f"The reason is longer than {REASON_CHARACTERS:,} characters.", "Shorten it."
+            )
+        places = [astuple(place) for place in sent]
+        with self._database.writing() as connection:
+            owned = connection.execute(
+                "SELECT 1 FROM turn WHERE id = ? AND user = ?", (turn_id, user)
+            ).fetchone()
+            if owned is None:
+                raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
+            connection.execute("DELETE FROM feedback WHERE turn = ?", (turn_id,))
+            if value:
+                row = (turn_id, value, well_formed(reason.strip()), json.dumps(places), time.time())
+                connection.execute("INSERT INTO feedback VALUES (?, ?, ?, ?, ?)", row)
+
+    def given(self, repository: str) -> list[Feedback]:
+        """All thumbs of every user on answers about `repository`, the oldest first."""
+        rows = self._database.rows(
+            "SELECT turn, question, details, value, reason, sent, feedback.created "
+            "FROM feedback JOIN turn ON turn.id = feedback.turn "
+            "WHERE repository = ? ORDER BY feedback.created, feedback.rowid",
+            (repository,),
+        )
+        return [_feedback(row) for row in rows]
+
+    def of_conversation(
+        self, conversation: str, user: str, repository: str
+    ) -> dict[str, tuple[int, str]]:
+        """Id of each turn of the conversation that has a thumb → its value and reason."""
+        rows = self._database.rows(
+            "SELECT turn, value, reason FROM feedback JOIN turn ON turn.id = feedback.turn "
+            "WHERE user = ? AND repository = ? AND conversation = ?",
+            (user, repository, conversation),
+        )
+        return {turn: (value, reason) for turn, value, reason in rows}
+
+
+def _feedback(row: tuple[Any, ...]) -> Feedback:
+    turn_id, question, told, value, reason, sent, created = row
+    details = parse_details(told)
+    cited = [
+        (one["path"], one["start"], one["end"])
+        for one in details.get("citations") or ()
+        if one["verified"]
+    ]
+    found = tuple(CitedLines(*place) for place in dict.fromkeys(cited) or json.loads(sent))
+    text = strip_tag(question)
+    command, *rest = text.split(maxsplit=1) or [""]
+    if details.get("mode") and command.lower() == f"/{details['mode']}":
+        text = " ".join(rest)
+    return Feedback(turn_id, text, value, reason, found, created, has_tag(question))
+
+
 class ProfileStore:
     """Facts about users."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def facts(self, user: str = LOCAL_USER) -> dict[str, Fact]:
+    def facts(self, user: str = LOCAL_USER) -> dict[str, str]:
         """All facts about `user` by their key, the latest last."""
-        rows = self._database.rows(
-            "SELECT key, value, turn, updated FROM fact WHERE user = ? ORDER BY updated, rowid",
-            (user,),
-        )
-        return {key: Fact(*rest) for key, *rest in rows}
+        query = "SELECT key, value FROM fact WHERE user = ? ORDER BY updated, rowid"
+        return dict(self._database.rows(query, (user,)))
 
-    def save(self, key: str, value: str, user: str = LOCAL_USER, turn: str = "") -> None:
+    def save(self, key: str, value: str, user: str = LOCAL_USER) -> None:
         """Keep a fact, in place of an earlier one under the same key."""
         with self._database.writing() as connection:
-            put_fact(connection, user, key, value, turn, time.time())
+            put_fact(connection, user, key, value, "", time.time())
 
     def delete(self, key: str, user: str = LOCAL_USER) -> bool:
         """Forget a fact; False when there is none."""
         return self._database.change("DELETE FROM fact WHERE user = ? AND key = ?", (user, key)) > 0
 
-    def clear(self, user: str = LOCAL_USER) -> int:
-        """Forget all facts about `user`; how many there were."""
+    def clear(self, user: str = LOCAL_USER) -> None:
+        """Forget all facts about `user`."""
         with self._database.writing() as connection:
             note_deletion(connection, user, "profile")
-            return connection.execute("DELETE FROM fact WHERE user = ?", (user,)).rowcount
+            connection.execute("DELETE FROM fact WHERE user = ?", (user,))
 
 
 def put_fact(
