@@ -78,11 +78,6 @@ class Overview:
     languages: tuple[tuple[str, int], ...]
     """Languages of the source files with their number, most first."""
 
-    def units(self) -> list[Unit]:
-        """All units that it quotes."""
-        about = [folder.about for folder in self.folders if folder.about]
-        return [*self.readme, *about, *self.entries]
-
 
 @dataclass(frozen=True, slots=True)
 class QuotedEvidence:
@@ -91,8 +86,7 @@ class QuotedEvidence:
     query: Query
     findings: tuple[Finding, ...] = ()
     others: tuple[Hit, ...] = ()
-    more_files: tuple[Hit, ...] = ()
-    """Best units of further files."""
+    """What is named in a line each: further units, then the best of further files."""
     missing: tuple[str, ...] = ()
     """Words of the question that no hit holds."""
     weak: bool = False
@@ -108,8 +102,10 @@ class QuotedEvidence:
 
     def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
-        hits = [*(finding.hit for finding in self.findings), *self.others, *self.more_files]
-        units = [hit.unit for hit in hits] + (self.overview.units() if self.overview else [])
+        units = [hit.unit for hit in (*(one.hit for one in self.findings), *self.others)]
+        if self.overview:
+            about = (folder.about for folder in self.overview.folders)
+            units += [*self.overview.readme, *filter(None, about), *self.overview.entries]
         spans = [ShownLines(u.path, u.start_line, u.end_line, u.qualified_name) for u in units]
         for finding in self.findings:
             for site, inside in finding.uses:
@@ -126,21 +122,18 @@ def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
     asks_uses = _ASKS_USES.search(query.text) is not None
     main = _main(hits)
-    findings = []
-    for number, hit in enumerate(main):
-        limit = 0 if number else USES_ASKED if asks_uses else USES
-        findings.append(_finding(tables, hit, limit))
+    most = USES_ASKED if asks_uses else USES
+    findings = (_finding(tables, hit, 0 if number else most) for number, hit in enumerate(main))
     shown = {hit.unit.id for hit in main}
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
     named = {hit.unit.path for hit in (*main, *others)}
-    more_files = [file.best for file in result.files if file.path not in named][:MORE_FILES]
+    others += [file.best for file in result.files if file.path not in named][:MORE_FILES]
     held = [_held(hit.unit, query) for hit in result.units]
     best = max((len(words) for words in held[:SHOWN]), default=0)
     return QuotedEvidence(
         query=query,
         findings=tuple(findings),
         others=tuple(others),
-        more_files=tuple(more_files),
         missing=tuple(w for w in query.words if not any(w in words for words in held)),
         weak=not result.units or best < WEAK_COVERAGE * len(query.words),
         asks_uses=asks_uses,

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from codeqa.extractive.doc_comment import inline, prose
-from codeqa.extractive.evidence import Finding, Overview, QuotedEvidence
+from codeqa.extractive.evidence import OTHERS, Finding, Overview, QuotedEvidence
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
@@ -101,18 +101,14 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         yield joined([INTRODUCTION])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
-        yield _also(evidence)
-
-
-def _also(evidence: QuotedEvidence) -> str:
-    items = [_unit_line(hit) for hit in (*evidence.others, *evidence.more_files)]
-    return joined(["### Also relevant", "\n".join(items)]) if items else ""
+        if evidence.others:
+            yield joined(["### Also relevant", "\n".join(map(_unit_line, evidence.others))])
 
 
 def _weak(evidence: QuotedEvidence) -> str:
     missing = _listed(evidence.missing)
     lacks = f" Nothing that was found holds {missing}." if missing else ""
-    hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
+    hits = [*(finding.hit for finding in evidence.findings), *evidence.others[:OTHERS]]
     by_meaning = any(channel.startswith("vector") for channel in evidence.channels)
     return joined(
         [
