@@ -10,8 +10,7 @@ import click
 
 from codeqa.cli.command import front_door
 from codeqa.cli.index import describe_methods, model_for_comments
-from codeqa.indexing.comments import add_comments
-from codeqa.indexing.describing import describe
+from codeqa.indexing.comments import add_comments, describe
 from codeqa.llm import Models
 from codeqa.repositories import take_up
 from codeqa.settings import load_settings

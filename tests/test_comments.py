@@ -12,7 +12,7 @@ import pytest
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.indexing import Indexer
-from codeqa.indexing.describing import (
+from codeqa.indexing.comments import (
     CONCURRENT,
     FIRST_PAUSE,
     MAX_CHARACTERS,
@@ -233,7 +233,7 @@ def test_pauses_grow_while_nothing_is_answered_and_end_after_a_while() -> None:
 
 
 def test_a_host_that_never_answers_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codeqa.indexing.describing.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("codeqa.indexing.comments.FIRST_PAUSE", 0.01)
     asked = []
 
     def complete(messages: Sequence[Message], max_tokens: int) -> str:

@@ -20,8 +20,7 @@ from codeqa.embeddings import FAST_ALIAS, function
 from codeqa.engine import open_engine
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer
-from codeqa.indexing.comments import add_comments, plan_comments
-from codeqa.indexing.describing import MAX_TOKENS
+from codeqa.indexing.comments import MAX_TOKENS, add_comments, plan_comments
 from codeqa.llm import Message
 from codeqa.search import Search
 from codeqa.settings import Settings
