@@ -66,24 +66,19 @@ def open_engine(
     privacy = Privacy(DataInventory(settings, state, cache, models))
     vectors = QuestionVectors(fast_embedding)
     conversations = Conversations(state, cache, settings, location.id, vectors)
-    hooks = load_hooks(settings, location.root)
     retrieval = Retrieval(
         search=search,
         open_tables=tables,
         files=files,
         settings=settings,
-        hooks=hooks,
+        hooks=load_hooks(settings, location.root),
         conversations=conversations,
         connect=models.connect_small,
         hypotheses=generator is None,
     )
     chat = Chat(
-        settings=settings,
         repository_name=location.name,
-        files=files,
-        vectors=vectors,
         classifier=Classifier(cache, models.connect_small, settings.config_dir),
-        hooks=hooks,
         retrieval=retrieval,
         conversations=conversations,
         privacy=privacy,

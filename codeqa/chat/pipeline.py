@@ -19,18 +19,15 @@ from codeqa.chat.generation import (
     answer_for_history,
 )
 from codeqa.chat.generators import AppGenerator, ModelGenerator, QuotingGenerator
-from codeqa.chat.hooks import Hooks
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import decide
 from codeqa.chat.retrieval import Retrieval, build_context
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.turn import TurnState, begin_turn
-from codeqa.chat.vectors import QuestionVectors, next_topic, off_topic, prune, touches
+from codeqa.chat.vectors import next_topic, off_topic, prune, touches
 from codeqa.errors import CodeQAError
-from codeqa.files import Files
 from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.llm import Model, TokenUsage
-from codeqa.settings import Settings
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
@@ -51,12 +48,8 @@ NOT_SHOWN = "Answered without the language model, for the code that was found sh
 class Chat:
     """Answers questions about one repository; nothing of one turn is left for the next."""
 
-    settings: Settings
     repository_name: str
-    files: Files
-    vectors: QuestionVectors
     classifier: Classifier
-    hooks: Hooks
     retrieval: Retrieval
     conversations: Conversations
     privacy: Privacy
@@ -68,7 +61,7 @@ class Chat:
     def warm_up(self) -> None:
         """Read what the first question would have to wait for: lexicon and embedding."""
         by_heuristics("", has_history=False)
-        self.vectors("warm")
+        self.conversations.vectors("warm")
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
         """The context block of `question`, nothing cached and nothing answered.
@@ -77,7 +70,7 @@ class Chat:
         """
         retrieval = self.retrieval
         result = retrieval.search.search(question, rerank=rerank, hyde="")
-        return build_context(retrieval.open_tables(), result, self.settings)
+        return build_context(retrieval.open_tables(), result, self.conversations.settings)
 
     def ask(self, options: AskOptions) -> Iterator[Event]:
         """Yield the events of an answer, as `types.Event` lists them.
@@ -126,7 +119,7 @@ class Chat:
     # 1 to 6: what the message is, and what is to be done about it.
 
     def _embed(self, turn: TurnState) -> None:
-        turn.vector = self.vectors(turn.text)
+        turn.vector = self.conversations.vectors(turn.text)
 
     def _load(self, turn: TurnState) -> None:
         turn.so_far = self.conversations.load(turn)
@@ -163,7 +156,9 @@ class Chat:
     def _gate_topic(self, turn: TurnState) -> None:
         topic = turn.so_far.topic
         turn.topic = next_topic(topic, turn.vector)
-        away = off_topic(turn.intent.name, turn.vector, topic, self.vectors.thresholds)
+        away = off_topic(
+            turn.intent.name, turn.vector, topic, self.conversations.vectors.thresholds
+        )
         turn.off_topic = away and not touches(turn.query, turn.so_far.context)
 
     def _extract_features(self, turn: TurnState) -> None:
@@ -181,9 +176,9 @@ class Chat:
         )
 
     def _decide(self, turn: TurnState) -> None:
-        retrieval = turn.options.retrieval or self.settings.retrieval
+        retrieval = turn.options.retrieval or self.conversations.settings.retrieval
         decision = decide(turn.features, turn.intent, auto=retrieval == "auto")
-        turn.decision, problems = self.hooks.run(
+        turn.decision, problems = self.retrieval.hooks.run(
             "policy_override",
             decision,
             features=turn.features,
@@ -204,7 +199,7 @@ class Chat:
             generator = self.generator
             model = self.connect() if turn.options.use_model and generator is None else None
             if model:
-                generator = ModelGenerator(model, self.settings.config_dir)
+                generator = ModelGenerator(model, self.conversations.settings.config_dir)
         if generator is None and reply:
             turn.reply = reply
             generator = AppGenerator(turn, self.conversations, self.privacy, self.repository_name)
@@ -217,8 +212,8 @@ class Chat:
 
     def _prune(self, turn: TurnState) -> None:
         if turn.decision.use_curated_history:
-            threshold = self.vectors.thresholds.similar
-            history = prune(turn.so_far.history, turn.vector, self.vectors, threshold)
+            threshold = self.conversations.vectors.thresholds.similar
+            history = prune(turn.so_far.history, turn.vector, self.conversations.vectors, threshold)
             turn.asked = replace(turn.asked, history=history)
 
     def _prepare_generation(self, turn: TurnState) -> None:
@@ -232,7 +227,7 @@ class Chat:
             profile=profile_text(known),
             suggest=decision.suggest_codebase,
         )
-        asked, problems = self.hooks.run("before_generation", asked)
+        asked, problems = self.retrieval.hooks.run("before_generation", asked)
         turn.asked = asked.masked()  # whatever a hook has added
         turn.hook_problems += problems
         turn.block = turn.asked.block
@@ -303,13 +298,13 @@ class Chat:
         asked = turn.asked
         if turn.finished and not turn.reply:
             answer = turn.answer
-            revised, problems = self.hooks.run("after_generation", answer, asked=asked)
+            revised, problems = self.retrieval.hooks.run("after_generation", answer, asked=asked)
             turn.revised = revised if revised != answer else ""
             turn.hook_problems += problems
         with suppress(CodeQAError):  # the index may be gone by now
             shown = asked.evidence.spans() if asked.evidence else []
             shown += [ShownLines(c.path, c.start_line, c.end_line) for c in turn.block.chunks]
-            turn.citations = verify_all(turn.answer, shown, self.files.line_count)
+            turn.citations = verify_all(turn.answer, shown, self.retrieval.files.line_count)
             if turn.finished and asked.intent in NEED_CODE:
                 turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
 
