@@ -18,6 +18,8 @@ from codeqa.types import TEXT_KINDS, Hit, Unit
 
 MOST_MENTIONS = 10
 """Mentions that are looked up; a question points at a few places."""
+LONGEST_MENTION = 300
+"""Characters of one."""
 MOST_FILES = 5
 """Files of one name that a mention stands for, those nearest to the root."""
 MOST_NAMED = 5_000
@@ -28,11 +30,10 @@ MOST_DEFINITIONS = 20
 GUARANTEED = 3
 """Units of one mention that are sure to be returned: those that the ranking likes best."""
 
-_LONGEST = 300
 _AT = re.compile(
     # Behind an ASCII letter it is an address, behind a Chinese one (no blanks) a mention.
     r"(?<![A-Za-z0-9_.+%/\\=&@{-])@"
-    rf"(?:\"([^\"\n]{{1,{_LONGEST}}})\"|“([^”\n]{{1,{_LONGEST}}})”|([^\s\"“”`<>@]{{1,{_LONGEST}}}))"
+    rf"(?:\"([^\"\n]{{1,{LONGEST_MENTION}}})\"|“([^”\n]{{1,{LONGEST_MENTION}}})”|([^\s\"“”`<>@]{{1,{LONGEST_MENTION}}}))"
 )
 _LINES = re.compile(r"(?::|#L?)(\d{1,7})(?:[-–]L?(\d{1,7}))?$")
 _TRAILING = ".,:;!?)]}'…。、，！？；：）」』】"
@@ -118,15 +119,9 @@ def keep_guaranteed(hits: Sequence[Hit], mentioned: Sequence[Hit], top: int) -> 
     """The first `top` of `hits`, the last of them giving way to those of `mentioned` that would
     be missing; never more than `top`."""
     wanted = {hit.unit.id for hit in mentioned[:top]}
-    room = top - len(wanted)
-    kept = []
-    for hit in hits:
-        if hit.unit.id in wanted:
-            kept.append(hit)
-        elif room > 0:
-            kept.append(hit)
-            room -= 1
-    return tuple(kept)
+    others = [hit.unit.id for hit in hits if hit.unit.id not in wanted]
+    kept = wanted.union(others[: top - len(wanted)])
+    return tuple(hit for hit in hits if hit.unit.id in kept)
 
 
 def _beside(unit: Unit, first: int, last: int) -> tuple[bool, int]:

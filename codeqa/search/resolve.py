@@ -38,10 +38,9 @@ def find_candidates(
     """
     query, warnings = resolve_query(tables, query)
     found = gather(tables, query, encoders)
-    respelled = repaired(tables, query, found)
-    if respelled is not None:
-        query, found = respelled, gather(tables, respelled, encoders)
-        warnings.append(spelling_warning(query))
+    if (respelled := repaired(tables, query, found)) is not None:
+        query, warning = respelled
+        found, warnings = gather(tables, query, encoders), [*warnings, warning]
     return query, found, warnings
 
 
@@ -106,15 +105,14 @@ def _without_places(query: Query) -> Query:
     return less if describing else query
 
 
-def repaired(tables: Tables, query: Query, found: Candidates) -> Query | None:
-    """`query` with the nearest names in the place of misspelt ones; None when none is.
+def repaired(tables: Tables, query: Query, found: Candidates) -> tuple[Query, str] | None:
+    """`query` with the nearest names in the place of misspelt ones, and sentences that say what
+    was taken for what; None when none is misspelt.
 
     `found` is what `query` found: what stands there, in a name or in a text, is not misspelt.
     """
-    pairs: dict[str, tuple[str, ...]] = {}
-    for name in suspects(query, found):
-        if nearest := nearest_names(tables, name):
-            pairs[name] = nearest
+    tried = ((name, nearest_names(tables, name)) for name in suspects(query, found))
+    pairs = {name: nearest for name, nearest in tried if nearest}
     if not pairs:
         return None
     text = query.text
@@ -123,12 +121,17 @@ def repaired(tables: Tables, query: Query, found: Candidates) -> Query | None:
         text = re.sub(whole, nearest[0].replace("\\", r"\\"), text, flags=re.I)
     again = with_words(query, text)
     others = [name for nearest in pairs.values() for name in nearest]
-    return replace(
+    repaired = replace(
         again,
         text=text,
         names=tuple(dict.fromkeys((*again.names, *others))),
         joined=tuple(dict.fromkeys((*again.joined, *map(name_key, others)))),
         misspelt=tuple((name, near) for name, nearest in pairs.items() for near in nearest),
+    )
+    return repaired, " ".join(
+        f"Nothing is called {name}; searched for the nearest name{'s' if len(near) > 1 else ''}"
+        f" {', '.join(near)}."
+        for name, near in pairs.items()
     )
 
 
@@ -157,8 +160,11 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     """The names of the index that `name` is a misspelling of; () when it is none."""
     key = name_key(name)
     names = tables.catalogue().names
-    if key in names or _is_written(tables, name):
+    if key in names:
         return ()
+    tokens, where = " ".join((key, *variants(key))), Filter(roles=WRITTEN_BY_HAND).sql()
+    if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):
+        return ()  # a text holds it, as it is or in another form of the word
     nearest = names.nearest(key, allowed_edits(key))
     if len({name_key(one) for one in nearest}) > MOST_NAMES:
         return ()
@@ -174,23 +180,3 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
 def allowed_edits(key: str) -> int:
     """Edits that are forgiven in a name of that key (`tokens.name_key`)."""
     return next((forgiven for letters, forgiven in EDITS if len(key) >= letters), 0)
-
-
-def _is_written(tables: Tables, name: str) -> bool:
-    """Whether any text of the index holds `name`, as it is or in another form of the word."""
-    whole = name_key(name)
-    tokens = " ".join((whole, *variants(whole)))
-    where = Filter(roles=WRITTEN_BY_HAND).sql()
-    return any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES]))
-
-
-def spelling_warning(query: Query) -> str:
-    """What was taken for what, as sentences; '' when nothing was misspelt."""
-    told: dict[str, list[str]] = {}
-    for name, nearest in query.misspelt:
-        told.setdefault(name, []).append(nearest)
-    return " ".join(
-        f"Nothing is called {name}; searched for the nearest name{'s' if len(near) > 1 else ''}"
-        f" {', '.join(near)}."
-        for name, near in told.items()
-    )

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from codeqa.errors import NotFoundError
+from codeqa.search.mentions import LONGEST_MENTION
 from codeqa.store import Tables
 from codeqa.store.catalogue import Catalogue
 from codeqa.symbols.mention_coverage import MentionCoverage, mention_coverage
@@ -26,8 +27,6 @@ from codeqa.types import Chunk
 
 PATIENCE = 2.0
 """Seconds that the first to ask waits for the names: a hundred thousand take less than one."""
-MOST_TYPED = 300
-"""Signs of what is typed that are looked at: a mention may have no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class MentionCompleter:
         index = self._index()
         if index is None:
             return MentionCompletions((), ready=False)
-        return MentionCompletions(tuple(index.complete(typed[:MOST_TYPED], kinds, limit)))
+        return MentionCompletions(tuple(index.complete(typed[:LONGEST_MENTION], kinds, limit)))
 
     def tree(self, folder: str = "") -> FolderListing | None:
         """What lies directly in `folder`, '' for the root; None while the names are being read.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from codeqa.search.mentions import looks_like_path, whole_name
+from codeqa.search.mentions import LONGEST_MENTION, looks_like_path, whole_name
 from codeqa.symbols.name_matcher import (
     EXACT,
     INSIDE,
@@ -33,12 +33,10 @@ KINDS: tuple[Kind, ...] = ("file", "folder", "symbol")
 
 RESERVED = {"file": 3, "folder": 6}
 """Of so many places one is kept for a file, and one for a folder, however many symbols fit."""
-MAX_MENTION = 300
-"""Characters of a mention; `search.mentions` reads no more."""
 HIDDEN = 50
 """Levels by which a hidden folder seems to lie deeper."""
 
-_PLAIN = re.compile(r"[^\s\"“”`<>@]{1,300}")
+_PLAIN = re.compile(rf"[^\s\"“”`<>@]{{1,{LONGEST_MENTION}}}")
 _QUOTES = (('"', '"'), ("“", "”"))
 _LINES = re.compile(r"(.+?):(?:(\d{1,7})(?:-(\d{0,7}))?)?", re.DOTALL)
 _OWNED = re.compile(r"(.*)(?:\.|::|#|->)([^.:#]*)", re.DOTALL)
@@ -205,7 +203,7 @@ def as_mention(text: str) -> str:
     """What stands behind `@` for `text`: in quotes where it must, '' where nothing would do."""
     if _PLAIN.fullmatch(text):
         return text
-    if not text or len(text) > MAX_MENTION or "\n" in text:
+    if not text or len(text) > LONGEST_MENTION or "\n" in text:
         return ""
     return next((f"{a}{text}{z}" for a, z in _QUOTES if a not in text and z not in text), "")
 
