@@ -7,7 +7,7 @@ bounded by memory alone, and nothing is kept between files but the compiled gram
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from codeqa.languages import detect
 from codeqa.parsing import grammar as grammars
@@ -20,7 +20,7 @@ from codeqa.parsing.definitions import (
 from codeqa.parsing.doc_comments import docstring_text
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.imports import Bindings, ImportCollector
-from codeqa.parsing.references import ReferenceCollector, Resolver, references
+from codeqa.parsing.references import FoundName, Resolver, TypedName, references
 from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
 from codeqa.parsing.units import build_units
 from codeqa.repository.secrets import mask_secret_bytes
@@ -87,27 +87,28 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     imports = list(found.imports.imports())
     names = {definition.name for definition in definitions}
     resolver = Resolver(spec, Bindings(imports, spec), top, owned_members(definitions), names)
-    edges = references(source, found.references, definitions, imports, resolver, unit_at)
+    edges = references(
+        source, found.references, found.variables, definitions, imports, resolver, unit_at
+    )
     return ParsedFile(path, spec.name, units, tuple(edges), has_errors=tree.root_node.has_error)
 
 
+@dataclass(slots=True)
 class _Matched:
     """What the matches of one file yield, by kind."""
 
-    __slots__ = ("definitions", "doc", "imports", "references")
-
-    def __init__(self, source: Source) -> None:
-        self.definitions = DefinitionCollector(source)
-        self.references = ReferenceCollector()
-        self.imports = ImportCollector(source)
-        self.doc = ""
+    definitions: DefinitionCollector
+    imports: ImportCollector
+    references: dict[int, FoundName] = field(default_factory=dict)
+    variables: dict[int, TypedName] = field(default_factory=dict)
+    doc: str = ""
 
 
 def _collect(
     grammar: grammars.Grammar, matches: list[tuple[int, grammars.Captures]], source: Source
 ) -> _Matched:
-    found = _Matched(source)
-    patterns, places = grammar.patterns, found.references.found
+    found = _Matched(DefinitionCollector(source), ImportCollector(source))
+    patterns, places = grammar.patterns, found.references
     for index, captures in matches:
         family, capture, kind, rank = patterns[index]
         if family == "reference":
@@ -135,9 +136,8 @@ def _collect(
             held, member = captures.get("variable.type"), captures.get("variable.member")
             variable = member or captures.get("variable")
             if variable and held:
-                found.references.variables[variable[0].start_byte] = (
-                    variable[0], held[0], member is not None
-                )  # fmt: skip
+                typed = (variable[0], held[0], member is not None)
+                found.variables[variable[0].start_byte] = typed
         elif family == "doc":
             nodes = captures["doc"]
             found.doc = docstring_text(source.slice(nodes[0].start_byte, nodes[-1].end_byte))

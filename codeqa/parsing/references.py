@@ -55,6 +55,9 @@ MAX_RECEIVER = 80
 FoundName = tuple[int, int, "tree_sitter.Node | None", str]
 """Rank, end offset, receiver node and kind of a reference, by its start offset."""
 
+TypedName = tuple["tree_sitter.Node", "tree_sitter.Node", bool]
+"""A variable, its type, and whether it belongs to the class around it, by its start offset."""
+
 _TYPE_PARAMETER = re.compile(r"[A-Z]{1,2}[0-9]?")
 """`T`, `K2`, `TT`: unless the file defines or imports it, a parameter of a type."""
 
@@ -65,17 +68,6 @@ _QUOTES = ("`", '"', "[")
 
 _BASES = frozenset({"super", "super()", "base", "parent"})
 """Receivers among `self_names` that mean what the class inherits."""
-
-
-@dataclass(slots=True, eq=False)
-class ReferenceCollector:
-    """The matches of one file that refer to something, by the offset at which they begin."""
-
-    found: dict[int, FoundName] = field(default_factory=dict)
-    variables: dict[int, tuple[tree_sitter.Node, tree_sitter.Node, bool]] = field(
-        default_factory=dict
-    )
-    """The variable, its type, and whether it belongs to the class around it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -205,7 +197,8 @@ class Resolver:
 
 def references(
     source: Source,
-    collected: ReferenceCollector,
+    found: dict[int, FoundName],
+    variables: dict[int, TypedName],
     definitions: list[Definition],
     imports: list[Import],
     resolver: Resolver,
@@ -216,7 +209,6 @@ def references(
     `definitions` are outer before inner; `unit_at` gives the id of the unit that holds a
     line outside every definition.
     """
-    found, variables = collected.found, collected.variables
     for definition in definitions:
         if definition.kind == SCOPE:  # `impl X`, `new X() {…}`: X is mentioned
             continue
