@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-from codeqa.embeddings import FAST_ALIAS, function
+from codeqa.embeddings import FAST_ALIAS, registry
 from codeqa.engine import open_engine
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer
@@ -140,10 +140,10 @@ def animals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callabl
     """`animals(alias)` registers an embedding that knows what `felid` means."""
     from lancedb.embeddings import TextEmbeddingFunction, get_registry
 
-    registry = get_registry()
-    before = dict(registry._functions)
-    monkeypatch.setattr(function, "SHIPPED", tmp_path / "installed")
-    registry._functions.pop(FAST_ALIAS, None)
+    known = get_registry()
+    before = dict(known._functions)
+    monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
+    known._functions.pop(FAST_ALIAS, None)
 
     class Animals(TextEmbeddingFunction):
         name: str = "animals"
@@ -156,12 +156,12 @@ def animals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callabl
             return [[0.1 + count, 1.0] for count in cats]
 
     def add(alias: str) -> None:
-        registry._functions.pop(alias, None)
-        registry.register(alias)(Animals)
+        known._functions.pop(alias, None)
+        known.register(alias)(Animals)
 
     yield add
-    registry._functions.clear()
-    registry._functions.update(before)
+    known._functions.clear()
+    known._functions.update(before)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import lancedb
 import numpy as np
 import pytest
 
-from codeqa.embeddings import FAST_ALIAS, function, query_embedding
+from codeqa.embeddings import FAST_ALIAS, query_embedding, registry
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings
 from codeqa.store import VectorSearch
@@ -36,11 +36,11 @@ def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     """`synonyms(alias)` registers an embedding by `meaning` in LanceDB's registry."""
     from lancedb.embeddings import TextEmbeddingFunction, get_registry
 
-    registry = get_registry()
-    before = dict(registry._functions)
+    known = get_registry()
+    before = dict(known._functions)
     # The table that is installed takes no part here.
-    monkeypatch.setattr(function, "SHIPPED", tmp_path / "installed")
-    registry._functions.pop(FAST_ALIAS, None)
+    monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
+    known._functions.pop(FAST_ALIAS, None)
 
     class Synonyms(TextEmbeddingFunction):
         name: str = "synonyms"
@@ -52,12 +52,12 @@ def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
             return [meaning(text) for text in texts]
 
     def add(alias: str) -> None:
-        registry._functions.pop(alias, None)
-        registry.register(alias)(Synonyms)
+        known._functions.pop(alias, None)
+        known.register(alias)(Synonyms)
 
     yield add
-    registry._functions.clear()
-    registry._functions.update(before)
+    known._functions.clear()
+    known._functions.update(before)
 
 
 @pytest.mark.parametrize(

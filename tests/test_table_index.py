@@ -15,9 +15,9 @@ from codeqa.doctor import Check, examine
 from codeqa.embeddings import (
     FAST_ALIAS,
     fast_embedding,
-    function,
     query_embedding,
     register_table,
+    registry,
     worker_table,
 )
 from codeqa.engine import open_engine
@@ -43,15 +43,15 @@ FILES = {
 
 
 @pytest.fixture(autouse=True)
-def registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """No table is installed and none registered, until a test does so."""
     from lancedb.embeddings import get_registry
 
     functions = get_registry()._functions
     before = dict(functions)
     functions.pop(FAST_ALIAS, None)
-    monkeypatch.setattr(function, "SHIPPED", tmp_path / "installed")
-    function.table_encoder.cache_clear()
+    monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
+    registry.table_encoder.cache_clear()
     yield
     functions.clear()
     functions.update(before)
@@ -160,10 +160,10 @@ def test_without_a_table_nothing_is_embedded(indexer: Indexer) -> None:
 
 
 def test_the_installed_table_is_used_without_being_asked_for(indexer: Indexer) -> None:
-    shutil.copytree(FIXTURE, function.SHIPPED)
+    shutil.copytree(FIXTURE, registry.SHIPPED)
     indexer.run()
     fast = fast_embedding()
-    assert fast is not None and worker_table(fast) == str(function.SHIPPED)
+    assert fast is not None and worker_table(fast) == str(registry.SHIPPED)
     assert_filled(indexer, EmbeddingRecord(fast.name, fast.version, fast.dimension))
 
 
@@ -304,11 +304,11 @@ def test_a_question_of_unknown_words_asks_no_vectors(settings: Settings, reposit
 def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
     settings: Settings, repository: Path
 ) -> None:
-    shutil.copytree(FIXTURE, function.SHIPPED)
+    shutil.copytree(FIXTURE, registry.SHIPPED)
     engine = open_engine(settings, repository)
     engine.index.run()
-    (function.SHIPPED / "vocabulary.txt").write_bytes(b"damaged")
-    function.table_encoder.cache_clear()
+    (registry.SHIPPED / "vocabulary.txt").write_bytes(b"damaged")
+    registry.table_encoder.cache_clear()
     with pytest.raises(EmbeddingError, match=r"vocabulary.txt is not the one that was shipped"):
         engine.index.run()
     result = open_engine(settings, repository).search.search("load the config")
@@ -333,8 +333,8 @@ def test_the_doctor_names_the_table_or_says_that_there_is_none(settings: Setting
 
 
 def test_the_doctor_reports_a_damaged_table(settings: Settings) -> None:
-    shutil.copytree(FIXTURE, function.SHIPPED)
-    (function.SHIPPED / "table.npy").write_bytes(b"damaged")
+    shutil.copytree(FIXTURE, registry.SHIPPED)
+    (registry.SHIPPED / "table.npy").write_bytes(b"damaged")
     found = checked(settings, "embedding")
     assert not found.ok and "table.npy" in found.detail and found.hint == "Install CodeQA again."
 

@@ -5,17 +5,15 @@ provider: a key in the environment alone does nothing.
 """
 
 from codeqa.embeddings.base import Embedding
-from codeqa.embeddings.function import (
-    question_matcher,
-    register_table,
-    shipped_table,
-    table_encoder,
-)
 from codeqa.embeddings.registry import (
     FAST_ALIAS,
     chosen_embedding,
     fast_embedding,
     query_embedding,
+    question_matcher,
+    register_table,
+    shipped_table,
+    table_encoder,
     worker_table,
 )
 

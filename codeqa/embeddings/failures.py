@@ -14,26 +14,6 @@ KEPT = "What was embedded is kept; run it again to go on."
 DETAIL_CHARACTERS = 200
 
 _REACHING = ("connect", "timeout", "unreachable", "resolve", "network")
-_REFUSALS = (
-    ((401, 403), "{place} refused the key (status {status}).", "Check {key}."),
-    (
-        (404,),
-        "{place} does not know the model or address (status 404): {detail}.",
-        "Check CODEQA_EMBEDDING and the provider's base URL.",
-    ),
-    (
-        (429,),
-        "{place} limits the rate (status 429){wait}: {detail}.",
-        f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}",
-    ),
-    (
-        (*range(400, 408), *range(409, 500)),
-        "{place} rejected the request (status {status}): {detail}.",
-        "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and CODEQA_EMBEDDING_TOKENS.",
-    ),
-    (range(1_000), "{place} failed (status {status}): {detail}.", KEPT),
-)
-"""Statuses, what was said by them, and what to do. The first that holds the status counts."""
 
 
 def explain_failure(
@@ -43,19 +23,21 @@ def explain_failure(
     if isinstance(error, EmbeddingError):
         return error
     place = f"{provider} ({host})" if host else provider
-    response: Any = getattr(error, "response", None)
-    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
-    detail = _detail(error)
+    status, detail = _status(error), _detail(error)
     if isinstance(error, ImportError):
         missing = error.name or detail
         said = f"The embedding {provider} needs a package that is not installed: {missing}."
         hint = "Install it into the same environment, or choose another CODEQA_EMBEDDING."
-    elif status == 429 and "insufficient_quota" in str(error):
-        said, hint = f"The quota at {place} is used up.", f"Add to it. {KEPT}"
-    elif isinstance(status, int):
-        said, hint = next((said, hint) for of, said, hint in _REFUSALS if status in of)
-        said = said.format(place=place, status=status, detail=detail, wait=_asked_wait(response))
-        hint = hint.format(key=key_variable)
+    elif status in (401, 403):
+        said, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
+    elif status == 429:
+        said = f"{place} limits the rate, or the quota is used up (status 429): {detail}."
+        hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"
+    elif status == 408 or (status is not None and status >= 500):
+        said, hint = f"{place} failed (status {status}): {detail}.", KEPT
+    elif status is not None:
+        said = f"{place} rejected the request (status {status}): {detail}."
+        hint = "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and the provider's base URL."
     elif _is_reaching(error):
         said = f"{place} cannot be reached: {detail}."
         hint = f"Check the network and the provider's base URL. {KEPT}"
@@ -67,9 +49,10 @@ def explain_failure(
     return EmbeddingError(said, hint)
 
 
-def _asked_wait(response: Any) -> str:
-    asked = (getattr(response, "headers", None) or {}).get("retry-after") or ""
-    return f" and asks to wait {asked} s" if str(asked).isdecimal() else ""
+def _status(error: Exception) -> int | None:
+    holders: tuple[Any, ...] = (error, getattr(error, "response", None))
+    found = (getattr(holder, "status_code", None) for holder in holders)
+    return next((status for status in found if isinstance(status, int)), None)
 
 
 def _is_reaching(error: BaseException) -> bool:

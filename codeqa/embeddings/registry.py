@@ -1,23 +1,107 @@
-"""Finding embeddings in LanceDB's registry: the fast one, and the one that was chosen."""
+"""Finding embeddings in LanceDB's registry: the fast one, and the one that was chosen.
+
+The fast one is the table that CodeQA brings along, as package data in `codeqa/embeddings/data`; it
+is registered under FAST_ALIAS, unless something else stands there.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from codeqa.embeddings import hosted, local
 from codeqa.embeddings.base import Embedding, registered
 from codeqa.embeddings.failures import explain_failure
-from codeqa.embeddings.function import register_table, shipped_table
 from codeqa.embeddings.hosted import PROVIDERS
+from codeqa.embeddings.table.weights import MANIFEST, load_weights
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
+
+if TYPE_CHECKING:
+    from lancedb.embeddings import EmbeddingFunction
+
+    from codeqa.embeddings.table.encoder import TableEncoder
+    from codeqa.embeddings.table.matcher import QuestionMatcher
 
 FAST_ALIAS = "codeqa-fast"
 """A function registered under this name is the fast embedding: it fills `vector` of every
 row in the first pass. It must answer without a network, thousands of texts per second."""
 
 FAST_TOKENS = 8_191
+
+SHIPPED = Path(__file__).resolve().parent / "data"
+
+WHOLE_TEXT = 2**31
+"""The table reads of a text what its fields take; cutting it before would part the fields."""
+
+
+def shipped_table() -> Path | None:
+    """The folder of the table that was installed with CodeQA; None where there is none."""
+    return SHIPPED if (SHIPPED / MANIFEST).is_file() else None
+
+
+@lru_cache(maxsize=2)
+def table_encoder(folder: str) -> TableEncoder:
+    """The encoder of the table in `folder`, loaded and verified once per process.
+
+    Raises EmbeddingError for a damaged table; nothing is remembered then.
+    """
+    from codeqa.embeddings.table.encoder import TableEncoder
+
+    return TableEncoder(load_weights(folder))
+
+
+def question_matcher(folder: str, question: str) -> QuestionMatcher:
+    """`question`, to be held against units one by one, with the table in `folder`.
+
+    Raises EmbeddingError for a damaged table.
+    """
+    from codeqa.embeddings.table.matcher import QuestionMatcher
+
+    return QuestionMatcher(table_encoder(folder), question)
+
+
+def register_table(alias: str, folder: Path) -> type[EmbeddingFunction]:
+    """Register the table in `folder` under `alias`, in the place of what may stand there."""
+    from lancedb.embeddings import TextEmbeddingFunction, get_registry
+
+    place = str(folder)
+
+    class CodeTableEmbeddings(TextEmbeddingFunction):
+        """Units and questions have sides of their own; nothing is downloaded or sent."""
+
+        folder: str = place
+        max_tokens: int = WHOLE_TEXT
+        max_retries: int = 0
+
+        @property
+        def name(self) -> str:
+            return self._encoder.weights.name
+
+        @property
+        def version(self) -> str:
+            return self._encoder.weights.version
+
+        @property
+        def _encoder(self) -> TableEncoder:
+            return table_encoder(self.folder)
+
+        def ndims(self) -> int:
+            return self._encoder.dimension
+
+        def compute_query_embeddings(self, query: str, *args: Any, **kwargs: Any) -> Any:
+            """One vector; zeros for a question of which no word is known."""
+            vector = self._encoder.encode_query(query)
+            return (vector if self._encoder.knows(query) else vector * 0)[None]
+
+        def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._encoder.encode_documents(list(texts))
+
+    registry = get_registry()
+    registry._functions.pop(alias, None)
+    return registry.register(alias)(CodeTableEmbeddings)  # type: ignore[no-any-return]
 
 
 def fast_embedding() -> Embedding | None:
