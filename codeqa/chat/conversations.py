@@ -291,9 +291,9 @@ class Conversations:
     def _replaced(self, turn: TurnState) -> TurnRecord | None:
         """The turn of this conversation that `turn` takes the place of, None for none."""
         options = turn.options
-        found = self.state.turns.get(options.replaces, options.user) if options.replaces else None
-        place = (self.repository, options.conversation)
-        here = found is not None and (found.repository, found.conversation) == place
+        found = self.state.turns.get(options.replaces, options.user)
+        place = found and (found.repository, found.conversation)
+        here = place == (self.repository, options.conversation)
         return read_turn_record(found) if found and here else None
 
     def _before(self, turn: TurnState, replaced: TurnRecord | None) -> list[TurnRecord]:

@@ -64,8 +64,13 @@ _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n"
 
 
 def needs_rewriting(query: Query, features: Features) -> bool:
-    """Whether a question, if it is searched for, says too little without the conversation."""
-    return features.is_followup and not _complete(query)
+    """Whether a question, if it is searched for, says too little without the conversation: it
+    refers to something else, or neither names code nor says enough."""
+    if not features.is_followup or _REFERS.search(query.text):
+        return features.is_followup
+    if _code_names(query) or query.pointed:
+        return False
+    return len(_told(query)) < ENOUGH_WORDS or _GOES_ON.match(query.text) is not None
 
 
 def carried(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str:
@@ -158,15 +163,6 @@ def usable(
     said = " ".join((text, *names, *(one.question for one in history[-LAST_QUESTIONS:])))
     known = {token for word in parse_query(said).words for token in search_tokens(word)}
     return line if known.intersection(t for w in made.words for t in search_tokens(w)) else ""
-
-
-def _complete(query: Query) -> bool:
-    """It names code itself, or says enough, and refers to nothing else."""
-    if _REFERS.search(query.text):
-        return False
-    if _code_names(query) or query.pointed:
-        return True
-    return len(_told(query)) >= ENOUGH_WORDS and not _GOES_ON.match(query.text)
 
 
 def _told(query: Query) -> list[str]:

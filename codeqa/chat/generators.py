@@ -48,11 +48,10 @@ SHORTENED = (
     "earlier questions."
 )
 
-TRY = (
-    "@codebase what is this repository, and how is it organised?",
-    "@codebase where does the program start?",
+EXAMPLES = (
+    "- `@codebase what is this repository, and how is it organised?`\n"
+    "- `@codebase where does the program start?`"
 )
-EXAMPLES = "\n".join(f"- {code_span(question)}" for question in TRY)
 READ_CHARACTERS = 2_000
 """Only so much of a message is looked at: what is answered here is said in a sentence."""
 NOT_KEPT_HERE = (
