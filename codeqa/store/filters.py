@@ -58,11 +58,6 @@ def one_of(column: str, values: Iterable[str]) -> str:
     return f"{column} IN ({quoted})" if quoted else "false"
 
 
-def both(first: str, second: str) -> str:
-    """Join two conditions, either of which may be ''."""
-    return f"({first}) AND ({second})" if first and second else first or second
-
-
 def _path(pattern: str) -> str:
     if _GLOB.search(pattern):
         return f"regexp_like(path, {quote(glob_expression(pattern))})"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
 from codeqa.store.catalogue import Catalogue
-from codeqa.store.filters import Filter, both, one_of, quote
+from codeqa.store.filters import Filter, one_of, quote
 from codeqa.store.location import Location
 from codeqa.store.lookups import TextSearch, UnitCache, VectorSearch, read_units, scored
 from codeqa.store.meta import EmbeddingRecord, Meta, record_of
@@ -97,7 +97,8 @@ class Tables:
         if where is None and (cached := self._cache.of(self._reader.snapshot())):
             found = [one for own in cached.values() for one in own.named(keys, limit)]
             return _placed(found)[:limit]
-        return self._units(both(one_of("name_key", keys), where.sql() if where else ""), limit)
+        conditions = (one_of("name_key", keys), where.sql() if where else "")
+        return self._units(" AND ".join(filter(None, conditions)), limit)
 
     def in_file(self, path: str) -> list[Unit]:
         """Units of one file, by line."""
