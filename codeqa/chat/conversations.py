@@ -191,7 +191,7 @@ class Conversations:
         one is, and what there is can be read all the same.
         """
         latest = history[-(RECENCY_WINDOW // 2) :]
-        follow_up = GenerationInput("", DEFAULT_MODE, block, searched=False, history=latest)
+        follow_up = GenerationInput("", DEFAULT_MODE, block, history=latest)
         try:
             messages = build_messages(follow_up, self.settings.config_dir)
         except SettingsError:

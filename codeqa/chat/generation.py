@@ -72,8 +72,8 @@ class GenerationInput:
     question: str
     """Without tag and mode."""
     mode: str
-    block: ContextBlock
-    searched: bool
+    block: ContextBlock = NO_CONTEXT
+    searched: bool = False
     """Whether the code base was searched for this question; else `block` is an earlier one's."""
     intent: str = "knowledge_base"
     """One of `intents.INTENTS`, as the policy decided."""

@@ -230,8 +230,6 @@ def begin_turn(options: AskOptions) -> TurnState:
         asked=GenerationInput(
             text,
             mode,
-            NO_CONTEXT,
-            searched=False,
             instructions=options.instructions,
             strict=options.strict,
             cancelled=options.cancelled,
