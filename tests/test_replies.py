@@ -232,7 +232,7 @@ def test_only_the_exact_sentence_confirms(scope: str) -> None:
 def test_the_result_tells_counts_and_what_the_search_came_to() -> None:
     counts = {"conversations": 1, "turns": 2, "thumbs": 0, "vectors": 2, "facts": 1, "cached": 1}
     done = deletion_report(DeletionResult("everything", counts, 12, 4_000_000, 30))
-    for piece in ("1 conversation, 2 questions, 2 vectors", "12 files", "4 MB", "none is left"):
+    for piece in ("1 conversation, 2 questions, 2 vectors", "12 files", "4,000 kB", "none is left"):
         assert piece in done
     assert "thumb" not in done
     left = DeletionResult(

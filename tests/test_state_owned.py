@@ -42,7 +42,7 @@ def test_what_is_kept_of_a_user_is_counted(state: State) -> None:
     fill(state)
     fill(state, "ann", turns=2)
     assert state.user_data.counts() == DataCounts(
-        repositories=1, conversations=1, turns=3, thumbs=1, questions=3, facts=1
+        repositories=1, conversations=1, turns=3, thumbs=1, vectors=3, facts=1
     )
     assert state.user_data.counts("ann") == DataCounts(1, 1, 2, 1, 2, 1)
     assert state.user_data.counts("bob") == DataCounts(0, 0, 0, 0, 0, 0)

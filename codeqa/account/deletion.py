@@ -13,7 +13,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from codeqa.account.bytesearch import LEAST_BYTES, Needles, Searched, search_files
 from codeqa.account.facts import LEARNT, kind_of
@@ -32,11 +32,6 @@ ID_BYTES = 16
 """Shorter names of conversations, which clients give, are not searched for."""
 PIECE_CHARACTERS = 40
 """Short enough to lie within a page of the database nearly always."""
-_COUNTS = {
-    "conversations": "conversations", "turns": "turns", "thumbs": "thumbs", "vectors": "questions",
-    "facts": "facts",
-}  # fmt: skip
-"""What is counted → as the state calls it."""
 log = logging.getLogger(__name__)
 
 NOT_UNCACHED = (
@@ -114,7 +109,7 @@ class Privacy:
             state.compact()
         except StorageError as error:
             problems.append(str(error))
-        after = data.counts(user)
+        after = asdict(data.counts(user))
         searched = self._search(ids, texts)
         if searched.unread:
             problems.append(
@@ -122,10 +117,8 @@ class Privacy:
                 f"within {SEARCH_SECONDS:g} seconds or not be read."
             )
         found, kept = self._judged(searched, user)
-        gone = {
-            name: max(0, getattr(before, counts) - getattr(after, counts))
-            for name, counts in _COUNTS.items()
-        }
+        gone = {name: max(0, number - after[name]) for name, number in asdict(before).items()}
+        gone.pop("repositories")
         return DeletionResult(
             scope=scope,
             counts={**gone, "cached": cached},

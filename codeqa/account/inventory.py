@@ -81,6 +81,7 @@ class DataInventory:
         owned = data.counts(user)
         here = data.turns(user, conversation, repository) if conversation else ()
         keys = self.settings.data_dir / "models.json"
+        cached = [cache.keys(prefix_of(user)) for cache in self.caches()]
         return StoredData(
             user=user,
             shared=bool(self.settings.tokens),
@@ -88,9 +89,9 @@ class DataInventory:
             repositories=owned.repositories,
             turns=owned.turns,
             thumbs=owned.thumbs,
-            vectors=owned.questions,
+            vectors=owned.vectors,
             profile=self.state.profile.facts(user),
-            cached=self._cached(user),
+            cached=None if None in cached else sum(len(found or ()) for found in cached),
             folder=str(self.settings.data_dir),
             state_bytes=sum(p.stat().st_size for p in self.state_files() if p.exists()),
             redis=self.cache.address if isinstance(self.cache, RedisCache) else "",
@@ -109,15 +110,6 @@ class DataInventory:
         """Where cached values may be; the state file held them before a Redis server was set."""
         state: Cache = self.state.values
         return [self.cache] if self.cache is state else [self.cache, state]
-
-    def _cached(self, user: str) -> int | None:
-        total = 0
-        for cache in self.caches():
-            keys = cache.keys(prefix_of(user))
-            if keys is None:
-                return None
-            total += len(keys)
-        return total
 
     def _receivers(self) -> Iterator[Receiver]:
         try:

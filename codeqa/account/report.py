@@ -35,8 +35,8 @@ def privacy_report(text: str, stored: StoredData) -> str:
         "What is stored of you": "counted just now:\n\n" + "\n".join(_listing(stored)),
         "Where": (
             f"on this machine, in {code_span(stored.folder)}{cache}; what was said in "
-            f"`state.sqlite` ({_size(stored.state_bytes)}, for all users). A list of the {recent} "
-            f"opened last and keys of models{keys} belong to the installation."
+            f"`state.sqlite` ({stored.state_bytes / 1000:,.0f} kB, for all users). A list of the "
+            f"{recent} opened last and keys of models{keys} belong to the installation."
         ),
         "Who receives it": (
             f"{'; '.join(_receivers(stored))}. Each answer keeps the name of its model's host."
@@ -151,7 +151,7 @@ def deletion_report(erased: DeletionResult) -> str:
     gone = f": {', '.join(parts)}" if parts else "; there was nothing"
     searched = (
         f"{counted(erased.searched_files, 'file')} of the data folder "
-        f"({_size(erased.searched_bytes)}) were searched for "
+        f"({erased.searched_bytes / 1000:,.0f} kB) were searched for "
         f"{counted(erased.searched_texts, 'id')} and pieces of it"
     )
     besides = " but what stands below" if erased.kept or erased.problems else ""
@@ -164,15 +164,6 @@ def deletion_report(erased: DeletionResult) -> str:
     rest = [f"- {escape(one)}" for one in (*erased.found, *erased.kept, *erased.problems)]
     told = [f"{_NAMES[erased.scope]} is deleted{gone}.", f"{searched}{came_to}", "\n".join(rest)]
     return "\n\n".join(filter(None, told)) + "\n"
-
-
-def _size(count: float) -> str:
-    """Bytes in the unit that fits."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
 
 
 _NAMES = {

@@ -135,8 +135,8 @@ class DataCounts:
     conversations: int
     turns: int
     thumbs: int
-    questions: int
-    """Those with a vector."""
+    vectors: int
+    """Questions that are also kept as vectors."""
     facts: int
 
 
