@@ -105,9 +105,16 @@ class Connection:
     async def open(self) -> AsyncOpenAI:
         """The client, for which the SDK is loaded late."""
         if self._client is None:
-            from codeqa.llm.sdk import open_client
+            from openai import AsyncOpenAI
 
-            self._client = open_client(self._target, self._timeout)
+            from codeqa.llm.sdk import RETRIES, HttpClient
+
+            self._client = AsyncOpenAI(
+                api_key="set by HttpClient",
+                base_url=self._target.base_url,
+                max_retries=RETRIES,
+                http_client=HttpClient(self._target, self._timeout),
+            )
         return self._client
 
     async def close(self) -> None:

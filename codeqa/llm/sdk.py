@@ -46,16 +46,6 @@ class UnreadableError(Exception):
     """A stream that never ends its event."""
 
 
-def open_client(target: Endpoint, timeout: float) -> openai.AsyncOpenAI:
-    """A client for `target` that gives up after `timeout` silent seconds."""
-    return openai.AsyncOpenAI(
-        api_key="set by HttpClient",
-        base_url=target.base_url,
-        max_retries=RETRIES,
-        http_client=HttpClient(target, timeout),
-    )
-
-
 class HttpClient(openai.DefaultAsyncHttpxClient):
     """Sends what is needed to the endpoint and nowhere else."""
 
