@@ -176,7 +176,7 @@ class Search:
         units = keep_guaranteed(hits, mentioned, top)
         files = files[: max(top, FILES)]
         changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *units)])
-        signals = RankingSignals.of(found, query)
+        signals = RankingSignals(found, query)
         listed = (*units, *methods, *classes, *mentioned, *(file.best for file in files))
         # A hit is in several lists; it is explained once, as it stands in the first of them.
         explained = {

@@ -230,12 +230,10 @@ def _names(text: str, files: list[str], asking: frozenset[str]) -> tuple[list[st
     """Identifiers that are written as code, and dotted names."""
     names: dict[str, None] = {}
     qualified: dict[str, None] = {}
-    mentioned = set(files)
     for match in _QUALIFIED.finditer(text):
-        if match[0] in mentioned or any(match[0] in path for path in files):
+        initials = len(max(words(match[0]), key=len)) < 2  # "e.g.", "i.e."
+        if initials or any(match[0] in path for path in files):
             continue
-        if len(max(words(match[0]), key=len)) < 2:
-            continue  # "e.g.", "i.e."
         dotted = re.sub(r"::|#|->", ".", match[0])
         qualified[dotted] = None
         names[dotted.rsplit(".", 1)[1]] = None
@@ -244,9 +242,7 @@ def _names(text: str, files: list[str], asking: frozenset[str]) -> tuple[list[st
             names.update(dict.fromkeys(words(quoted)[-1:]))
     names.update(dict.fromkeys(_CALLED.findall(text)))
     names.update(dict.fromkeys(w for w in words(text) if _HUMP.search(w)))
-    for name in [n for n in names if n.lower() in asking]:
-        del names[name]
-    return list(names), list(qualified)
+    return [name for name in names if name.lower() not in asking], list(qualified)
 
 
 def _joined(text: str, asking: frozenset[str]) -> list[str]:
@@ -279,8 +275,7 @@ def _files(text: str) -> list[str]:
 
 def _symbol_like(described: list[str], names: list[str]) -> bool:
     """One describing word, or nothing besides names that are written as code."""
-    if len(described) == 1:
-        return True
-    parts = {word for name in names for word in (name.lower(), *split_identifier(name))}
-    parts.update(word for name in names for word in _lower(name))
-    return bool(names) and parts.issuperset(described)
+    parts = {
+        word for name in names for word in (name.lower(), *split_identifier(name), *_lower(name))
+    }
+    return len(described) == 1 or (bool(names) and parts.issuperset(described))

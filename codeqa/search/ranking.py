@@ -7,7 +7,7 @@ each channel counts in the fused score in `fusion`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
@@ -76,42 +76,29 @@ class FileHit:
     best: Hit
 
 
-@dataclass(frozen=True, slots=True)
 class RankingSignals:
     """What is known about a question and all its candidates, worked out once per ranking."""
 
-    query: Query
-    forms: frozenset[str]
-    """The question's words, their parts and their other forms."""
-    patterns: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each word with the forms under which a text may hold it."""
-    channels: Mapping[str, Mapping[str, float]]
-    """DIRECT_CHANNELS → unit id → strength."""
-    undefined: tuple[str, ...]
-    """Names that the question looks up and that no unit is called by."""
-    by_vectors: bool
-    overlaps: dict[str, float]
-    """Path → its overlap with `forms`, filled as paths come up."""
-
-    @classmethod
-    def of(cls, found: Candidates, query: Query) -> RankingSignals:
-        channels = {name: found.channels.get(name, {}) for name in DIRECT_CHANNELS}
-        return cls(
-            query=query,
-            forms=word_forms(query.words),
-            patterns=word_patterns(query.words),
-            channels=channels,
-            undefined=query.names if query.symbol_like and not channels["symbol"] else (),
-            by_vectors=any(name.startswith("vector") for name in found.channels),
-            overlaps={},
-        )
+    def __init__(self, found: Candidates, query: Query) -> None:
+        self.query = query
+        parts = {part for word in query.words for part in (word, *split_identifier(word))}
+        self.forms = {form for part in parts for form in (part, *variants(part))}
+        """The question's words, their parts and their other forms."""
+        self.patterns = word_patterns(query.words)
+        self.channels = {name: found.channels.get(name, {}) for name in DIRECT_CHANNELS}
+        """DIRECT_CHANNELS → unit id → strength."""
+        looked_up = query.symbol_like and not self.channels["symbol"]
+        self.undefined = query.names if looked_up else ()
+        """Names that the question looks up and that no unit is called by."""
+        self.by_vectors = any(name.startswith("vector") for name in found.channels)
+        self._overlaps: dict[str, float] = {}
 
     def overlap(self, path: str) -> float:
         """Part of the file's name that the question's words make up, 0..1."""
-        if path not in self.overlaps:
+        if path not in self._overlaps:
             parts = set(_stem_parts(path))
-            self.overlaps[path] = len(parts & self.forms) / len(parts) if parts else 0.0
-        return self.overlaps[path]
+            self._overlaps[path] = len(parts & self.forms) / len(parts) if parts else 0.0
+        return self._overlaps[path]
 
 
 def rank(found: Candidates, query: Query) -> list[Hit]:
@@ -121,7 +108,7 @@ def rank(found: Candidates, query: Query) -> list[Hit]:
     """
     fused = fuse({name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS})
     positions = {name: ranks(scores) for name, scores in found.channels.items()}
-    signals = RankingSignals.of(found, query)
+    signals = RankingSignals(found, query)
     hits = []
     for key, unit in found.units.items():
         score = fused.get(key, 0.0)
@@ -255,16 +242,6 @@ def word_patterns(question: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]],
         shortest = [f for f in forms if not any(other in f for other in forms if other != f)]
         found.append((word, tuple(shortest)))
     return tuple(found)
-
-
-def word_forms(question: Iterable[str]) -> frozenset[str]:
-    """The words of a question with their parts and their other forms."""
-    return frozenset(
-        form
-        for word in question
-        for part in (word, *split_identifier(word))
-        for form in (part, *variants(part))
-    )
 
 
 def is_reexport(path: str) -> bool:
