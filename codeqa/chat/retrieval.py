@@ -68,7 +68,7 @@ class Retrieval:
         asked = turn.asked
         if options.chooses_chunks:
             # What the search itself found is no longer what the answer is to be made from.
-            block = choose(self.files, asked.block, options, room)
+            block = choose_chunks(self.files, asked.block, options, room)
             asked = replace(asked, block=block, evidence=None)
         if asked.searched:
             self.conversations.remember(turn, asked.block)
@@ -192,7 +192,9 @@ def build_context(
     return pack(chunks, settings.context_characters, share=1 / sharing)
 
 
-def choose(files: Files, block: ContextBlock, options: AskOptions, budget: int) -> ContextBlock:
+def choose_chunks(
+    files: Files, block: ContextBlock, options: AskOptions, budget: int
+) -> ContextBlock:
     """What was found, packed anew without what `options` exclude and with what they pin first,
     which shares the room, so that all of it is there.
 
