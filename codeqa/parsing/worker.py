@@ -41,6 +41,7 @@ SECONDS_TO_START = 60.0
 
 _unit_values = attrgetter(*Unit.__dataclass_fields__)
 _reference_values = attrgetter(*Reference.__dataclass_fields__)
+_file_values = attrgetter(*ParsedFile.__dataclass_fields__)
 
 
 class FileResult(NamedTuple):
@@ -91,29 +92,16 @@ def parse_entry(
 
 def pack_parsed(parsed: ParsedFile) -> tuple[Any, ...]:
     """A ParsedFile as nested tuples of strings and numbers."""
-    return (
-        parsed.path,
-        parsed.language,
-        tuple(map(_unit_values, parsed.units)),
-        tuple(map(_reference_values, parsed.references)),
-        parsed.has_errors,
-        parsed.replaced_bytes,
-        parsed.masked,
-    )
+    path, language, units, references, *rest = _file_values(parsed)
+    packed = tuple(map(_unit_values, units)), tuple(map(_reference_values, references))
+    return (path, language, *packed, *rest)
 
 
 def unpack_parsed(packed: tuple[Any, ...]) -> ParsedFile:
     """Inverse of `pack_parsed`."""
-    path, language, units, references, has_errors, replaced, masked = packed
-    return ParsedFile(
-        path,
-        language,
-        tuple([Unit(*fields) for fields in units]),
-        tuple([Reference(*fields) for fields in references]),
-        has_errors,
-        replaced,
-        masked,
-    )
+    path, language, units, references, *rest = packed
+    unpacked = tuple([Unit(*one) for one in units]), tuple([Reference(*one) for one in references])
+    return ParsedFile(path, language, *unpacked, *rest)
 
 
 def send(stream: IO[bytes], message: tuple[Any, ...]) -> None:
