@@ -1,8 +1,7 @@
-"""The context block: its grammar (`blocks`), what becomes a chunk (`chunks`), the packing."""
+"""The context block: its grammar (`blocks`), what becomes a chunk and how chunks are packed."""
 
 from codeqa.context.blocks import chunk_id, format_block, parse_block
-from codeqa.context.chunks import call_site_chunk, unit_chunk
-from codeqa.context.packing import pack
+from codeqa.context.packing import call_site_chunk, pack, unit_chunk
 
 __all__ = [
     "call_site_chunk",

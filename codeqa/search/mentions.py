@@ -56,10 +56,6 @@ class Mention:
     lines: tuple[int, int] | None = None
     """Lines of the file that are meant (`@app.py:10-20`)."""
 
-    def holds(self, unit: Unit) -> bool:
-        """Whether the mention guarantees `unit`, as far as one unit can tell."""
-        return unit.id in self.units or unit.path in self.files
-
 
 def take_mentions(text: str) -> tuple[str, tuple[str, ...]]:
     """`text` without the `@` of mentions, and what stood behind each `@`."""
@@ -107,7 +103,7 @@ def guaranteed(hits: Sequence[Hit], mentions: Iterable[Mention]) -> tuple[Hit, .
     them first, and those that hold the fewest others."""
     chosen: dict[str, Hit] = {}
     for mention in mentions:
-        held = [hit for hit in hits if mention.holds(hit.unit)]
+        held = [h for h in hits if h.unit.id in mention.units or h.unit.path in mention.files]
         if mention.lines:
             first, last = mention.lines
             held.sort(key=lambda hit: _beside(hit.unit, first, last))
