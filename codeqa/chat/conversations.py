@@ -21,7 +21,7 @@ from codeqa.chat.generation import (
 from codeqa.chat.record import ContextCache, TurnRecord, read_turn_record
 from codeqa.chat.turn import ConversationSoFar, TurnState
 from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, Vector, read_vector, write_vector
-from codeqa.errors import NotFoundError, SettingsError, StorageError
+from codeqa.errors import NotFoundError, SettingsError, StorageError, places_of
 from codeqa.intents import DEFAULT_MODE, read_mode
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
@@ -280,6 +280,9 @@ class Conversations:
             except StorageError as error:
                 log.warning("an answer could not be kept: %s", error)
                 return str(error)
+            except Exception as error:  # a future that nobody asks keeps it to itself
+                log.error("an answer could not be kept: %s", places_of(error))
+                return "The log says why."
             if not saved:
                 self._contexts.forget(user, conversation)
             elif turn.finished and turn.block is not turn.asked.block:
