@@ -33,7 +33,6 @@ __all__ = [
     "ValueStore",
 ]
 
-FILE_NAME = "state.sqlite"
 RECENT_KEPT = 20
 
 
@@ -46,7 +45,7 @@ class State:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+        self.path = folder / "state.sqlite"
         self._database = Database(self.path)
         self.compact = self._database.compact
         self.conversations = ConversationStore(self._database)

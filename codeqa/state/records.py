@@ -15,7 +15,6 @@ LOCAL_USER = "local"
 Group = tuple[str, str, str]
 """User, repository and conversation; the conversation is '' for turns that have none."""
 TITLE_CHARACTERS = 80
-UNTITLED = "Untitled"
 
 _NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters, line breaks, and marks that would turn the text around a title."""
@@ -158,7 +157,7 @@ def title_of(text: str) -> str:
     """`text` as a title: without `@codebase`, one line of at most `TITLE_CHARACTERS`."""
     line = one_line(strip_tag(well_formed(text)))
     if len(line) <= TITLE_CHARACTERS:
-        return line or UNTITLED
+        return line or "Untitled"
     head = line[: TITLE_CHARACTERS - 1]
     # A cut at a word, unless that would cost half of the title.
     words, _, _ = head.rpartition(" ")

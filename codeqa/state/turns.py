@@ -254,10 +254,9 @@ def _put_extras(
             f"UPDATE conversation SET embedding = ?, topic = ? WHERE {OF_CONVERSATION}",
             (extras.embedding, extras.topic, *group),
         )
-    user = group[0]
-    if not deleted_since(connection, user, "profile", extras.begun):
+    if not deleted_since(connection, group[0], "profile", extras.begun):
         for key, value in extras.facts.items():
-            put_fact(connection, user, key, value, turn_id, created)
+            put_fact(connection, group[0], key, value, turn_id, created)
 
 
 def _limit_turns(connection: sqlite3.Connection, saved: str, group: Group) -> None:
