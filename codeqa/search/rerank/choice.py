@@ -133,7 +133,7 @@ def _local_status(choice: RerankerChoice) -> tuple[bool, str, str]:
     problem = missing_extra()
     if not choice.model:
         if problem:
-            return True, f"{BUILT_IN}; {DEFAULT_MODEL} is not used: {problem}", INSTALL
+            return True, f"{BUILT_IN}; {DEFAULT_MODEL} is not used: {problem}. {INSTALL}", ""
         if _default_is_here():
             return True, DEFAULT_MODEL, ""
         said = f"{BUILT_IN}; CODEQA_RERANKER={DEFAULT_MODEL} downloads and uses that one"
