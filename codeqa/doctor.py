@@ -61,7 +61,7 @@ def examine(settings: Settings, only: Path | None = None) -> Iterator[Check]:
     """Run all checks; `only` is the root of the one index to look at."""
     yield run_check("Python", check_python)
     yield run_check("git", check_git)
-    yield run_check("settings", partial(check_settings, settings))
+    yield run_check("settings", partial(check_choices, settings))
     yield run_check("data", partial(check_data, settings))
     yield run_check("languages", check_grammars)
     yield run_check("LanceDB", check_tables)
@@ -100,7 +100,7 @@ def check_git() -> Result:
     return printed is not None, found, "Run 'git --version' to see why it fails."
 
 
-def check_settings(settings: Settings) -> Result:
+def check_choices(settings: Settings) -> Result:
     """What decides who may connect and what leaves the machine; a key shows as set only."""
     parts = [f"page on {settings.host}:{settings.port}"]
     parts.append("token set" if settings.tokens else "no token")
