@@ -6,6 +6,7 @@ holds the words of the question comes closest to it.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -217,7 +218,7 @@ def test_a_damaged_file_is_said_to_be_one(tmp_path: Path, colbert: Path) -> None
 
 
 def test_automatically_the_model_is_used_when_it_is_in_the_cache(
-    hub_cache: Path, colbert: Path
+    hub_cache: Path, colbert: Path, judge: Path
 ) -> None:
     reranker = choose_reranker(Settings())
     done = reranker.rerank(HITS, QUESTION)
@@ -225,6 +226,9 @@ def test_automatically_the_model_is_used_when_it_is_in_the_cache(
     ok, message, _ = reranker_status(Settings())
     assert ok and message.startswith("built-in; CODEQA_RERANKER=answerdotai/")
 
+    put_in_cache(hub_cache, judge, DEFAULT_MODEL)  # files of it, but not the one that is read
+    assert reranker.rerank(HITS, QUESTION).reranker == "built-in"
+    shutil.rmtree(hub_cache)
     put_in_cache(hub_cache, colbert, DEFAULT_MODEL)
     done = reranker.rerank(HITS, QUESTION)
     assert (done.reranker, done.warnings) == (DEFAULT_MODEL, ())

@@ -24,7 +24,14 @@ from codeqa.errors import RerankerError
 from codeqa.search.query import Query
 from codeqa.search.rerank.built_in import BuiltInReranker
 from codeqa.search.rerank.hosted import RERANK_PROVIDERS, hosted_model
-from codeqa.search.rerank.local import DEFAULT_MODEL, Family, files_of, model_here, shared
+from codeqa.search.rerank.local import (
+    COLBERT_FILES,
+    DEFAULT_MODEL,
+    Family,
+    files_of,
+    model_here,
+    shared,
+)
 from codeqa.search.rerank.reranker import BUILT_IN, Reranked, Reranker
 from codeqa.settings import Settings
 from codeqa.types import Hit
@@ -123,8 +130,9 @@ class _WithFallback:
 
 
 def _default_is_here() -> bool:
-    # What fastembed knows of it is not needed here, and takes a second to import.
-    return not missing_extra() and files_of(DEFAULT_MODEL).here({}) is not None
+    # Without asking fastembed, which takes a second to import, what file it reads.
+    folder = None if missing_extra() else files_of(DEFAULT_MODEL).here({})
+    return folder is not None and (folder / next(iter(COLBERT_FILES))).is_file()
 
 
 def _local_status(choice: RerankerChoice) -> tuple[bool, str, str]:
