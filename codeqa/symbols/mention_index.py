@@ -112,7 +112,7 @@ class MentionIndex:
             wanted = ["file"] if lines[2] and "file" in wanted else wanted
         found = {kind: self._found(kind, typed, limit) for kind in wanted}
         words = re.findall(r"\w+", typed)
-        if not any(found.values()) and len(words) > 1:
+        if not any(found.values()) and len(words) > 1 and "/" not in typed:
             found = {kind: self._found(kind, " ".join(words), limit) for kind in wanted}
         chosen = _shared(found, limit, by_path="/" in typed or not typed)
         if lines and lines[2]:
@@ -142,8 +142,13 @@ class MentionIndex:
             found = [(self._depth(path, names.roles[row]), path) for row, path in enumerate(paths)]
         elif "/" in typed:
             found = _by_path(paths, names.roles, typed)
-        else:  # but `Flask.r` is no folder `flaskr/`
-            ranks = [one for one in names.best(typed) if one[2] != UNLIKE or "." not in typed]
+        else:
+            # `Flask.r` is no folder `flaskr/`, and of two words the last begins one of the name.
+            ranks = [
+                one
+                for one in names.best(typed)
+                if (one[2] != UNLIKE or "." not in typed) and (one[0] < INSIDE or " " not in typed)
+            ]
             found = [(rank, paths[rank[-1]]) for rank in ranks]
         return [(rank, self._path(path)) for rank, path in sorted(found)[:limit]]
 
