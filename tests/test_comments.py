@@ -184,6 +184,7 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way() -> None:
     with openai_server(script) as server, Model(Endpoint(server.base_url, "m")) as model:
         described = describe(units, model.complete, model="m", concurrency=3, stop=model.close)
         assert next(described)[0].name == "f0"
+        assert server.wait_for_requests(3)  # else there is nothing to end
         began = time.monotonic()
         described.close()
         assert time.monotonic() - began < 5

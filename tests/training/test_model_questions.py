@@ -108,11 +108,11 @@ def test_questions_without_targets_are_named_with_their_line(
     assert "line 1: relevant: Field required" in capsys.readouterr().err
 
 
-def test_an_embedding_that_nobody_knows_is_one_sentence(
+def test_an_embedding_that_is_not_there_is_one_sentence(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ask(world, "nowhere/nothing") == 1
-    assert "LanceDB does not know" in capsys.readouterr().err
+    assert "nowhere/nothing is not on this machine" in capsys.readouterr().err
 
 
 def test_what_the_questions_need_is_said_when_it_is_missing(
