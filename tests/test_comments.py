@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import llm_comments
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import (
@@ -136,27 +136,28 @@ def test_the_chosen_model_is_asked_unless_another_is_named(
     tmp_path: Path,
     settings: Settings,
     write_files: Callable[[Path, Mapping[str, str]], Path],
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     body = "def f(x):\n    a = x\n    b = a\n    return b\n"
     repo = write_files(tmp_path / "repo", {"a.py": body})
     Indexer(settings, locate(settings, repo)).run()
-    environment = {"CODEQA_DATA": str(settings.data)}
-    arguments = ("llm_comments.py", repo, "--yes")
-    none = run_python(*arguments, env={**environment, "OPENAI_API_KEY": "sk-exported"})
-    assert none.returncode == 2
-    assert "No language model is chosen" in none.stderr
+    arguments = (str(repo), "--yes")
+    with monkeypatch.context() as exported:
+        exported.setenv("OPENAI_API_KEY", "sk-exported")
+        assert llm_comments.main(arguments) == 2
+    assert "No language model is chosen" in capsys.readouterr().err
     with openai_server(lambda path, body: completion(f"From {body['model']}.")) as server:
         Models(settings).choose(ModelChoice("custom", "picked", server.base_url), "key-of-the-page")
-        picked = run_python(*arguments, env=environment)
-        assert "custom/picked at 127.0.0.1" in picked.stdout, picked.stderr
+        assert llm_comments.main(arguments) == 0
+        assert "custom/picked at 127.0.0.1" in capsys.readouterr().out
         assert server.headers[0]["authorization"] == "Bearer key-of-the-page"
-        unknown = run_python(*arguments, "--model", "gpt-4o", env=environment)
-        assert unknown.returncode == 2 and "no model provider" in unknown.stderr
-    down = run_python(*arguments, "--model", "custom/other", env={
-        **environment, "CODEQA_MODEL_URL": server.base_url})  # fmt: skip
-    assert down.returncode == 1 and "Nothing answers at" in down.stderr
-    assert "Traceback" not in down.stderr
+        assert llm_comments.main((*arguments, "--model", "gpt-4o")) == 2
+        assert "no model provider" in capsys.readouterr().err
+    monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+    assert llm_comments.main((*arguments, "--model", "custom/other")) == 1
+    told = capsys.readouterr().err
+    assert "Nothing answers at" in told and "Traceback" not in told
 
 
 def test_a_method_too_long_for_the_model_is_described_by_its_first_half() -> None:

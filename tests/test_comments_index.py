@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import ROOT
@@ -28,6 +28,11 @@ from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import rows
 from tests.indexed import copied, indexed
 from tests.openai_server import Reply, ScriptedServer, completion, openai_server, silent
+
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop",)
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 
@@ -296,38 +301,44 @@ def test_a_failure_keeps_what_was_described(settings: Settings, location: Locati
 # Through the doors
 
 
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    """A server of descriptions, at the address that the environment gives for models."""
+    with openai_server(script) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        yield server
+
+
 def test_index_with_comments_describes_over_http(
-    repository: Path, settings: Settings, run_python: Callable[..., Any]
+    repository: Path, settings: Settings, codeqa: Command, scripted: ScriptedServer
 ) -> None:
-    command = ("-m", "codeqa", "index", repository, "--comments", "--model", "custom/m", "--yes")
-    with openai_server(script) as server, environment(server, settings) as variables:
-        first = run_python(*command, env=variables)
-        asked = len(server.requests)
-        second = run_python(*command, env=variables)
-        asked_again = len(server.requests) - asked
-    assert first.returncode == 0, first.stderr
-    assert "4 methods, ≈ " in first.stdout
-    assert "tokens to custom/m at 127.0.0.1" in first.stdout
-    assert "4 descriptions written." in first.stdout
-    assert "comments: 4 of 4 (100 %)" in first.stderr
+    command = ("index", repository, "--comments", "--model", "custom/m", "--yes")
+    first = codeqa(*command)
+    asked = len(scripted.requests)
+    second = codeqa(*command)
+    asked_again = len(scripted.requests) - asked
+    assert first.status == 0, first.err
+    assert "4 methods, ≈ " in first.out
+    assert "tokens to custom/m at 127.0.0.1" in first.out
+    assert "4 descriptions written." in first.out
+    assert "comments: 4 of 4 (100 %)" in first.err
     assert (asked, asked_again) == (4, 0)
-    assert "4 described before. No other method needs a description." in second.stdout
+    assert "4 described before. No other method needs a description." in second.out
     assert found_by(locate(settings, repository), "walrus") == ["second"]
 
 
 def test_index_with_comments_asks_before_anything_is_done(
-    repository: Path, settings: Settings, run_python: Callable[..., Any]
+    repository: Path, settings: Settings, codeqa: Command, scripted: ScriptedServer
 ) -> None:
-    command = ("-m", "codeqa", "index", repository, "--comments")
-    with openai_server(script) as server, environment(server, settings) as variables:
-        unasked = run_python(*command, "--model", "custom/m", env=variables)
-        without = run_python(*command, "--yes", env=variables)
-        alone = run_python("-m", "codeqa", "index", repository, "--yes", env=variables)
-    assert unasked.returncode == without.returncode == alone.returncode == 2
-    assert "Add --yes" in unasked.stderr
-    assert "No language model is chosen" in without.stderr
-    assert "go with --comments" in alone.stderr
-    assert server.requests == []
+    command = ("index", repository, "--comments")
+    unasked = codeqa(*command, "--model", "custom/m")
+    without = codeqa(*command, "--yes")
+    alone = codeqa("index", repository, "--yes")
+    assert unasked.status == without.status == alone.status == 2
+    assert "Add --yes" in unasked.error
+    assert "No language model is chosen" in without.error
+    assert "go with --comments" in alone.error
+    assert scripted.requests == []
     assert not Path(locate(settings, repository).tables).exists()
 
 
@@ -402,17 +413,14 @@ def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(
 
 
 def test_no_source_is_told_in_messages(
-    repository: Path, settings: Settings, run_python: Callable[..., Any]
+    location: Location, codeqa: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = (500, {}, {"error": {"message": json.dumps("def third(x): third_a = x")}})
-    with (
-        openai_server(lambda path, body: refused) as server,
-        environment(server, settings) as variables,
-    ):
-        result = run_python(
-            "-m", "codeqa", "index", repository, "--comments", "--model", "custom/m", "--yes",
-            env={**variables, "CODEQA_MODEL_TIMEOUT": "5"},
-        )  # fmt: skip
-    assert result.returncode == 1
-    assert "Traceback" not in result.stderr
-    assert "third_a = x\n" not in result.stderr
+    with openai_server(lambda path, body: refused) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        monkeypatch.setenv("CODEQA_MODEL_TIMEOUT", "5")
+        result = codeqa("index", location.root, "--comments", "--model", "custom/m", "--yes")
+    assert result.status == 1
+    assert server.requests
+    assert "Traceback" not in result.err
+    assert "third_a = x\n" not in result.err
