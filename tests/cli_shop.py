@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import io
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 from codeqa.cli import main
 
@@ -61,12 +59,14 @@ def indexed_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    environment = {**os.environ, "CODEQA_DATA": str(base / "indexed"), "HOME": str(base)}
-    command = [sys.executable, "-m", "codeqa", "index", str(root)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (base / "summary.txt").write_text(done.stdout)
-    (base / "progress.txt").write_text(done.stderr)
+    shown, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CODEQA_DATA", str(base / "indexed"))
+        environment.setenv("HOME", str(base))
+        with redirect_stdout(shown), redirect_stderr(told):
+            assert main(["index", str(root)]) == 0, told.getvalue()
+    (base / "summary.txt").write_text(shown.getvalue())
+    (base / "progress.txt").write_text(told.getvalue())
     return root
 
 
