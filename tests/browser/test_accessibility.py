@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from browser.actions import PHONE, ask, get_answer, loaded, open_context, stop, use_model
 from browser.conftest import OpenPage, ScriptedServer
 from browser.test_phone import EVERYTHING
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = ("serious", "critical")
-DESKTOP = {"width": 1280, "height": 800}
-SMALL = {"width": PHONE["width"], "height": PHONE["height"]}
+Look = tuple[ViewportSize, Literal["light", "dark"]]
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+SMALL: ViewportSize = {"width": PHONE["width"], "height": PHONE["height"]}
 
 
 def violations(page: Page, within: str = "body") -> list[str]:
@@ -32,18 +33,25 @@ def violations(page: Page, within: str = "body") -> list[str]:
     ]
 
 
+def whole(size: ViewportSize, scheme: Literal["light", "dark"], name: str) -> Any:
+    """Every view in one look."""
+    return pytest.param((size, scheme), (size, scheme), id=name, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
-    ("size", "scheme"),
+    ("first", "then"),
     [
-        pytest.param(DESKTOP, "light", id="desktop-light"),
-        pytest.param(SMALL, "dark", id="phone-dark"),
-        pytest.param(DESKTOP, "dark", id="desktop-dark", marks=pytest.mark.slow),
-        pytest.param(SMALL, "light", id="phone-light", marks=pytest.mark.slow),
+        pytest.param((DESKTOP, "light"), (SMALL, "dark"), id="desktop-light-then-phone-dark"),
+        whole(DESKTOP, "light", "desktop-light"),
+        whole(DESKTOP, "dark", "desktop-dark"),
+        whole(SMALL, "light", "phone-light"),
+        whole(SMALL, "dark", "phone-dark"),
     ],
 )
 def test_axe_finds_nothing_serious_in_any_view(
-    scripted: ScriptedServer, open_page: OpenPage, size: dict[str, int], scheme: str
+    scripted: ScriptedServer, open_page: OpenPage, first: Look, then: Look
 ) -> None:
+    (size, scheme), (later_size, later_scheme) = first, then
     page = open_page(scripted, **size, color_scheme=scheme)
     loaded(page)
     faults = {"first page": violations(page)}
@@ -70,7 +78,11 @@ def test_axe_finds_nothing_serious_in_any_view(
     expect(page.locator(".source .cited").first).to_be_visible()
     faults["file"] = violations(page, "#panel")
     page.get_by_role("button", name="Close the panel").click()
-    if size is SMALL:
+    if then != first:
+        page.set_viewport_size(later_size)
+        page.emulate_media(color_scheme=later_scheme)
+        faults["conversation in its other look"] = violations(page)
+    if later_size is SMALL:
         page.get_by_role("button", name="Open the menu").click()
     page.get_by_label("Search the conversations").fill("cookie")
     expect(page.locator("#conversations-found a").first).to_be_visible()

@@ -22,6 +22,14 @@ def open_dialog(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Language model")
 
 
+def open_and_look(page: Page) -> Locator:
+    """Open the dialog and wait until it knows what runs here: what it showed last is gone."""
+    with page.expect_response("**/api/models/local"):
+        dialog = open_dialog(page)
+    expect(dialog.locator(".providers-looking")).to_have_count(0)
+    return dialog
+
+
 def test_without_a_model_the_page_says_what_one_adds_and_nothing_is_looked_for(
     page: Page, scripted: ScriptedServer
 ) -> None:
@@ -81,16 +89,16 @@ def test_a_first_visit_lands_on_what_could_be_used_at_once(
         (False, False, "Choose a model"),
     ):
         scripted.models.local, scripted.models.exported = local, exported
-        dialog = open_dialog(page)
-        expect(dialog.locator(".providers-looking")).to_have_count(0)
+        dialog = open_and_look(page)
         expect(title).to_have_text(landed)
         page.keyboard.press("Escape")
-    open_dialog(page)
+    open_and_look(page)
     expect(dialog).to_contain_text(
         "No model is in use. Choose one from the list, or go on without."
     )
     expect(dialog.get_by_role("button", name=re.compile("^Use"))).to_be_hidden()
     expect(dialog.get_by_role("radio", checked=True)).to_have_count(0)
+    expect(dialog.get_by_role("radio").first).to_be_focused()
     page.keyboard.press("ArrowDown")  # from the first row, which only has the focus
     expect(title).to_have_text("Ollama")
 
