@@ -17,7 +17,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from codeqa.errors import SettingsError
-from codeqa.types import HydeMode
+from codeqa.types import Effort, HydeMode
 
 PREFIX = "CODEQA_"
 
@@ -78,7 +78,16 @@ class Settings(BaseSettings):
     top_methods: int = _field(3, "Methods kept for the context.", ge=0, le=50)
     top_classes: int = _field(3, "Classes and documents kept for the context.", ge=0, le=50)
     context_characters: int = _field(
-        12_000, "Budget of the chat's context block.", ge=500, le=200_000
+        12_000, "Budget of the chat's context block at the effort `fast`.", ge=500, le=200_000
+    )
+    context_tokens: int = _field(
+        0, "Budget of the block at `normal` and `deep`, in tokens; 0: 8,000 and 24,000. Never "
+        "more than half of what the model takes.", ge=0, le=1_000_000,
+    )  # fmt: skip
+    effort: Effort = _field(
+        "normal",
+        "What a question is given: `fast` (three methods and three classes, no drafts), `normal` "
+        "(drafts, an order by the model, 8,000 tokens of code) or `deep` (24,000 tokens).",
     )
 
     model: str = _field(

@@ -25,6 +25,10 @@ HYDE_MODES: tuple[HydeMode, ...] = ("off", "one", "two")
 """Drafts of the answer that are searched by: none · one from the question alone · a second one
 with what the first found."""
 
+Effort = Literal["fast", "normal", "deep"]
+EFFORTS: tuple[Effort, ...] = ("fast", "normal", "deep")
+"""How much a question is given, in what is searched by and in what is sent."""
+
 ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")
 """What a file is for; ranking pushes everything but `source` back unless asked for."""
 

@@ -46,6 +46,7 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CODEQA_DATA", str(tmp_path / "data"))
     # What answers script is one request each; drafts, which are two before it, have own tests.
     monkeypatch.setenv("CODEQA_HYDE", "off")
+    monkeypatch.setenv("CODEQA_EFFORT", "fast")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "A. Tester")

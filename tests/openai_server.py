@@ -71,6 +71,8 @@ class ScriptedServer:
 
     base_url: str = ""
     models: Sequence[str] = DEFAULT_MODELS
+    pages: dict[str, Any] = field(default_factory=dict)
+    """Path → JSON that GETs of it are answered with."""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -192,6 +194,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         exchange = self._note("GET", {})
+        if self.path in self.server.state.pages:
+            self._send(exchange, (200, {}, self.server.state.pages[self.path]))
+            return
         if self.path != "/v1/models":
             self._send(exchange, failure(404, "no such path"))
             return

@@ -12,9 +12,9 @@ from chat_kit import answer, index, kinds
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import find_citations
-from codeqa.chat.retrieval import build_context
 from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
+from codeqa.selection import budget_of, build_context
 from codeqa.settings import load_settings
 from codeqa.types import Event
 
@@ -216,7 +216,8 @@ def test_of_five_methods_and_five_classes_the_best_three_of_each_enter_the_conte
     engine = index(tmp_path, files).open(tmp_path / "said")
     result = engine.search.search("which wagon is loaded?")
     assert (len(result.methods), len(result.classes)) == (5, 5)
-    block = build_context(engine.tables(), result, load_settings())
+    settings = load_settings()
+    block = build_context(engine.tables(), result, settings, budget_of("fast", settings))
     kept = {hit.unit.id for hit in (*result.methods[:3], *result.classes[:3])}
     assert {c.unit_id for c in block.chunks if not c.why.startswith("uses ")} == kept
     assert load_settings().context_characters == 12_000
@@ -226,7 +227,7 @@ def test_of_five_methods_and_five_classes_the_best_three_of_each_enter_the_conte
 def test_call_sites_of_the_best_units_are_chunks_of_their_own(engine: Engine) -> None:
     settings = load_settings(top_methods=1, top_classes=0)
     result = engine.search.search("open_session")
-    block = build_context(engine.tables(), result, settings)
+    block = build_context(engine.tables(), result, settings, budget_of("fast", settings))
     assert any(
         chunk.why == "uses open_session" and "open_session(request)" in chunk.content
         for chunk in block.chunks

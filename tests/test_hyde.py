@@ -120,12 +120,12 @@ def opened(indexed: Path) -> Iterator[Opened]:
 
 def stage_of(body: dict[str, Any]) -> str:
     """Which request it is, by its most tokens."""
-    return {400: "hyde-1", 768: "hyde-2"}.get(body.get("max_tokens", 0), "answer")
+    return {400: "hyde-1", 768: "hyde-2", 500: "order"}.get(body.get("max_tokens", 0), "answer")
 
 
 def script(first: Reply | str = DRAFT, second: Reply | str = SHARPER) -> Script:
     def reply(path: str, body: dict[str, Any]) -> Reply:
-        said = {"hyde-1": first, "hyde-2": second}.get(stage_of(body))
+        said = {"hyde-1": first, "hyde-2": second, "order": "1"}.get(stage_of(body))
         if said is None:
             return streamed(ANSWER)
         return streamed([said]) if isinstance(said, str) else said
@@ -204,7 +204,7 @@ def test_five_of_each_table_are_the_second_drafts_context_and_what_a_search_keep
         engine.close()
         user = server.requests[1][1]["messages"][1]["content"]
     block = user.partition("Predict the answer")[0]
-    assert re.findall(r"^(def|class) ", block, re.MULTILINE) == ["def"] * 5 + ["class"] * 5
+    assert re.findall(r"^(def|class) ", block, re.MULTILINE) == ["def"] * 8 + ["class"] * 8
     kinds = [hit.unit.is_method for hit in found.units]
     assert kinds.count(True) >= 8 and kinds.count(False) >= 8
     assert len(found.methods) == len(found.classes) == 5
@@ -598,8 +598,8 @@ def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Opened, 
 
 def test_the_context_of_a_question_is_drafted_for_as_the_setting_says(opened: Opened) -> None:
     with openai_server(script()) as server:
-        block = opened(server).chat.build_context(QUESTION)
-        assert asked_for(server) == ["hyde-1", "hyde-2"]
+        block = opened(server, effort="normal").chat.build_context(QUESTION)
+        assert asked_for(server) == ["hyde-1", "hyde-2", "order"]
     assert "TokenBucket" in block.text
 
 

@@ -213,7 +213,10 @@ def test_search_drafts_only_when_told_to(
     found = shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "two")
     assert found.status == 0, found.err
     assert drafted(chosen) == [400, 768]
-    assert "Drafts: first done in " in found.err and ", second done in " in found.err
+    assert (
+        "Language model: first draft done in " in found.err
+        and ", second draft done in " in found.err
+    )
     assert "PayOrder" in found.out
     told = json.loads(
         shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "one", "--json").out
@@ -229,7 +232,7 @@ def test_ask_drafts_as_the_setting_says_or_as_it_is_told(
     assert result.status == 0, result.err
     assert result.out == "".join(ANSWER)
     assert drafted(chosen) == [400, 768]
-    assert "Drafts: first done in " in result.err
+    assert "Language model: first draft done in " in result.err
     told = shop_codeqa("ask", QUESTION, "--repo", shop, "--hyde", "off", "--json")
     assert json.loads(told.out)["hyde"] == "off"
     assert drafted(chosen) == [400, 768]

@@ -27,7 +27,7 @@ LAYERS = (
     {"indexing", "coverage", "context"},
     {"search", "files", "repositories"},
     {"symbols"},
-    {"intents"},
+    {"intents", "selection"},
     {"extractive", "account", "evaluation"},
     {"chat", "review"},
     {"engine", "doctor"},

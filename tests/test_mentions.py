@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from indexed import indexed
 
-from codeqa.chat.retrieval import build_context
 from codeqa.search import Search, SearchResult
 from codeqa.search.mentions import (
     GUARANTEED,
@@ -18,6 +17,7 @@ from codeqa.search.mentions import (
     resolve_mentions,
     take_mentions,
 )
+from codeqa.selection import budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, Unit
@@ -170,7 +170,7 @@ def test_a_mentioned_symbol_is_returned_and_sent_whatever_the_words_find(
     (hit,) = (hit for hit in result.units if hit.unit.name == "weigh")
     assert "mentioned" in hit.why
     assert len(result.units) == 5
-    block = build_context(tables, result, settings)
+    block = build_context(tables, result, settings, budget_of("fast", settings))
     assert any("def weigh" in chunk.content for chunk in block.chunks)
 
 
@@ -181,7 +181,7 @@ def test_the_best_units_of_a_mentioned_file_are_returned_and_sent(
     result = search.search(f"{NOISE} @src/shop/payment.py", top=5)
     units = [hit.unit.name for hit in result.units if hit.unit.path == "src/shop/payment.py"]
     assert {"pay", "refund"} <= set(units)
-    block = build_context(tables, result, settings)
+    block = build_context(tables, result, settings, budget_of("fast", settings))
     assert "src/shop/payment.py" in {chunk.path for chunk in block.chunks}
 
 

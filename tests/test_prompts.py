@@ -16,6 +16,7 @@ VALUES = {
     "question": "why?",
     "context": "[CONTEXT]",
     "hyde_query": "draft",
+    "candidates": "[1] a.py",
     "language": "go",
 }
 

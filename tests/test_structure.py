@@ -6,6 +6,7 @@ import pytest
 
 from codeqa.store import Tables
 from codeqa.symbols import Usages, usages
+from codeqa.symbols.callees import callees
 from codeqa.symbols.imports import import_evidence
 from codeqa.types import Unit
 from tests.indexed import indexed
@@ -238,3 +239,28 @@ def test_the_best_come_first_all_are_counted_and_a_document_has_none(tables: Tab
     assert found.total > 2
     assert found.references[0].confidence >= found.references[1].confidence
     assert usages(tables, tables.in_file("go.mod")[0]) == Usages((), 0)
+
+
+CALLS = {
+    "shop/till.py": "from shop.money import add\n\n\nclass Base:\n"
+    "    def close(self):\n        return 1\n\n\nclass Till(Base):\n"
+    "    def pay(self, coins):\n        self.count(coins)\n        total = add(coins)\n"
+    "        log(total)\n        self.count(total)\n        return self.close()\n\n"
+    "    def count(self, coins):\n        return len(coins)\n",
+    "shop/money.py": "def add(coins):\n    return sum(coins)\n",
+    "shop/other.py": "def add(words):\n    return words\n\n\ndef get(word):\n    return word\n",
+}  # fmt: skip
+
+
+def test_callees_are_the_definitions_that_are_called_each_once_in_the_order_of_the_text(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    tables = indexed(tmp_path_factory.mktemp("till"), CALLS)
+    (pay,) = [unit for unit in tables.named(["pay"]) if unit.name == "pay"]
+    calls = callees(tables, pay)
+    assert [(call.unit.location, call.line) for call in calls] == [
+        ("shop/till.py:17-18", 11),
+        ("shop/money.py:1-2", 12),
+        ("shop/till.py:5-6", 15),
+    ]
+    assert [call.unit.name for call in callees(tables, pay, limit=1)] == ["count"]

@@ -57,8 +57,8 @@ def test_an_opened_conversation_holds_everything_that_the_page_shows(client: Fla
     assert set(first) == {
         "id", "question", "tagged", "html", "answer", "citations", "finished", "error",
         "generator", "model", "host", "reranker", "notice", "tokens", "coverage", "mode",
-        "created", "hyde", "stages", "feedback", "parent", "siblings", "intent", "confidence",
-        "source", "reason", "rules", "searched_automatically", "searches", "goes_on",
+        "created", "effort", "hyde", "stages", "feedback", "parent", "siblings", "intent",
+        "confidence", "source", "reason", "rules", "searched_automatically", "searches", "goes_on",
         "suggest_codebase", "steps",
         "rewritten", "suggestions", "hook_problems",
     }  # fmt: skip

@@ -32,6 +32,9 @@ class AskOptions:
     mode: str = ""
     """One of `intents.mode.MODES`; '' leaves it to the words of the question."""
     rerank: bool = False
+    effort: str = ""
+    """One of `types.EFFORTS`: how much code the answer is given, and whether the model orders what
+    was found."""
     hyde: str = ""
     """How many hypothetical answers are searched by (`types.HYDE_MODES`); none without a model."""
     retrieval: str = ""

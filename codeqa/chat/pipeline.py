@@ -21,7 +21,7 @@ from codeqa.chat.generation import (
 from codeqa.chat.generators import AppGenerator, ModelGenerator, QuotingGenerator
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import decide
-from codeqa.chat.retrieval import Retrieval, build_context
+from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.turn import TurnState, begin_turn
 from codeqa.chat.vectors import next_topic, off_topic, prune, touches
@@ -64,13 +64,8 @@ class Chat:
         self.conversations.vectors("warm")
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
-        """The context block of `question`, nothing cached and nothing answered.
-
-        Hypothetical answers are searched by as the setting says, where there is a model.
-        """
-        retrieval = self.retrieval
-        result = retrieval.search.search(question, rerank=rerank, hyde="")
-        return build_context(retrieval.open_tables(), result, self.conversations.settings)
+        """As `Retrieval.build_context`."""
+        return self.retrieval.build_context(question, rerank)
 
     def ask(self, options: AskOptions) -> Iterator[Event]:
         """Yield the events of an answer, as `types.Event` lists them.

@@ -67,6 +67,8 @@ class TurnRecord:
     """Which of the app's own replies the answer is; '' when it is none."""
     model: str = ""
     host: str = ""
+    effort: str = ""
+    """`fast`, `normal` or `deep`; '' where nothing was chosen, and in turns of before."""
     reranker: str = ""
     hyde: str = ""
     """`off`, `one` or `two`; '' where nothing was searched."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from codeqa.chat.conversations import Conversations
@@ -12,27 +12,23 @@ from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import names_other_code, similar_questions
-from codeqa.context import call_site_chunk, chunk_id, pack, unit_chunk
+from codeqa.context import chunk_id, pack
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.files import Files
-from codeqa.llm import Model
+from codeqa.llm import Model, context_window
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search import Search, SearchResult, parse_query
+from codeqa.search import Search, parse_query
+from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, parse_effort
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.symbols import usages
-from codeqa.types import TEXT_KINDS, Chunk, ContextBlock, Event, StageTime, Unit
+from codeqa.types import Chunk, ContextBlock, Effort, Event, StageTime
 
+HITS_SHOWN = 10
+"""Hits that are kept with the turn, and that a quoted answer is made from."""
 RETRIEVAL_K = 4
 """Methods and classes in the context of a question that is searched for without its writer
 asking for it."""
-CALL_SITE_UNITS = 2
-CALL_SITES = 3
-"""Units whose call sites enter the context, and call sites of each."""
-SURE_ENOUGH = 0.5
-"""Least confidence of a call site that enters the context."""
-EARLIER = "found for an earlier question"
 PINNED = "pinned"
 
 
@@ -55,20 +51,20 @@ class Retrieval:
 
     def retrieve(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         """Search, or recall, or do neither; yields what happens meanwhile."""
-        options, decision, room = turn.options, turn.decision, self.settings.context_characters
+        options, decision = turn.options, turn.decision
         replaced = turn.so_far.replaced if options.chooses_chunks else None
         if replaced and (replaced.chunks or replaced.dropped):
             turn.asked = replace(turn.asked, block=replaced.block, searched=True)
         elif decision.inject_rag:
             yield from self._search(turn, needs_evidence)
         elif decision.use_cached_context:
-            turn.asked = replace(turn.asked, block=turn.so_far.context)
+            turn.asked = replace(turn.asked, block=self._fitting(turn, turn.so_far.context))
             if options.branches_off:
                 self.conversations.remember(turn, turn.so_far.context)
         asked = turn.asked
         if options.chooses_chunks:
             # What the search itself found is no longer what the answer is to be made from.
-            block = choose_chunks(self.files, asked.block, options, room)
+            block = choose_chunks(self.files, asked.block, options, self.budget(turn).characters)
             asked = replace(asked, block=block, evidence=None)
         if asked.searched:
             self.conversations.remember(turn, asked.block)
@@ -80,7 +76,7 @@ class Retrieval:
         if after.chunks != before.chunks:
             # Chunks of the index are masked already; those that a hook brings may not be.
             masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
-            asked = replace(asked, block=pack(masked, room), evidence=None)
+            asked = replace(asked, block=pack(masked, self.budget(turn).characters), evidence=None)
         if needs_evidence and asked.evidence is None and (asked.searched or asked.block.chunks):
             chunks, chosen = asked.block.chunks, options.chooses_chunks
             asked = replace(
@@ -107,21 +103,55 @@ class Retrieval:
                 yield Event("rewritten", {"question": question, "by": by})
             # What was found before stays in the running: it may be what is asked about.
             earlier = so_far.context.chunks
-        hyde = options.hyde if self.hypotheses and options.use_model else "off"
+        asks_model = self.hypotheses and options.use_model
         stages = self.search.steps(
-            question, rerank=options.rerank, hyde=hyde, cancelled=options.cancelled
+            question,
+            top=UNITS_RANKED,
+            rerank=options.rerank,
+            hyde=options.hyde if asks_model else "off",
+            order=asks_model and self._effort(turn) != "fast",
+            cancelled=options.cancelled,
         )
         try:
             while True:
                 yield _stage_event(next(stages))
         except StopIteration as end:
-            turn.search = result = end.value
+            result = end.value
         turn.warnings.extend(result.warnings)
         tables = self.open_tables()
         most = RETRIEVAL_K if turn.decision.searched_automatically else None
-        block = build_context(tables, result, self.settings, most=most, earlier=earlier)
+        # Asked for only now: a local server knows its window once the model has been loaded.
+        budget = self.budget(turn)
+        block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
+        turn.search = result = result.head(HITS_SHOWN)
         evidence = gather_evidence(tables, result) if needs_evidence else None
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
+
+    def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
+        """The context block of `question` alone, nothing cached and nothing answered.
+
+        The language model helps to find as the settings say, where there is one.
+        """
+        effort = self.settings.effort
+        result = self.search.search(
+            question, top=UNITS_RANKED, rerank=rerank, hyde="", order=effort != "fast"
+        )
+        budget = budget_of(effort, self.settings)
+        return build_context(self.open_tables(), result, self.settings, budget)
+
+    def budget(self, turn: TurnState) -> Budget:
+        """How much code the answer of `turn` may be given."""
+        model = self._model(turn)
+        window = context_window(model.endpoint) if model else 0
+        return budget_of(self._effort(turn), self.settings, window)
+
+    def _effort(self, turn: TurnState) -> Effort:
+        return parse_effort(turn.options.effort, self.settings.effort)
+
+    def _fitting(self, turn: TurnState, block: ContextBlock) -> ContextBlock:
+        """`block` of an earlier question, packed anew where it was made for a larger model."""
+        room = max(self.budget(turn).characters, self.settings.context_characters)
+        return block if len(block.text) <= room else pack(block.chunks, room)
 
     def _similar(self, turn: TurnState) -> tuple[Exchange, ...]:
         """Past questions like this one: of this conversation and of others."""
@@ -165,33 +195,6 @@ def _stage_event(stage: StageTime) -> Event:
     return Event("drafted", {**about, "took": round(stage.milliseconds)})
 
 
-def build_context(
-    tables: Tables,
-    result: SearchResult,
-    settings: Settings,
-    *,
-    most: int | None = None,
-    earlier: Sequence[Chunk] = (),
-) -> ContextBlock:
-    """The context block of `result`: what the question points at, its best methods and classes
-    by rank, then call sites. What is pointed at shares the room, so that all of it is there.
-
-    `most` is how many methods and classes there may be in all. `earlier` is what an earlier
-    question of the same matter found: it takes the room that is left.
-    """
-    best = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
-    best.sort(key=lambda hit: -hit.score)
-    best = best[:most]
-    kept = list({hit.unit.id: hit for hit in (*result.mentioned, *best)}.values())
-    chunks = [unit_chunk(hit.unit, "; ".join(hit.why)) for hit in kept]
-    definitions = [hit.unit for hit in kept if hit.unit.kind not in TEXT_KINDS]
-    for unit in definitions[:CALL_SITE_UNITS]:
-        chunks.extend(_call_sites(tables, unit))
-    sharing = max(2, len(result.mentioned))
-    chunks.extend(replace(chunk, why=EARLIER) for chunk in earlier)
-    return pack(chunks, settings.context_characters, share=1 / sharing)
-
-
 def choose_chunks(
     files: Files, block: ContextBlock, options: AskOptions, budget: int
 ) -> ContextBlock:
@@ -224,11 +227,3 @@ def read_place(files: Files, place: str) -> Chunk:
         )
     content = "\n".join(lines[start - 1 : end])
     return Chunk(chunk_id(path, place, content), path, start, end, file.language, content)
-
-
-def _call_sites(tables: Tables, unit: Unit) -> list[Chunk]:
-    found = usages(tables, unit, limit=CALL_SITES).references[:CALL_SITES]
-    sure = [use.reference for use in found if use.confidence >= SURE_ENOUGH]
-    around = {inside.id: inside for inside in tables.by_ids([r.unit_id for r in sure])}
-    sites = [call_site_chunk(r, around[r.unit_id]) for r in sure if r.unit_id in around]
-    return [site for site in sites if site is not None]

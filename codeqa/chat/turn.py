@@ -19,12 +19,17 @@ from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
 from codeqa.errors import UsageError
 from codeqa.intents import Intent, read_mode
-from codeqa.llm import TokenUsage
+from codeqa.llm import TokenUsage, cut_off
 from codeqa.search import Query, SearchResult, parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import estimate_tokens
 from codeqa.types import ContextBlock, Event
 
+CUT_QUESTION = (
+    "The model's server read {:,} tokens and left out the rest of what it was sent, without saying "
+    "so: start it with a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH=16384), or set "
+    "CODEQA_CONTEXT_TOKENS lower."
+)
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 
 NO_INTENT = Intent("", 0.0, "")
@@ -166,7 +171,8 @@ class TurnState:
         """The turn as it is now, to be kept and told."""
         request = self.request
         cut = bool(self.usage and self.usage.cut)
-        warnings = [*self.warnings, request.warning, CUT_ANSWER if cut else ""]
+        warnings = [*self.warnings, request.warning, self._cut_question()]
+        warnings += [CUT_ANSWER] if cut else []
         return TurnRecord(
             id=self.id,
             typed=self.question,
@@ -174,6 +180,7 @@ class TurnState:
             created=time.time(),
             parent=self.so_far.parent,
             mode=self.mode,
+            effort=self.options.effort,
             **self.classification(),
             **(search_as_data(self.search) if self.search else {}),
             retrieval_info=self.retrieved,
@@ -195,6 +202,14 @@ class TurnState:
             chunks=self.block.chunks,
             dropped=self.block.dropped,
         )
+
+    def _cut_question(self) -> str:
+        """What to say when the server read less than it was sent."""
+        if self.usage is None:
+            return ""
+        sent = sum(len(part) for message in self.request.messages for part in message["parts"])
+        read = self.usage.prompt_tokens
+        return CUT_QUESTION.format(read) if cut_off(read, sent) else ""
 
     def _tokens(self) -> Mapping[str, Any]:
         """What the provider counted; an estimate when it did not say or was not heard out."""

@@ -14,6 +14,7 @@ from codeqa.cli.command import (
     DONE,
     FAILED,
     command,
+    effort_option,
     hyde_option,
     json_option,
     model_option,
@@ -53,6 +54,7 @@ TOLD = (
 )
 @click.argument("question")
 @repo_option
+@effort_option
 @rerank_option
 @hyde_option
 @model_option
@@ -64,6 +66,7 @@ TOLD = (
 def ask_command(
     question: str,
     repo: str | None,
+    effort: str | None,
     rerank: bool,
     hyde: str | None,
     model: str,
@@ -99,6 +102,7 @@ def ask_command(
             user=USER,
             conversation=conversation,
             mode=mode or "",
+            effort=effort or "",
             rerank=rerank,
             hyde=hyde or "",
             strict=strict,

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from codeqa.errors import CodeQAError, UsageError
+from codeqa.types import EFFORTS
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 """The only exit statuses of every command."""
@@ -41,6 +42,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print it as 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 rerank_option = click.option(
     "--rerank", is_flag=True, help="Let the reranker order the best of what is found."
+)
+effort_option = click.option(
+    "--effort",
+    type=click.Choice(EFFORTS),
+    help="How much code the answer is given: fast (12,000 characters), normal (8,000 tokens, files "
+    "ordered by the model) or deep (24,000); default as CODEQA_EFFORT says.",
+    metavar="NAME",
 )
 hyde_option = click.option(
     "--hyde",

@@ -15,8 +15,8 @@ SECONDS_BETWEEN_LINES = 3.0
 """Pause between two plain progress lines of one phase, so that a log stays readable."""
 SECONDS_BETWEEN_CHANGES = 0.1
 
-HYDE_STAGES = {"hyde-1": "first", "hyde-2": "second"}
-"""Names of stages of a search → which of the drafts a language model wrote in it."""
+HYDE_STAGES = {"hyde-1": "first draft", "hyde-2": "second draft", "order": "order of files"}
+"""Names of stages of a search → what a language model wrote in it."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -229,6 +229,6 @@ def search_notes(
             outcome, took = str(stage.get("outcome")), float(stage.get("milliseconds") or 0)
             parts.append(f"{which} {outcome}" + (f" in {took / 1000:.1f} s" if took else ""))
     if parts:
-        yield f"Drafts: {', '.join(parts)}"
+        yield f"Language model: {', '.join(parts)}"
     if reranker:
         yield f"Reranked: {reranker}"

@@ -19,6 +19,7 @@ from codeqa.errors import UsageError
 from codeqa.evaluation import (
     COUNT,
     Figure,
+    Kind,
     Own,
     Question,
     Report,
@@ -38,7 +39,7 @@ from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.store import locate
-from codeqa.types import Progress
+from codeqa.types import EFFORTS, Effort, Progress
 
 PLAIN = "as it is"
 VARIANTS = {
@@ -77,6 +78,8 @@ class Evaluation:
         "codeqa eval ~/src/flask                                  questions made from it",
         "codeqa eval ~/src/flask --compare rerank --compare vectors",
         "codeqa eval --questions q.jsonl --trees repositories --out ranked.jsonl",
+        "codeqa eval --questions q.jsonl --trees repositories --out files.jsonl --list files",
+        "codeqa eval --questions q.jsonl --trees repositories --out sent.jsonl --context normal",
         "codeqa eval --questions q.jsonl --out ranked.jsonl --versus before.jsonl   score alone",
     ],
 )
@@ -86,8 +89,22 @@ class Evaluation:
 )
 @click.option("--trees", type=FOLDER, help="Folder with a folder for each 'repo' of a question.")
 @click.option("--out", type=FILE, help="Ranked lists: written, or read to judge.")
+@click.option(
+    "--list",
+    "kind",
+    type=click.Choice(["files", "units"]),
+    default="units",
+    help="With --trees: which of a search's two lists; default units.",
+)
 @rerank_option
 @hyde_option
+@click.option("--order", is_flag=True, help="Let the language model put the best files in order.")
+@click.option(
+    "--context",
+    "effort",
+    type=click.Choice(EFFORTS),
+    help="With --trees: write also what would be sent at this effort, and judge that.",
+)
 @click.option("--versus", type=FILE, help="Ranked lists to compare with, question by question.")
 @click.option(
     "--compare",
@@ -111,8 +128,11 @@ def eval_command(
     questions: Path | None,
     trees: Path | None,
     out: Path | None,
+    kind: Kind,
     rerank: bool,
     hyde: str | None,
+    order: bool,
+    effort: Effort | None,
     versus: Path | None,
     compared: tuple[str, ...],
     count: int,
@@ -129,8 +149,9 @@ def eval_command(
     as they are, of whatever system.
     """
     if repo is not None:
-        if trees or versus or rerank or hyde:
-            raise UsageError("REPO goes without --trees, --versus, --rerank and --hyde.", OWN_HINT)
+        if trees or versus or rerank or hyde or order or effort:
+            given = "--trees, --versus, --rerank, --hyde, --order and --context"
+            raise UsageError(f"REPO goes without {given}.", OWN_HINT)
         root = chosen_repository(load_settings(), repo)
         variants = dict.fromkeys(compared)
         found = _ask_own(load_settings(root), root, count, variants, questions, out)
@@ -143,8 +164,17 @@ def eval_command(
         if trees is not None:
             settings = load_settings()
             with ProgressDisplay() as show:
-                drafts = hyde or "off"
-                lists = rank_repositories(settings, asked, trees, show, rerank=rerank, hyde=drafts)
+                lists = rank_repositories(
+                    settings,
+                    asked,
+                    trees,
+                    show,
+                    kind=kind,
+                    rerank=rerank,
+                    hyde=hyde or "off",
+                    order=order,
+                    effort=effort,
+                )
                 save_ranked(out, lists)
         found = _judge(asked, out, versus)
     if as_json:

@@ -4,6 +4,7 @@ from codeqa.evaluation.own import COUNT, Own, prepared
 from codeqa.evaluation.questions import Question, Target, load_questions, save_questions
 from codeqa.evaluation.ranked import (
     Answered,
+    Kind,
     Ranked,
     ask_all,
     load_ranked,
@@ -25,6 +26,7 @@ __all__ = [
     "FIGURES",
     "Answered",
     "Figure",
+    "Kind",
     "Own",
     "Question",
     "Ranked",

@@ -4,6 +4,10 @@ One JSON object a line; results best first, at least ten files where there are t
 
     {"id", "repo", "question", "results": [{"path", "start", "end", "symbol", "score"}, …],
      "latency_ms"}
+
+and, where it was asked for, what would be sent to a language model::
+
+    "context": [{"path", "start", "end"}, …], "tokens": 7890
 """
 
 from __future__ import annotations
@@ -13,10 +17,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -24,10 +28,12 @@ from codeqa.errors import ModelError, UsageError
 from codeqa.evaluation.questions import Question, problem_in
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
-from codeqa.search import Search, open_search, parse_hyde
+from codeqa.search import Search, SearchResult, open_search, parse_hyde
+from codeqa.selection import UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
-from codeqa.store import locate, open_once
-from codeqa.types import Hit, Progress
+from codeqa.store import Tables, locate, open_once
+from codeqa.text.tokens import estimate_tokens
+from codeqa.types import ContextBlock, Effort, Hit, Progress
 
 RESULTS = 50
 """Results kept of each question: more than anybody reads, and enough for ten files."""
@@ -44,6 +50,9 @@ class Ranked:
     question: str
     results: tuple[Mapping[str, Any], ...]
     latency_ms: float | None = None
+    context: tuple[Mapping[str, Any], ...] | None = None
+    """What would be sent, None where that was not asked for; `tokens` in all, estimated."""
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +63,28 @@ class Answered:
     files: Ranked
 
 
+Kind = Literal["files", "units"]
+"""Which of a search's two lists is written."""
+
+
 def rank_repositories(
     settings: Settings,
     questions: Sequence[Question],
     trees: Path,
     progress: Callable[[Progress], None],
     *,
+    kind: Kind = "units",
     rerank: bool = False,
     hyde: str = "off",
+    order: bool = False,
+    effort: Effort | None = None,
 ) -> Iterator[Ranked]:
     """Ask `questions` of the repositories in the folder `trees`, indexing each one first.
 
     Questions of one repository are asked one after another, whatever their order, so that only
     one repository is open at a time. Raises UsageError before anything is done when a repository
-    is not there, or when drafts are asked for without a language model; later as the indexer and
-    the search do.
+    is not there, or when drafts or an order are asked for without a language model; later as the
+    indexer and the search do. With `effort` each list says what would be sent.
     """
     missing = sorted({q.repo for q in questions if not (trees / q.repo).is_dir()})
     if missing:
@@ -77,7 +93,7 @@ def rank_repositories(
             "Each repository that a question names has a folder of that name there.",
         )
     models = Models(settings)
-    if parse_hyde(hyde) != "off":
+    if parse_hyde(hyde) != "off" or order:
         require_drafting(models)
     by_repository: dict[str, list[Question]] = {}
     for question in questions:
@@ -87,9 +103,23 @@ def rank_repositories(
         for repository, asked in by_repository.items():
             location = locate(settings, trees / repository)
             Indexer(settings, location).run(progress=progress)
-            search = open_search(settings, open_once(location), models=models)
-            for answered in ask_all(asked, search, rerank=rerank, hyde=hyde):
-                yield answered.units
+            tables = open_once(location)
+            search = open_search(settings, tables, models=models)
+
+            def sent(result: SearchResult, tables: Callable[[], Tables] = tables) -> ContextBlock:
+                budget = budget_of(effort or "normal", settings)
+                return build_context(tables(), result, settings, budget)
+
+            answers = ask_all(
+                asked,
+                search,
+                rerank=rerank,
+                hyde=hyde,
+                order=order,
+                context=sent if effort else None,
+            )
+            for answered in answers:
+                yield answered.files if kind == "files" else answered.units
 
     return ranked()
 
@@ -104,27 +134,44 @@ def require_drafting(models: Models) -> None:
 
 
 def ask_all(
-    questions: Sequence[Question], search: Search, *, rerank: bool = False, hyde: str = "off"
+    questions: Sequence[Question],
+    search: Search,
+    *,
+    rerank: bool = False,
+    hyde: str = "off",
+    order: bool = False,
+    context: Callable[[SearchResult], ContextBlock] | None = None,
 ) -> Iterator[Answered]:
-    """Ask `questions` of one repository, each once. Raises what the search raises, and
-    ModelError when a draft of the first question fails."""
+    """Ask `questions` of one repository, each once; `context` makes what would be sent.
+
+    Raises what the search raises, and ModelError when a draft of the first question fails.
+    """
     if questions:  # what is loaded once is not timed
         search.search(questions[0].question, top=RESULTS, rerank=rerank)
+    top = UNITS_RANKED if context else RESULTS
     for question in questions:
         started = time.perf_counter()
-        found = search.search(question.question, top=RESULTS, rerank=rerank, hyde=hyde)
+        found = search.search(question.question, top=top, rerank=rerank, hyde=hyde, order=order)
+        block = context(found) if context else None
         elapsed = round((time.perf_counter() - started) * 1000, 2)
         failed = next((stage for stage in found.stages if stage.failed), None)
         if failed and question is questions[0]:
             # What a search gives without any drafts would pass for what it gives with them.
             raise ModelError(f"A draft {failed.outcome}", "Ask again when the model answers.")
         files = [file.best for file in found.files]
-        yield Answered(_listed(question, found.units, elapsed), _listed(question, files, elapsed))
+        by_units, by_files = (_listed(question, h, elapsed, block) for h in (found.units, files))
+        yield Answered(by_units, by_files)
 
 
-def _listed(question: Question, hits: Iterable[Hit], elapsed: float) -> Ranked:
+def _listed(
+    question: Question, hits: Iterable[Hit], elapsed: float, block: ContextBlock | None
+) -> Ranked:
     results = tuple(map(_result, islice(hits, RESULTS)))
-    return Ranked(question.id, question.repo, question.question, results, elapsed)
+    one = Ranked(question.id, question.repo, question.question, results, elapsed)
+    if block is None:
+        return one
+    places = ({"path": c.path, "start": c.start_line, "end": c.end_line} for c in block.chunks)
+    return replace(one, context=tuple(places), tokens=estimate_tokens(block.text))
 
 
 def _result(hit: Hit) -> dict[str, Any]:
@@ -148,7 +195,10 @@ def save_ranked(path: Path, ranked: Iterable[Ranked]) -> int:
     try:
         with part.open("w", encoding="utf-8") as lines:
             for one in ranked:
-                lines.write(json.dumps(asdict(one), ensure_ascii=False) + "\n")
+                row = asdict(one)
+                if one.context is None:
+                    del row["context"], row["tokens"]
+                lines.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1
         part.replace(path)
     finally:

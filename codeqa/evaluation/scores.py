@@ -8,6 +8,9 @@ with its first lines alone, and each target is found once; ndcg, mrr, recall and
 that. These favour systems that return long pieces; cover@N does not: results are read in order
 until N lines have been read, and it is the mean share of each target's lines among them.
 
+*In context*, of runs that say what would be sent: whether it holds HELD_SHARE of the lines of one
+main target at least.
+
 A question that a run leaves out scores 0. Intervals are percentile bootstraps over questions,
 95 %, of a fixed seed; runs are compared by the same draw of questions (paired).
 
@@ -43,7 +46,10 @@ LINE_FIGURES = (
     "line hit@1",
     *(f"cover@{budget}" for budget in BUDGETS),
 )
-FIGURES = FILE_FIGURES + LINE_FIGURES
+IN_CONTEXT = "answer in context"
+HELD_SHARE = 0.8
+"""Part of a main target's lines that a context must hold to count as holding the answer."""
+FIGURES = (*FILE_FIGURES, *LINE_FIGURES, IN_CONTEXT)
 GROUPS = ("repo", "category", "language", "source")
 
 MISSING = Ranked("", "", "", ())
@@ -93,7 +99,9 @@ def score(
     found = _matched(questions, ranked)
     lines = found if units is None else _matched(questions, units)
     values = [
-        _file_figures(question, one.results) | _line_figures(question, other.results)
+        _file_figures(question, one.results)
+        | _line_figures(question, other.results)
+        | _context_figures(question, other.context)
         for question, one, other in zip(questions, found, lines, strict=True)
     ]
     groups: dict[str, dict[str, dict[str, Figure]]] = {}
@@ -198,6 +206,19 @@ def _line_figures(question: Question, results: Sequence[Result]) -> dict[str, fl
         "line hit@1": float(first == 1),
         **{f"cover@{budget}": _cover(targets, results, budget) for budget in BUDGETS},
     }
+
+
+def _context_figures(question: Question, context: Sequence[Result] | None) -> dict[str, float]:
+    if context is None or not question.main_lines:
+        return {}
+    held: dict[str, set[int]] = {}
+    for place in context:
+        held.setdefault(place["path"], set()).update(range(place["start"], place["end"] + 1))
+    shares = (
+        len(held.get(t.path, set()).intersection(range(t.start, t.end + 1))) / t.lines
+        for t in question.main_lines
+    )
+    return {IN_CONTEXT: float(max(shares) >= HELD_SHARE)}
 
 
 def _finds(result: Result, target: Target) -> bool:

@@ -13,6 +13,7 @@ from codeqa.llm.endpoint import (
 )
 from codeqa.llm.models import SOURCES, Models
 from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
+from codeqa.llm.window import context_window, cut_off
 
 __all__ = [
     "CUSTOM",
@@ -27,6 +28,8 @@ __all__ = [
     "ModelProvider",
     "Models",
     "TokenUsage",
+    "context_window",
+    "cut_off",
     "estimate_messages",
     "never",
     "parse_choice",

@@ -29,24 +29,26 @@ class ModelProvider:
     small_model: str = ""
     local: bool = False
     start: str = ""
+    window: int = 0
+    """Tokens that its smallest current model for chat takes; 0 where the server is asked."""
 
 
 PROVIDERS = (
     ModelProvider("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY",
-                  "gpt-4o", "gpt-4o-mini"),
+                  "gpt-4o", "gpt-4o-mini", window=128_000),
     ModelProvider("anthropic", "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY",
-                  "claude-sonnet-5", "claude-haiku-4-5"),
+                  "claude-sonnet-5", "claude-haiku-4-5", window=200_000),
     ModelProvider("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY",
-                  "gpt-oss-120b", "gpt-oss-120b"),
+                  "gpt-oss-120b", "gpt-oss-120b", window=65_536),
     ModelProvider("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY",
-                  "openai/gpt-oss-120b", "openai/gpt-oss-20b"),
+                  "openai/gpt-oss-120b", "openai/gpt-oss-20b", window=131_072),
     ModelProvider("gemini", "Google Gemini",
                   "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY",
-                  "gemini-flash-latest", "gemini-flash-lite-latest"),
+                  "gemini-flash-latest", "gemini-flash-lite-latest", window=1_048_576),
     ModelProvider("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY",
-                  "mistral-large-latest", "mistral-small-latest"),
+                  "mistral-large-latest", "mistral-small-latest", window=128_000),
     ModelProvider("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY",
-                  "openai/gpt-4o", "openai/gpt-4o-mini"),
+                  "openai/gpt-4o", "openai/gpt-4o-mini", window=128_000),
     ModelProvider("ollama", "Ollama", "http://127.0.0.1:11434/v1",
                   local=True, start="ollama serve"),
     ModelProvider("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1",

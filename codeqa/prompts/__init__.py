@@ -53,6 +53,8 @@ PROMPTS = {
         Prompt("hyde_user", "first draft: the question"),
         Prompt("hyde_v2_system", "second draft: sharpen with context", strict=False),
         Prompt("hyde_v2_user", "second draft: context and first draft"),
+        Prompt("order_system", "order of the best files: what to go by"),
+        Prompt("order_user", "order of the best files: the question and the files"),
         Prompt("standalone", "a follow-up made complete for the search"),
         Prompt("llm_comment", "description of one method", strict=False),
         Prompt("classify_intent", "what a message is for"),

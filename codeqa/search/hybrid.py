@@ -13,7 +13,15 @@ from codeqa.embeddings import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, Models, never
 from codeqa.search.channels import QueryEncoder, filter_of
-from codeqa.search.hyde import merge, parse_hyde, search_by_hypotheses, search_hypothesis
+from codeqa.search.hyde import (
+    alternate,
+    merge,
+    needless,
+    parse_hyde,
+    search_by_hypotheses,
+    search_hypothesis,
+)
+from codeqa.search.listwise import ORDER, ListwiseReranker
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, explain_hit, rank, rank_files
@@ -32,6 +40,9 @@ FILES = 10
 
 FRESH_FILES = 10
 """Files of the best hits whose state on disk is looked at; one stat each."""
+
+BY_MODEL = "model"
+"""The reranker's name in the setting when the language model orders the files."""
 
 SearchSteps = Generator[StageTime, None, "SearchResult"]
 
@@ -65,6 +76,11 @@ class SearchResult:
     stages: tuple[StageTime, ...] = ()
     """What was done and how long it took, in order."""
 
+    def head(self, top: int) -> SearchResult:
+        """The same as a search for `top` units would give it."""
+        units = keep_guaranteed(self.units, self.mentioned, top)
+        return replace(self, units=units, files=self.files[: max(top, FILES)])
+
 
 class SearchOptions(TypedDict, total=False):
     """What `Search.steps` takes beside the question."""
@@ -75,6 +91,7 @@ class SearchOptions(TypedDict, total=False):
     path: str
     rerank: bool
     hyde: str
+    order: bool
 
 
 class Search:
@@ -100,6 +117,7 @@ class Search:
         self._encoder = encoder
         self._reranker: Reranker = reranker or BuiltInReranker()
         self._connect = connect
+        self._listwise = ListwiseReranker(settings.hyde_seconds, settings.config_dir)
 
     def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
@@ -124,13 +142,15 @@ class Search:
         path: str = "",
         rerank: bool = False,
         hyde: str = "off",
+        order: bool = False,
         cancelled: Cancelled = never,
     ) -> SearchSteps:
-        """`search`, yielding each stage of HyDE as it begins and as it ends.
+        """`search`, yielding each stage of the language model as it begins and as it ends.
 
         `hyde` is how many hypothetical answers are searched by (`off`, `one`, `two`), '' for
         what the setting says; the question goes to the model for the first, what was found for
-        the second. Once `cancelled()` is true what takes long is left out. Raises UsageError for
+        the second. `order` lets it put the best files in order: the beginnings of their code go to
+        it. Once `cancelled()` is true what takes long is left out. Raises UsageError for
         another `hyde`, IndexMissingError and IndexFormatError as the tables do.
         """
         started = time.perf_counter()
@@ -146,9 +166,11 @@ class Search:
         hits = rank(found, query)
         files = rank_files(hits)
         stages: list[StageTime] = []
-        model, missing = self._drafting_model(asked_for=bool(hyde)) if mode != "off" else (None, [])
+        by_model = rerank and self._settings.reranker.strip() == BY_MODEL
+        wants_model = mode != "off" or order or by_model
+        model, missing = self._drafting_model(asked_for=bool(hyde)) if wants_model else (None, [])
         warnings += missing
-        if model is not None:
+        if model is not None and mode != "off":
             found, stages = yield from search_by_hypotheses(
                 query,
                 found,
@@ -165,12 +187,17 @@ class Search:
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
             hits, files = merge(rank(found, query), hits, files, self._kept(hits, top))
         reranker = ""
-        if rerank and not cancelled():
+        if rerank and not by_model and not cancelled():
             begun = time.perf_counter()
             reranked = self._reranker.rerank(hits, query)
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
+        if (order or by_model) and model and len(files) > 1 and not needless(query, found):
+            listwise = self._listwise.run(model, query.text, hits, files, cancelled)
+            stage, (hits, files) = yield from listwise
+            stages.append(stage)
+            reranker = model.name if by_model and stage.outcome == "done" else reranker
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
         units = keep_guaranteed(hits, mentioned, top)
@@ -189,7 +216,7 @@ class Search:
 
         whole = (time.perf_counter() - started) * 1000
         own = whole - sum(stage.milliseconds for stage in stages)
-        at = sum(stage.name != "rerank" for stage in stages)
+        at = sum(stage.name not in ("rerank", ORDER) for stage in stages)
         stages.insert(at, StageTime("search", own, "done"))
         return SearchResult(
             question=question,
@@ -218,9 +245,11 @@ class Search:
         none = "No draft of the answer was made, for no language model is chosen."
         return model, [none] if model is None and asked_for else []
 
-    def _context(self, hits: Sequence[Hit]) -> str:
-        """The best of each table as a block for a second hypothesis: methods, then classes."""
-        chunks = [unit_chunk(hit.unit) for best in best_of_each(hits) for hit in best]
+    def _context(self, by_first: Sequence[Hit], own: Sequence[Hit]) -> str:
+        """A block for a second hypothesis: the best of each table that the first one found and
+        that the question did, in turn; methods, then classes."""
+        tables = zip(best_of_each(by_first), best_of_each(own), strict=True)
+        chunks = [unit_chunk(hit.unit) for one, other in tables for hit in alternate(one, other)]
         return pack(chunks, self._settings.context_characters).text
 
     def _kept(self, hits: Sequence[Hit], top: int) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -99,25 +100,20 @@ def search_by_hypotheses(
     settings: Settings,
     cancelled: Cancelled,
     search: Callable[[StageTime], Candidates],
-    context: Callable[[Sequence[Hit]], str],
+    context: Callable[[Sequence[Hit], Sequence[Hit]], str],
 ) -> Generator[StageTime, None, tuple[Candidates, list[StageTime]]]:
     """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages.
 
     Yields each stage as it begins and as it ends. `search` gives what a hypothesis finds,
-    `context` the block of hits that the second is written with. Raises what these two raise;
+    `context` the block that the second is written with, of what
+    the first finds and of what the question does. Raises what these two raise;
     whatever the model does is told by the stages.
     """
     write = partial(
         generate_bounded, model=model, seconds=settings.hyde_seconds, cancelled=cancelled
     )
     folder = settings.config_dir
-    reason = ""
-    if query.symbol_like and found.channels.get("symbol"):
-        # It is found in milliseconds, and no guess at its code finds it better.
-        reason = "the question is a name that is defined here"
-    elif not query.text:
-        reason = "the question has no words"
-    if reason:
+    if reason := needless(query, found):
         stages = [_skipped(FIRST, reason)] + [_skipped(SECOND, reason)] * (mode == "two")
         yield from stages
         return found, stages
@@ -134,12 +130,29 @@ def search_by_hypotheses(
     if reason:
         yield (second := _skipped(SECOND, reason))
         return found, [first, second]
-    ask = partial(second_messages, query.text, first.text, context(rank(found, query)), folder)
+    # What the first hypothesis led to, beside what the question did: cut off, the question's own
+    # list alone would often leave out the very code that was predicted.
+    block = context(rank(by_first, query), hits)
+    ask = partial(second_messages, query.text, first.text, block, folder)
     second = yield from write(SECOND, messages=ask, most_tokens=SECOND_TOKENS)
     if second.text:
         _log.debug("-query_v2- %s", second.text)
         found = _join(found, search(second))
     return found, [first, second]
+
+
+def needless(query: Query, found: Candidates) -> str:
+    """Why no model is asked for help with a question; '' when one is."""
+    if query.symbol_like and found.channels.get("symbol"):
+        # It is found in milliseconds, and no guess at its code finds it better.
+        return "the question is a name that is defined here"
+    return "" if query.text else "the question has no words"
+
+
+def alternate(one: Sequence[Hit], other: Sequence[Hit]) -> list[Hit]:
+    """The hits of both lists in turn, each unit once."""
+    pairs = (hit for pair in zip_longest(one, other) for hit in pair if hit is not None)
+    return list({hit.unit.id: hit for hit in pairs}.values())
 
 
 def _skipped(name: str, reason: str) -> StageTime:
@@ -176,9 +189,10 @@ def generate_bounded(
     most_tokens: int,
     seconds: float,
     cancelled: Cancelled,
+    usable: Callable[[str], object] | None = None,
 ) -> Generator[StageTime, None, StageTime]:
     """Ask `model` for a short text: yields the stage as it begins and as it ends, and returns
-    that.
+    that. A text that `usable` says no to (by default one without words) counts as none.
 
     The request is closed after `seconds`, once `cancelled()` is true, and when the text is long
     enough; what has come by then is used. Raises nothing: the outcome says what failed.
@@ -204,7 +218,7 @@ def generate_bounded(
     except CodeQAError as error:
         outcome = f"failed: {error.message}"
     text = clean_hypothesis(text)
-    if outcome == DONE and not hypothesis_tokens(text):
+    if outcome == DONE and not (usable or hypothesis_tokens)(text):
         text, outcome = "", EMPTY
     took = (time.monotonic() - started) * 1000
     ended = replace(begun, milliseconds=took, outcome=outcome, text=text)

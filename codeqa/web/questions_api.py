@@ -69,6 +69,8 @@ class QuestionBody(Schema):
     """Id of the repository; empty for the current one."""
     render: Truth = False
     """Whether the stream also holds what the page shows."""
+    effort: Literal["", "fast", "normal", "deep"] | None = None
+    """How much code the answer is given; empty: as the setting says."""
     rerank: Truth = False
     hyde: Literal["", "off", "one", "two"] | None = None
     """How many drafts of the answer are searched by; empty: as the setting says."""

@@ -76,6 +76,7 @@ class TurnValues(Schema):
     generator: str
     model: str
     host: str
+    effort: str
     reranker: str
     hyde: str
     stages: list[Values]

@@ -128,7 +128,7 @@ class FakeChat:
     def ask(self, options: AskOptions) -> Iterator[Event]:
         question, conversation, user = options.question, options.conversation, options.user
         names = ("question", "rerank", "conversation", "user", "mode", "replaces", "use_model",
-                 "hyde", "retrieval", "strict", "after")  # fmt: skip
+                 "hyde", "retrieval", "strict", "after", "effort")  # fmt: skip
         self.asked.append(
             {name: getattr(options, name) for name in names}
             | {"pin": list(options.pin), "exclude": list(options.exclude)}
@@ -181,7 +181,8 @@ class FakeChat:
             tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text}
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
-            created=time.time(), hyde="off", stages=[], short_stages=[], parent="", steps=[],
+            created=time.time(), effort="", hyde="off", stages=[], short_stages=[],
+            parent="", steps=[],
             suggestions=[],
             intent="", confidence=0.92, reasons={}, rewritten="", hook_problems=[],
         )  # fmt: skip

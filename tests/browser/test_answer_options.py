@@ -32,21 +32,21 @@ def drafts(page: Page) -> Locator:
     return page.locator('#answer-options input[name="hyde"]:checked')
 
 
-def test_an_effort_decides_on_drafts_and_reranking_and_is_remembered(
+def test_an_effort_is_sent_decides_on_drafts_and_reranking_and_is_remembered(
     page: Page, scripted: ScriptedServer
 ) -> None:
     use_model(page)
     for name in ("fast", "normal", "deep"):
         expect(page.locator(f"#expected-{name}")).to_have_text("–")
     for label, asked in (
-        ("Deep", (True, "two")),
-        ("Normal", (False, "")),
-        ("Fast", (False, "off")),
+        ("Deep", ("deep", True, "two")),
+        ("Normal", ("normal", False, "")),
+        ("Fast", ("fast", False, "off")),
     ):
         set_answer_options(page, label)
         expect(page.locator("#effort")).to_have_text(label)
         get_answer(page, "@codebase pause")
-        assert last(scripted, "rerank", "hyde") == asked
+        assert last(scripted, "effort", "rerank", "hyde") == asked
     page.reload()
     expect(page.locator("#effort")).to_have_text("Fast")
     page.locator("#effort").click()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from openai_server import completion, failure, openai_server, silent, stream
 from playwright.sync_api import Locator, Page, expect
 
 ASK = "How are copies of a book reserved?"
-FIRST_TOKENS, SECOND_TOKENS = 400, 768
+FIRST_TOKENS, SECOND_TOKENS, ANSWER_TOKENS = 400, 768, 500
 """How much HyDE's first and second request ask for."""
 FIRST_TEXT = """
   window.firstTexts = [];
@@ -241,6 +242,16 @@ def block_of(parts: list[str]) -> str:
     return next((text for text in parts if text.startswith("[CONTEXT]")), "")
 
 
+def beside_orders(replies: Iterator[Any]) -> Callable[[str, dict[str, Any]], Any]:
+    """A script that gives `replies` one after another, but to a request for an order of files
+    none, so that the order stays and the requests are those of the answers."""
+
+    def reply(path: str, body: dict[str, Any]) -> Any:
+        return completion("none") if body.get("max_tokens") == ANSWER_TOKENS else next(replies)
+
+    return reply
+
+
 def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
     modelled: Server, open_page: OpenPage
 ) -> None:
@@ -253,7 +264,7 @@ def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
             stream(["Another way to say it."], usage=(950, 6)),
         ]
     )  # fmt: skip
-    with openai_server(lambda path, body: next(answers)) as server:
+    with openai_server(beside_orders(answers)) as server:
         page = open_page(modelled)
         dialog = choose_provider(page, "Another address")
         dialog.get_by_label("Address", exact=True).fill(server.base_url)
@@ -326,7 +337,7 @@ def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
     hostile = "<img src=x onerror=window.hacked=1> no such model"
     key = "sk-secret-123"
     refusals = iter([failure(404, hostile), failure(401, f"bad key {key}")])
-    with openai_server(lambda path, body: next(refusals)) as server:
+    with openai_server(beside_orders(refusals)) as server:
         page = open_page(modelled)
         expecting(page, "502 (BAD GATEWAY)")
         dialog = use(page, server)

@@ -5,9 +5,11 @@ import { duration, plural } from "../lib/format.js";
 import { Details } from "./details.js";
 
 const TIME_SHOWN_FROM = 50; // milliseconds from which on a finished stage says how long it took
-const HYDE_STAGES = {
-  "hyde-1": ["Drafting code to look for", "Drafted"],
-  "hyde-2": ["Drafting again with what was found", "Drafted again"],
+// What the language model does for the search: while it lasts, afterwards, and what it makes.
+const MODEL_STAGES = {
+  "hyde-1": ["Drafting code to look for", "Drafted", "draft"],
+  "hyde-2": ["Drafting again with what was found", "Drafted again", "draft"],
+  order: ["Putting the files in order", "Put the files in order", "order"],
 };
 const COUNT_SHOWN_FROM = 3000; // milliseconds after which the seconds of a stage are counted in view
 
@@ -56,7 +58,7 @@ export class Stages {
         this.#run("Taking up the conversation", "Went on from what was found before");
       else this.#run("Taking up the conversation", "No code was used");
     } else if (stage === "drafting") {
-      const [words, past] = HYDE_STAGES[event.name] ?? ["Drafting", "Drafted"];
+      const [words, past] = MODEL_STAGES[event.name] ?? ["Drafting", "Drafted"];
       this.#remove(); // the search, which goes on with what is drafted
       this.#run(words, past);
       announce(words);
@@ -118,10 +120,11 @@ export class Stages {
   }
 
   /** A HyDE request has ended, well or not: the search goes on. */
-  #drafted({ outcome, milliseconds }) {
+  #drafted({ name, outcome, milliseconds }) {
     const well = outcome === "done";
-    if (outcome === "timed out") this.#past = "The draft took too long";
-    else if (!well) this.#past = "No draft";
+    const made = MODEL_STAGES[name]?.[2] ?? "draft";
+    if (outcome === "timed out") this.#past = `The ${made} took too long`;
+    else if (!well) this.#past = `No ${made}`;
     if (!well) this.#stage?.classList.add("stopped");
     this.#settle(well ? "check" : "alert", milliseconds);
     this.#run("Searching the code", "Found nothing");

@@ -30,7 +30,7 @@ export class Turn {
   #painting = 0; // the frame in which the text so far will be shown
 
   /**
-   * `asked` is `{ text, codebase, rerank, hyde, retrieval, strict, withoutModel, model, pin,
+   * `asked` is `{ text, codebase, effort, rerank, hyde, retrieval, strict, withoutModel, model, pin,
    * exclude }`; `hooks` are what its buttons do: `again(turn, changes)`, `context(turn, opener)`,
    * `edit(turn)`, `ask(text)`, `branch(turn, id, step)`, `chooseModel()`, `rate(turn, value, reason)`.
    */
@@ -75,6 +75,7 @@ export class Turn {
       {
         text: kept.question,
         codebase: kept.tagged,
+        effort: kept.effort,
         rerank: Boolean(kept.reranker),
         hyde,
         model: "",

@@ -49,7 +49,7 @@ export class Conversation {
   }
 
   /**
-   * Asks `{ text, codebase, rerank, hyde, retrieval, strict, withoutModel, pin, exclude }`;
+   * Asks `{ text, codebase, effort, rerank, hyde, retrieval, strict, withoutModel, pin, exclude }`;
    * `instead` is the turn that it becomes another version of.
    */
   async ask(given, instead = null) {
@@ -75,6 +75,7 @@ export class Conversation {
     try {
       const body = {
         question: asked.codebase && !TAG.test(asked.text) ? `@codebase ${asked.text}` : asked.text,
+        effort: asked.effort ?? "",
         rerank: Boolean(asked.rerank),
         // Without a model nothing can be drafted, and nobody asked for it.
         hyde: model || asked.hyde === "off" ? asked.hyde : "",

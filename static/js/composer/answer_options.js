@@ -1,5 +1,5 @@
-// The options for the next answer: an effort (fast, normal, deep), which sets reranking and HyDE,
-// and each option by itself. They are in a form that the chip beside the question opens.
+// The options for the next answer: an effort (fast, normal, deep), which says how much code is sent
+// and sets reranking and HyDE, and each option by itself. They are in a form that the chip beside the question opens.
 
 import { announce, byId } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
@@ -20,10 +20,10 @@ const NO_MODEL =
   "Drafts need a language model, and none is in use: the search has the question alone.";
 const HYDE_COUNTS = { off: "no draft", one: "one draft", two: "two drafts" };
 
-/** Which effort `{ rerank, hyde }` is: a name of EFFORTS, or "own". */
-export function effortOf({ rerank, hyde }) {
-  const same = ([, effort]) => effort.rerank === Boolean(rerank) && effort.hyde === hyde;
-  return Object.entries(EFFORTS).find(same)?.[0] ?? OWN;
+/** Which effort `{ effort, rerank, hyde }` is: a name of EFFORTS, or "own". */
+export function effortOf({ effort, rerank, hyde }) {
+  const named = EFFORTS[effort || "normal"];
+  return named.rerank === Boolean(rerank) && named.hyde === hyde ? effort || "normal" : OWN;
 }
 
 export class AnswerOptions {
@@ -31,6 +31,7 @@ export class AnswerOptions {
   #form = byId("answer-options");
   #hooks;
   #value = {
+    effort: known(Object.keys(EFFORTS), recall("effort")) || "normal",
     rerank: recall("rerank") === "on",
     hyde: known(HYDE_CHOICES, recall("hyde")),
     retrieval: known(["explicit", "auto"], recall("retrieval")),
@@ -60,8 +61,9 @@ export class AnswerOptions {
   }
 
   /** Takes the options of an earlier question; those that it does not name stay. */
-  set value({ rerank, hyde, retrieval, strict }) {
+  set value({ effort, rerank, hyde, retrieval, strict }) {
     this.#value = {
+      effort: known(Object.keys(EFFORTS), effort) || this.#value.effort,
       rerank: Boolean(rerank),
       hyde: known(HYDE_CHOICES, hyde),
       retrieval:
@@ -93,7 +95,7 @@ export class AnswerOptions {
     const { name, value, checked } = input;
     if (name === "effort" && EFFORTS[value]) {
       const { rerank, hyde } = EFFORTS[value];
-      Object.assign(this.#value, { rerank, hyde });
+      Object.assign(this.#value, { effort: value, rerank, hyde });
     } else if (name === "rerank" || name === "strict") {
       this.#value[name] = checked;
     } else if (name === "hyde" || name === "retrieval") {
@@ -106,7 +108,8 @@ export class AnswerOptions {
   }
 
   #remember() {
-    const { rerank, hyde, retrieval, strict } = this.#value;
+    const { effort, rerank, hyde, retrieval, strict } = this.#value;
+    remember("effort", effort);
     remember("rerank", rerank ? "on" : "");
     remember("hyde", hyde);
     remember("retrieval", retrieval);
@@ -155,8 +158,8 @@ export class AnswerOptions {
     }
     byId("normal-does").textContent =
       this.#settings.hyde && this.#model
-        ? `${HYDE_COUNTS[this.#settings.hyde]}, as the server is set; no reranking`
-        : "as the server is set; no reranking";
+        ? `about 8,000 tokens of code; ${HYDE_COUNTS[this.#settings.hyde]}; the model orders files`
+        : "about 8,000 tokens of code";
     byId("hyde-about").textContent = this.#model
       ? "Code that the model guesses, to search by its like."
       : NO_MODEL;

@@ -26,7 +26,7 @@ export class Composer {
   #hooks;
 
   /**
-   * `hooks`: `ask({ text, codebase, rerank, hyde, retrieval, strict })`, `stop()`, `switched()`,
+   * `hooks`: `ask({ text, codebase, effort, rerank, hyde, retrieval, strict })`, `stop()`, `switched()`,
    * `changed()` text or switch, `chooseModel()`, `open(path, line, end, opener)` shows a file.
    */
   constructor(hooks) {
@@ -102,7 +102,7 @@ export class Composer {
     return pressed(this.#codebase);
   }
 
-  /** How to answer: `{ rerank, hyde, retrieval, strict }`. */
+  /** How to answer: `{ effort, rerank, hyde, retrieval, strict }`. */
   get answerOptions() {
     return this.#answerOptions.value;
   }

@@ -9,6 +9,7 @@ const STAGES = {
   "hyde-2": "Second draft",
   search: "Search",
   rerank: "Rerank",
+  order: "Order by the model",
 };
 const OUTCOMES = {
   empty: "nothing in it to search for",

@@ -1,0 +1,73 @@
+"""What a definition calls: the definitions of this repository, in the order of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from codeqa.store import Tables
+from codeqa.symbols.imports import import_evidence
+from codeqa.symbols.surroundings import related
+from codeqa.symbols.usages import SELF_NAMES, SHORT_NAME
+from codeqa.text.tokens import last_word, name_key
+from codeqa.types import METHOD_KINDS, TEXT_KINDS, Reference, Unit
+
+RIVALS = 4
+"""Definitions that a name may have in files that are not imported; of one as common as `get`
+none is likelier than the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A definition that is called, and where."""
+
+    unit: Unit
+    line: int
+
+
+def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
+    """What `unit` calls, each definition once, by its first call; at most `limit`.
+
+    A call that the file does not decide is taken for the definition that the file imports, that
+    the class inherits, or that alone has this name. Calls into libraries are left out.
+    """
+    calls = [
+        place
+        for place in tables.references_in(unit.path)
+        if place.kind == "call" and place.unit_id == unit.id and place.target != unit.id
+    ]
+    decided = {one.id: one for one in tables.by_ids([c.target for c in calls if c.target])}
+    open_names = dict.fromkeys(name_key(call.name) for call in calls if not call.target)
+    by_name: dict[str, list[Unit]] = {}
+    for one in tables.named(list(open_names)):
+        if one.kind not in TEXT_KINDS and related(one.language, unit.language):
+            by_name.setdefault(one.name, []).append(one)
+    found: dict[str, Call] = {}
+    for call in calls:
+        called = decided.get(call.target) or _likeliest(unit, call, by_name.get(call.name, ()))
+        if called is not None and called.id not in (unit.id, *found):
+            found[called.id] = Call(called, call.line)
+    return list(found.values())[:limit]
+
+
+def _likeliest(unit: Unit, call: Reference, named: Sequence[Unit]) -> Unit | None:
+    """The one of `named` that `call` in `unit` means, None where that cannot be said."""
+    source = [one for one in named if one.role == "source"] or list(named)
+    if call.module:
+        module = call.module.partition("#")[0]
+        imported = [o for o in source if import_evidence(unit.language, unit.path, module, o.path)]
+        return imported[0] if len(_places(imported)) == 1 else None
+    if call.receiver in SELF_NAMES:
+        members = [one for one in source if one.kind in METHOD_KINDS and one.class_name]
+        own = [one for one in members if last_word(one.class_name) == last_word(unit.class_name)]
+        return (own or members)[0] if len(_places(own or members)) == 1 else None
+    alike = [o for o in source if last_word(o.class_name).lower() == call.receiver.lower() != ""]
+    if len(_places(alike)) == 1:
+        return alike[0]
+    if len(_places(source)) == 1 and len(call.name) >= SHORT_NAME:
+        return source[0]
+    return None
+
+
+def _places(units: Iterable[Unit]) -> set[tuple[str, str]]:
+    return {(unit.path, unit.qualified_name) for unit in units}

@@ -1,0 +1,158 @@
+"""Files put in order by a language model: what it is shown, and what its answer may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.search import Search, open_search
+from codeqa.search.listwise import FILES_NAMED, FILES_SHOWN, LINES_SHOWN
+from codeqa.settings import load_settings
+from codeqa.store import Tables
+from tests.indexed import indexed
+from tests.openai_server import Reply, failure, openai_server, silent
+from tests.openai_server import stream as streamed
+
+QUESTION = "where is the parcel weighed?"
+FILES = {
+    f"post/counter{number}.py": f"def weigh_parcel_{number}(parcel):\n"
+    f'    """Weigh the parcel at counter {number}."""\n'
+    + "".join(f"    parcel.step({line})\n" for line in range(30))
+    for number in range(15)
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return indexed(tmp_path_factory.mktemp("post"), FILES)
+
+
+class Asked:
+    """A search whose model answers with `answer`, a text or a function of the candidates."""
+
+    def __init__(self, tables: Tables, data: Path) -> None:
+        self.tables = tables
+        self.data = data
+        self.answer: Any = "1"
+        self.bodies: list[dict[str, Any]] = []
+
+    def script(self, path: str, body: dict[str, Any]) -> Reply:
+        self.bodies.append(body)
+        shown = re.findall(r"^\[(\d+)\] (.+)$", body["messages"][1]["content"], re.MULTILINE)
+        numbers = {path: number for number, path in shown}
+        said = self.answer(numbers) if callable(self.answer) else self.answer
+        return streamed([said]) if isinstance(said, str) else said
+
+    def open(self, base_url: str, **settings: Any) -> Search:
+        from codeqa.llm import Models
+
+        values = {"data": self.data, "model": "openai/gpt-4o", "openai_base_url": base_url}
+        made = load_settings(**{"hyde": "off", "hyde_seconds": 3.0, **values, **settings})
+        return open_search(made, lambda: self.tables, models=Models(made))
+
+
+@pytest.fixture
+def asked(tables: Tables, tmp_path: Path) -> Iterator[Asked]:
+    yield Asked(tables, tmp_path)
+
+
+def paths(result: Any) -> list[str]:
+    return [file.path for file in result.files]
+
+
+def test_the_files_that_the_model_names_stand_first_and_so_do_their_units(asked: Asked) -> None:
+    wanted = ["post/counter5.py", "post/counter3.py"]
+    asked.answer = lambda numbers: ", ".join(numbers[path] for path in wanted)
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url)
+        before = search.search(QUESTION, top=50, hyde="off")
+        after = search.search(QUESTION, top=50, hyde="off", order=True)
+    assert paths(after)[:2] == wanted != paths(before)[:2]
+    assert set(paths(after)) <= {hit.unit.path for hit in before.units}
+    assert [hit.unit.path for hit in after.units][:2] == wanted
+    assert "ordered by the language model" in after.units[0].why
+    rest = [path for path in paths(before) if path not in wanted]
+    assert paths(after)[2:] == rest[: len(paths(after)) - 2]
+    assert after.reranker == ""
+    assert [stage.name for stage in after.stages] == ["search", "order"]
+    scores = [hit.score for hit in after.units]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_twelve_files_are_shown_by_path_and_beginning_shuffled_and_nothing_else(
+    asked: Asked,
+) -> None:
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url)
+        found = search.search(f"{QUESTION} ghp_{'a1B2' * 9}", top=50, hyde="off", order=True)
+    assert len(found.files) > FILES_SHOWN
+    system, user = (message["content"] for message in asked.bodies[0]["messages"])
+    assert "weigh" not in system and "ghp_" not in user
+    shown = re.findall(r"^\[\d+\] (.+)$", user, re.MULTILINE)
+    assert len(shown) == FILES_SHOWN
+    plain = paths(asked.open("http://127.0.0.1:9/v1").search(QUESTION, top=50, hyde="off"))
+    assert shown != [path for path in plain if path in shown]
+    assert user.count("    1| def weigh_parcel_") == FILES_SHOWN
+    assert f"{LINES_SHOWN:>5}| " in user and f"{LINES_SHOWN + 1:>5}| " not in user
+    assert "… 18 more lines" in user
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "I think it is counter 7.", "13", "0", "7 or so", "1, 2, 99", failure(500), "🂡"],
+)
+def test_an_answer_that_is_no_list_of_candidates_changes_nothing(
+    asked: Asked, answer: Reply | str
+) -> None:
+    asked.answer = answer
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url)
+        before = search.search(QUESTION, hyde="off")
+        after = search.search(QUESTION, hyde="off", order=True)
+    assert paths(after) == paths(before)
+    assert [hit.unit.id for hit in after.units] == [hit.unit.id for hit in before.units]
+    assert after.reranker == "" and after.stages[-1].outcome != "done"
+
+
+def test_a_model_that_is_late_is_not_waited_for(asked: Asked) -> None:
+    asked.answer = silent(20)
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url, hyde_seconds=0.3)
+        after = search.search(QUESTION, hyde="off", order=True)
+    assert after.stages[-1].outcome == "timed out" and after.milliseconds < 5_000
+
+
+def test_the_last_line_counts_and_no_more_than_five_of_its_numbers(asked: Asked) -> None:
+    asked.answer = "Counters weigh.\n\n**1, 2, 2, 3, 4, 5, 6, 7**"
+    with openai_server(asked.script) as server:
+        after = asked.open(server.base_url).search(QUESTION, top=50, hyde="off", order=True)
+    moved = {hit.unit.path for hit in after.units if "ordered by the language model" in hit.why}
+    assert len(moved) == FILES_NAMED
+
+
+def test_the_same_question_over_the_same_candidates_is_asked_once(asked: Asked) -> None:
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url)
+        first, second = (search.search(QUESTION, hyde="off", order=True) for _ in range(2))
+        search.search("what does the counter weigh", hyde="off", order=True)
+    assert paths(first) == paths(second)
+    assert len(asked.bodies) == 2
+
+
+def test_a_name_that_is_looked_up_needs_no_model(asked: Asked) -> None:
+    with openai_server(asked.script) as server:
+        asked.open(server.base_url).search("weigh_parcel_3", hyde="off", order=True)
+    assert asked.bodies == []
+
+
+def test_the_rerank_switch_asks_the_model_where_the_setting_says_model(asked: Asked) -> None:
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url, reranker="model")
+        assert search.search(QUESTION, hyde="off", rerank=True).reranker == "openai/gpt-4o-mini"
+        assert len(asked.bodies) == 1
+        search.search(QUESTION, hyde="off")
+    assert len(asked.bodies) == 1

@@ -1,0 +1,126 @@
+"""What a model is shown: three and three, or the ranked list with what it stands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codeqa.errors import UsageError
+from codeqa.search import open_search
+from codeqa.selection import UNITS_RANKED, budget_of, build_context, parse_effort
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Tables
+from tests.indexed import indexed
+
+APP = '''def serve(request):
+    """Dispatch a request: how a request is dispatched."""
+    try:
+        sharpen(request)
+        return polish(hem(request))
+    except ValueError as error:
+        return mend(error)
+
+
+def sharpen(thing):
+    return thing.first
+
+
+def polish(thing):
+    return thing.last
+
+
+def mend(error):
+    return str(error)
+'''
+FILES = {
+    "app.py": "from sewing import hem\n\n\n" + APP,
+    "sewing.py": "def hem(cloth):\n    return cloth\n",
+    "run.py": "from app import serve\n\n\ndef run(queue):\n    return serve(queue.next)\n",
+    **{
+        f"words{number}.py": f"def handle_{number}(request):\n"
+        f'    """A request that is handled, number {number}."""\n'
+        + "".join(f"    request.note({line}, 'request')\n" for line in range(40))
+        for number in range(20)
+    },
+}  # fmt: skip
+QUESTION = "how is a request dispatched?"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return indexed(tmp_path_factory.mktemp("app"), FILES)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(data=tmp_path)
+
+
+def test_what_the_best_hit_calls_is_shown_though_no_word_of_the_question_says_it(
+    tables: Tables, settings: Settings
+) -> None:
+    result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
+    assert result.units[0].unit.name == "serve"
+    block = build_context(tables, result, settings, budget_of("normal", settings))
+    names = [chunk.name for chunk in block.chunks]
+    assert {"serve", "sharpen", "hem", "polish", "mend"} <= set(names)
+    hem = next(chunk for chunk in block.chunks if chunk.name == "hem")
+    assert (hem.path, hem.why) == ("sewing.py", "called by serve")
+    assert any(chunk.why == "uses serve" and chunk.path == "run.py" for chunk in block.chunks)
+
+
+def test_fast_is_three_methods_and_three_classes_in_twelve_thousand_characters(
+    tables: Tables, settings: Settings
+) -> None:
+    result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
+    block = build_context(tables, result, settings, budget_of("fast", settings))
+    shown = [chunk for chunk in block.chunks if not chunk.why.startswith("uses ")]
+    best = {hit.unit.id for hit in (*result.methods[:3], *result.classes[:3])}
+    assert {chunk.unit_id for chunk in shown} <= best
+    assert len(block.text) <= 12_000
+
+
+@pytest.mark.parametrize(
+    ("effort", "tokens", "window", "characters"),
+    [
+        ("fast", 0, 0, 12_000),
+        ("normal", 0, 0, 28_000),
+        ("deep", 0, 0, 84_000),
+        ("normal", 2_000, 0, 7_000),
+        ("normal", 0, 8_192, 14_336),
+        ("deep", 0, 128_000, 84_000),
+        ("fast", 0, 4_096, 7_168),
+        ("normal", 0, 600, 2_000),
+        ("normal", 100_000, 8_192, 14_336),
+    ],
+)
+def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the_window(
+    tmp_path: Path, effort: str, tokens: int, window: int, characters: int
+) -> None:
+    settings = load_settings(data=tmp_path, context_tokens=tokens)
+    assert budget_of(parse_effort(effort), settings, window).characters == characters
+
+
+def test_a_block_keeps_its_budget_at_every_effort(tables: Tables, settings: Settings) -> None:
+    result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
+    lengths = []
+    for effort in ("fast", "normal", "deep"):
+        budget = budget_of(parse_effort(effort), settings)
+        block = build_context(tables, result, settings, budget)
+        assert len(block.text) <= budget.characters
+        lengths.append(len(block.text))
+    assert lengths == sorted(lengths) and lengths[1] > lengths[0]
+
+
+def test_nothing_found_is_an_empty_block(tables: Tables, settings: Settings) -> None:
+    search = open_search(settings, lambda: tables, vectors=False)
+    result = search.search("zzyzx qqxyz", top=UNITS_RANKED)
+    for effort in ("fast", "normal"):
+        budget = budget_of(parse_effort(effort), settings)
+        assert build_context(tables, result, settings, budget).text == ""
+
+
+def test_another_effort_is_refused() -> None:
+    with pytest.raises(UsageError, match="no such effort"):
+        parse_effort("slow")
