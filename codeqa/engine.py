@@ -74,6 +74,7 @@ def open_engine(
         hooks=load_hooks(settings, location.root),
         conversations=conversations,
         connect=models.connect_small,
+        answers=models.connect,
         hypotheses=generator is None,
     )
     chat = Chat(

@@ -8,6 +8,7 @@ characters of three and three held the answer to .59 of them, 8,000 tokens of th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,12 +19,14 @@ from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.symbols import usages
 from codeqa.symbols.callees import callees
-from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import EFFORTS, TEXT_KINDS, Chunk, ContextBlock, Effort, Hit, Unit
 
 BUDGET_TOKENS: dict[Effort, int] = {"normal": 8_000, "deep": 24_000}
 """Of the block; *fast* counts characters. More than 8,000 hold the answer more often (.93 of
 questions at 16,000) and cost every model time and attention."""
+CHARACTERS_PER_TOKEN = 3.5
+"""Of code, at most tokenizers: published counts give 3.3 to 3.6 for GPT, 2.2 to 3 for others. A
+budget is no limit: what the model takes at most is kept to by WINDOW_SHARE."""
 WINDOW_SHARE = 0.5
 """Part of a model's window that the block may take: instruction, history and answer need room,
 and tokens are estimated."""
@@ -49,6 +52,8 @@ CALL_SITES = 3
 """Units whose call sites enter the context, and call sites of each."""
 CALL_SITES_AFTER = 6
 """They stand behind so many units: what is asked about comes before where it is used."""
+EARLIER_KEPT = 5
+"""Chunks of an earlier question of the same matter that stand there, too."""
 SURE_ENOUGH = 0.5
 """Least confidence of a call site that enters the context."""
 
@@ -82,10 +87,13 @@ def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:
     if effort != "fast":
         tokens = settings.context_tokens or BUDGET_TOKENS[effort]
         characters = int(tokens * CHARACTERS_PER_TOKEN)
-    if window:
-        fitting = int(window * WINDOW_SHARE * CHARACTERS_PER_TOKEN)
-        characters = min(characters, max(SMALLEST_CHARACTERS, fitting))
-    return Budget(effort, characters)
+    return Budget(effort, min(characters, largest_block(window)))
+
+
+def largest_block(window: int) -> int:
+    """Characters of the largest block for a model that takes `window` tokens; 0 is unknown."""
+    fitting = int(window * WINDOW_SHARE * CHARACTERS_PER_TOKEN)
+    return max(SMALLEST_CHARACTERS, fitting) if window else sys.maxsize
 
 
 def build_context(
@@ -101,7 +109,8 @@ def build_context(
     the room so that all of it is there, then units by rank, and call sites.
 
     `most` is how many methods and classes *fast* takes in all. `earlier` is what an earlier
-    question of the same matter found: it takes the room that is left.
+    question of the same matter found: its best stand behind the best of this one, at *fast* all
+    take the room that is left.
     """
     fast = budget.effort == "fast"
     best = _three_and_three(result, settings, most) if fast else _ranked(tables, result)
@@ -111,8 +120,10 @@ def build_context(
     )
     definitions = [c.unit_id for c in chunks if c.kind not in TEXT_KINDS][:CALL_SITE_UNITS]
     sites = [s for unit in tables.by_ids(definitions) for s in _call_sites(tables, unit)]
-    at = len(chunks) if fast else CALL_SITES_AFTER
-    chunks = [*chunks[:at], *sites, *chunks[at:], *(replace(c, why=EARLIER) for c in earlier)]
+    before = [replace(chunk, why=EARLIER) for chunk in earlier]
+    at = len(chunks) if fast else max(CALL_SITES_AFTER, len(mentioned))
+    beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
+    chunks = [*chunks[:at], *sites, *beside, *chunks[at:]]
     share = 1 / max(2, len(mentioned)) if fast else min(LARGEST_SHARE, 1 / max(1, len(mentioned)))
     return pack(chunks, budget.characters, share=share)
 

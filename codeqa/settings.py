@@ -86,8 +86,8 @@ class Settings(BaseSettings):
     )  # fmt: skip
     effort: Effort = _field(
         "normal",
-        "What a question is given: `fast` (three methods and three classes, no drafts), `normal` "
-        "(drafts, an order by the model, 8,000 tokens of code) or `deep` (24,000 tokens).",
+        "What an answer is given: `fast` (three methods and three classes), `normal` (files put in "
+        "order by the model, 8,000 tokens of code) or `deep` (the same, 24,000 tokens).",
     )
 
     model: str = _field(

@@ -127,7 +127,7 @@ class StageTime:
     """One stage of a search, and what came of it."""
 
     name: str
-    """`hyde-1` · `hyde-2` · `search` · `rerank`."""
+    """`hyde-1` · `hyde-2` · `search` · `rerank` · `order`."""
     milliseconds: float = 0.0
     outcome: str = ""
     """`done` · `timed out` · `stopped` · `empty` · `skipped: …` · `failed: …`; '' while it

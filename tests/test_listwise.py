@@ -138,6 +138,8 @@ def test_the_same_question_over_the_same_candidates_is_asked_once(asked: Asked) 
     with openai_server(asked.script) as server:
         search = asked.open(server.base_url)
         first, second = (search.search(QUESTION, hyde="off", order=True) for _ in range(2))
+        told = [s.outcome for s in search.steps(QUESTION, hyde="off", order=True)]
+        assert told == ["", "done"]  # it begins and ends as if it had been asked for
         search.search("what does the counter weigh", hyde="off", order=True)
     assert paths(first) == paths(second)
     assert len(asked.bodies) == 2
@@ -156,3 +158,21 @@ def test_the_rerank_switch_asks_the_model_where_the_setting_says_model(asked: As
         assert len(asked.bodies) == 1
         search.search(QUESTION, hyde="off")
     assert len(asked.bodies) == 1
+
+
+def test_no_model_is_asked_where_none_may_be_and_the_built_in_one_reranks(asked: Asked) -> None:
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url, reranker="model", hyde="two")
+        found = search.search(QUESTION, hyde="", rerank=True, order=True, use_model=False)
+    assert asked.bodies == []
+    assert found.reranker == "built-in" and "No language model is in use" in found.warnings[0]
+
+
+def test_what_the_model_names_stands_first_also_after_a_reranker(asked: Asked) -> None:
+    asked.answer = "3, 1, 2"
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url, reranker="built-in")
+        after = search.search(QUESTION, top=50, hyde="off", rerank=True, order=True)
+    moved = ["ordered by the language model" in hit.why for hit in after.units]
+    assert moved.index(False) >= 3
+    assert [hit.unit.path for hit in after.units[:3]] == paths(after)[:3]

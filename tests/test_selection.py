@@ -11,6 +11,7 @@ from codeqa.search import open_search
 from codeqa.selection import UNITS_RANKED, budget_of, build_context, parse_effort
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
+from codeqa.types import Chunk
 from tests.indexed import indexed
 
 APP = '''def serve(request):
@@ -124,3 +125,15 @@ def test_nothing_found_is_an_empty_block(tables: Tables, settings: Settings) -> 
 def test_another_effort_is_refused() -> None:
     with pytest.raises(UsageError, match="no such effort"):
         parse_effort("slow")
+
+
+def test_what_was_found_for_an_earlier_question_keeps_a_place(
+    tables: Tables, settings: Settings
+) -> None:
+    result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
+    chunk = Chunk("ctx_00000000", "before.py", 1, 1, "python", "BEFORE = 1")
+    for effort in ("fast", "normal"):
+        budget = budget_of(parse_effort(effort), settings)
+        block = build_context(tables, result, settings, budget, earlier=[chunk])
+        assert "BEFORE = 1" in block.text
+        assert next(c.why for c in block.chunks if c.path == "before.py").startswith("found for an")

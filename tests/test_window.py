@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from codeqa.llm import Endpoint, context_window, cut_off
+from codeqa.llm import Endpoint, context_window, cut_off, provider_named
+from codeqa.llm import window as window_module
 from tests.openai_server import Reply, failure, openai_server
 
 SERVERS = [
@@ -18,12 +19,19 @@ SERVERS = [
     ("lmstudio", {"/api/v0/models": {"data": [
         {"id": "other", "loaded_context_length": 1},
         {"id": "m", "loaded_context_length": 12_000, "max_context_length": 32_000}]}}, {}, 12_000),
+    ("lmstudio", {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32_000}]}}, {}, 0),
     ("vllm", {"/v1/models": {"data": [{"id": "m", "max_model_len": 40_960}]}}, {}, 40_960),
     ("custom", {"/v1/models": {"data": [{"id": "m", "context_window": 131_072}]}}, {}, 131_072),
     ("custom", {"/v1/models": {"data": [{"id": "m"}]}}, {}, 0),
     ("custom", {"/v1/models": ["no", "list", {"of": "models"}]}, {}, 0),
     ("llamacpp", {"/props": {"default_generation_settings": "none"}}, {}, 0),
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of another test may have had the same port."""
+    monkeypatch.setattr(window_module, "_known", {})
 
 
 @pytest.mark.parametrize(("provider", "pages", "shown", "window"), SERVERS)
@@ -49,8 +57,19 @@ def test_a_server_is_asked_once_in_a_while_and_one_that_is_not_there_costs_nothi
     assert context_window(gone) == 0
 
 
-def test_a_large_provider_is_not_asked() -> None:
-    assert context_window(Endpoint("http://127.0.0.1:9/v1", "gpt-4o", provider="openai")) == 128_000
+def test_a_large_provider_is_not_asked_but_a_server_that_speaks_for_it_is() -> None:
+    own = provider_named("openai").base_url
+    assert context_window(Endpoint(own, "gpt-4o", provider="openai")) == 128_000
+    with openai_server(lambda path, body: failure(404)) as server:
+        server.pages["/v1/models"] = {"data": [{"id": "m", "max_model_len": 5_000}]}
+        assert context_window(Endpoint(server.base_url, "m", provider="openai")) == 5_000
+
+
+def test_an_address_that_cannot_be_asked_has_no_known_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "nonsense://proxy")
+    assert context_window(Endpoint("http://models.invalid/v1", "m", provider="custom")) == 0
 
 
 @pytest.mark.parametrize(

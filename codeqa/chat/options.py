@@ -10,6 +10,7 @@ from codeqa.chat.generation import Exchange
 from codeqa.errors import UsageError
 from codeqa.llm import Cancelled, never
 from codeqa.repository.secrets import mask_secrets
+from codeqa.selection import parse_effort
 from codeqa.state.records import LOCAL_USER
 from codeqa.text.tokens import well_formed
 
@@ -86,6 +87,7 @@ class AskOptions:
             replaces=well_formed(self.replaces),
             after=well_formed(self.after),
             pin=check_places(self.pin),
+            effort=parse_effort(self.effort) if self.effort else "",
             exclude=check_places(self.exclude),
             instructions=well_formed(self.instructions),
         )

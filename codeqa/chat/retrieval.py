@@ -19,7 +19,15 @@ from codeqa.files import Files
 from codeqa.llm import Model, context_window
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Search, parse_query
-from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, parse_effort
+from codeqa.search.listwise import SMALLEST_WINDOW
+from codeqa.selection import (
+    UNITS_RANKED,
+    Budget,
+    budget_of,
+    build_context,
+    largest_block,
+    parse_effort,
+)
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Effort, Event, StageTime
@@ -27,8 +35,8 @@ from codeqa.types import Chunk, ContextBlock, Effort, Event, StageTime
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""
 RETRIEVAL_K = 4
-"""Methods and classes in the context of a question that is searched for without its writer
-asking for it."""
+"""Methods and classes, at the effort *fast*, in the context of a question that is searched for
+without its writer asking for it."""
 PINNED = "pinned"
 
 
@@ -36,7 +44,8 @@ PINNED = "pinned"
 class Retrieval:
     """Looks up what the policy asks for, and nothing else.
 
-    `connect` gives the model that rewrites follow-ups, None for none; `hypotheses` is whether
+    `connect` gives the model that rewrites follow-ups and orders files, `answers` the one that
+    answers, None for none; `hypotheses` is whether
     the search may ask one for hypothetical answers.
     """
 
@@ -47,6 +56,7 @@ class Retrieval:
     hooks: Hooks
     conversations: Conversations
     connect: Callable[[], Model | None]
+    answers: Callable[[], Model | None]
     hypotheses: bool
 
     def retrieve(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
@@ -94,7 +104,7 @@ class Retrieval:
                 turn.text,
                 so_far.history,
                 so_far.names,
-                self._model(turn),
+                self._model(turn, self.connect),
                 self.settings.config_dir,
                 cancelled=options.cancelled,
             )
@@ -109,7 +119,8 @@ class Retrieval:
             top=UNITS_RANKED,
             rerank=options.rerank,
             hyde=options.hyde if asks_model else "off",
-            order=asks_model and self._effort(turn) != "fast",
+            order=asks_model and self._orders(turn),
+            use_model=asks_model,
             cancelled=options.cancelled,
         )
         try:
@@ -141,16 +152,24 @@ class Retrieval:
 
     def budget(self, turn: TurnState) -> Budget:
         """How much code the answer of `turn` may be given."""
-        model = self._model(turn)
-        window = context_window(model.endpoint) if model else 0
-        return budget_of(self._effort(turn), self.settings, window)
+        return budget_of(self._effort(turn), self.settings, self._window(turn, self.answers))
+
+    def _window(self, turn: TurnState, connect: Callable[[], Model | None]) -> int:
+        model = self._model(turn, connect)
+        return context_window(model.endpoint) if model else 0
 
     def _effort(self, turn: TurnState) -> Effort:
         return parse_effort(turn.options.effort, self.settings.effort)
 
+    def _orders(self, turn: TurnState) -> bool:
+        """Whether the model puts the files in order: not at *fast*, and not where it could read
+        only a part of them."""
+        window = self._window(turn, self.connect)
+        return self._effort(turn) != "fast" and not 0 < window < SMALLEST_WINDOW
+
     def _fitting(self, turn: TurnState, block: ContextBlock) -> ContextBlock:
         """`block` of an earlier question, packed anew where it was made for a larger model."""
-        room = max(self.budget(turn).characters, self.settings.context_characters)
+        room = largest_block(self._window(turn, self.answers))
         return block if len(block.text) <= room else pack(block.chunks, room)
 
     def _similar(self, turn: TurnState) -> tuple[Exchange, ...]:
@@ -180,9 +199,9 @@ class Retrieval:
             one for one in found if not names_other_code(turn.query, parse_query(one.question))
         )
 
-    def _model(self, turn: TurnState) -> Model | None:
+    def _model(self, turn: TurnState, connect: Callable[[], Model | None]) -> Model | None:
         try:
-            return self.connect() if turn.options.use_model else None
+            return connect() if turn.options.use_model else None
         except CodeQAError:  # whoever answers says what is wrong with it
             return None
 

@@ -125,7 +125,8 @@ def _watched(events: Iterator[Event], waiting: Waiting, model: str) -> Iterator[
         if event.kind in ("classified", "drafted"):
             waiting.show("Searching the code…")
         elif event.kind == "drafting":
-            waiting.show(f"{event.data['model']} drafts what to look for…")
+            does = "puts the files in order" if event.data["name"] == "order" else "drafts"
+            waiting.show(f"{event.data['model']} {does}…")
         elif event.kind == "generating":
             waiting.show(f"Waiting for {model}…" if model else "Putting the answer together…")
         else:

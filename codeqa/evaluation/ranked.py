@@ -29,10 +29,9 @@ from codeqa.evaluation.questions import Question, problem_in
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
 from codeqa.search import Search, SearchResult, open_search, parse_hyde
-from codeqa.selection import UNITS_RANKED, budget_of, build_context
+from codeqa.selection import CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate, open_once
-from codeqa.text.tokens import estimate_tokens
 from codeqa.types import ContextBlock, Effort, Hit, Progress
 
 RESULTS = 50
@@ -157,7 +156,8 @@ def ask_all(
         failed = next((stage for stage in found.stages if stage.failed), None)
         if failed and question is questions[0]:
             # What a search gives without any drafts would pass for what it gives with them.
-            raise ModelError(f"A draft {failed.outcome}", "Ask again when the model answers.")
+            what = "An order" if failed.name == "order" else "A draft"
+            raise ModelError(f"{what} {failed.outcome}", "Ask again when the model answers.")
         files = [file.best for file in found.files]
         by_units, by_files = (_listed(question, h, elapsed, block) for h in (found.units, files))
         yield Answered(by_units, by_files)
@@ -171,7 +171,7 @@ def _listed(
     if block is None:
         return one
     places = ({"path": c.path, "start": c.start_line, "end": c.end_line} for c in block.chunks)
-    return replace(one, context=tuple(places), tokens=estimate_tokens(block.text))
+    return replace(one, context=tuple(places), tokens=round(len(block.text) / CHARACTERS_PER_TOKEN))
 
 
 def _result(hit: Hit) -> dict[str, Any]:

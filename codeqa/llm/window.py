@@ -12,14 +12,19 @@ they are asked; the large providers are not, their windows stand with them in `p
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import provider_named
+
+log = logging.getLogger(__name__)
 
 OLLAMA_WINDOW = 4_096
 ASK_SECONDS = 1.0
@@ -44,18 +49,38 @@ def context_window(endpoint: Endpoint) -> int:
     A server on this machine, or at an address that the user gave, is asked, at most every
     KNOWN_SECONDS. Raises nothing.
     """
-    if stated := provider_named(endpoint.provider or "custom").window:
-        return stated
+    provider = provider_named(endpoint.provider or "custom")
+    if provider.window and endpoint.base_url == provider.base_url:
+        return provider.window
     key = (endpoint.base_url, endpoint.model)
     told = _known.get(key)
     if told is None or time.monotonic() - told[0] > KNOWN_SECONDS:
-        _known[key] = told = (time.monotonic(), _ask(endpoint))
+        _known[key] = told = (time.monotonic(), _ask_bounded(endpoint))
     return told[1]
 
 
 def cut_off(prompt_tokens: int, characters: int) -> bool:
-    """Whether a server that read `prompt_tokens` cannot have read `characters`."""
+    """Whether a server that read `prompt_tokens` cannot have read `characters`: it is found out
+    when it read less than about half."""
     return COUNTED_AT_LEAST <= prompt_tokens < characters / CHARACTERS_AT_MOST
+
+
+def _ask_bounded(endpoint: Endpoint) -> int:
+    """What `_ask` gives within ASK_SECONDS, 0 for everything else: nobody fails for a number."""
+    said: Future[int] = Future()
+
+    def ask() -> None:
+        try:
+            said.set_result(_ask(endpoint))
+        except Exception as error:
+            said.set_exception(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return said.result(timeout=ASK_SECONDS)
+    except Exception as error:
+        log.info("no window from %s: %s", endpoint.host, type(error).__name__)
+        return 0
 
 
 def _ask(endpoint: Endpoint) -> int:
@@ -87,7 +112,9 @@ def _ask(endpoint: Endpoint) -> int:
         listed = asked("/api/v0/models") if endpoint.provider == "lmstudio" else None
         listed = listed or asked(f"{endpoint.base_url.rstrip('/')}/models")
         row = _row(listed, "data", endpoint.model)
-        return next((found for name in _FIELDS if (found := _number(row, name))), 0)
+        # What LM Studio's model could take at most says nothing of what it was loaded with.
+        fields = _FIELDS[:2] if endpoint.provider == "lmstudio" else _FIELDS
+        return next((found for name in fields if (found := _number(row, name))), 0)
 
 
 def _of_ollama(asked: Any, model: str) -> int:
@@ -100,7 +127,7 @@ def _of_ollama(asked: Any, model: str) -> int:
 
 
 def _row(payload: Any, field: str, model: str) -> Any:
-    """The entry of `model` in a list of models; the only one where there is one."""
+    """The entry of `model` in a list of models; None where there is none."""
     rows = payload.get(field) if isinstance(payload, Mapping) else None
     rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     names = (model, f"{model}:latest")

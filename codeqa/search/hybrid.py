@@ -27,7 +27,7 @@ from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, explain_hit, rank, rank_files
 from codeqa.search.rerank.built_in import BuiltInReranker
 from codeqa.search.rerank.choice import choose_reranker
-from codeqa.search.rerank.reranker import Reranker
+from codeqa.search.rerank.reranker import BY_MODEL, Reranker
 from codeqa.search.resolve import find_candidates
 from codeqa.settings import Settings
 from codeqa.store import Tables
@@ -41,8 +41,7 @@ FILES = 10
 FRESH_FILES = 10
 """Files of the best hits whose state on disk is looked at; one stat each."""
 
-BY_MODEL = "model"
-"""The reranker's name in the setting when the language model orders the files."""
+NO_ORDER = "No language model is in use: the built-in reranker was used."
 
 SearchSteps = Generator[StageTime, None, "SearchResult"]
 
@@ -92,6 +91,7 @@ class SearchOptions(TypedDict, total=False):
     rerank: bool
     hyde: str
     order: bool
+    use_model: bool
 
 
 class Search:
@@ -122,7 +122,8 @@ class Search:
     def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
 
-        Nothing is sent anywhere unless `hyde` says so: see `steps`, which raises the same.
+        Nothing is sent to a language model unless `hyde`, `order` or the reranker of the setting
+        says so: see `steps`, which raises the same.
         """
         steps = self.steps(question, **options)
         while True:
@@ -143,6 +144,7 @@ class Search:
         rerank: bool = False,
         hyde: str = "off",
         order: bool = False,
+        use_model: bool = True,
         cancelled: Cancelled = never,
     ) -> SearchSteps:
         """`search`, yielding each stage of the language model as it begins and as it ends.
@@ -150,8 +152,9 @@ class Search:
         `hyde` is how many hypothetical answers are searched by (`off`, `one`, `two`), '' for
         what the setting says; the question goes to the model for the first, what was found for
         the second. `order` lets it put the best files in order: the beginnings of their code go to
-        it. Once `cancelled()` is true what takes long is left out. Raises UsageError for
-        another `hyde`, IndexMissingError and IndexFormatError as the tables do.
+        it. Without `use_model` no language model is asked, whatever else is said. Once
+        `cancelled()` is true what takes long is left out. Raises UsageError for another `hyde`,
+        IndexMissingError and IndexFormatError as the tables do.
         """
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
@@ -167,9 +170,13 @@ class Search:
         files = rank_files(hits)
         stages: list[StageTime] = []
         by_model = rerank and self._settings.reranker.strip() == BY_MODEL
-        wants_model = mode != "off" or order or by_model
-        model, missing = self._drafting_model(asked_for=bool(hyde)) if wants_model else (None, [])
-        warnings += missing
+        model = None
+        if use_model and (mode != "off" or order or by_model):
+            model, missing = self._model(asked_for=mode != "off" and bool(hyde))
+            warnings += missing
+        if by_model and model is None:
+            by_model = False
+            warnings.append(NO_ORDER)
         if model is not None and mode != "off":
             found, stages = yield from search_by_hypotheses(
                 query,
@@ -236,8 +243,8 @@ class Search:
             stages=tuple(stages),
         )
 
-    def _drafting_model(self, *, asked_for: bool) -> tuple[Model | None, list[str]]:
-        """The model that writes hypotheses, None when there is none; and why not."""
+    def _model(self, *, asked_for: bool) -> tuple[Model | None, list[str]]:
+        """The model that helps to find, None when there is none; and why not."""
         try:
             model = self._connect() if self._connect else None
         except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing

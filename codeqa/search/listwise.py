@@ -27,7 +27,9 @@ questions on code that no model has read."""
 UNITS_SHOWN = 2
 LINES_SHOWN = 14
 LINE_CHARACTERS = 160
-"""Of each file its best units, of each unit its first lines: about 3,000 tokens in all."""
+"""Of each file its best units, of each unit its first lines: 3,500 to 4,500 tokens in all."""
+SMALLEST_WINDOW = 8_192
+"""Tokens that a model must take for that to fit, with the rules and an answer."""
 FILES_NAMED = 5
 """Numbers that are read of an answer: more than anybody has an opinion on."""
 ANSWER_TOKENS = 500
@@ -75,8 +77,9 @@ class ListwiseReranker:
         key = (model.name, question, shown.text)
         order = self._known.get(key, [])
         if order:
-            stage = StageTime(ORDER, outcome=DONE, model=model.name, host=model.host)
-            yield stage
+            begun = StageTime(ORDER, model=model.name, host=model.host)
+            yield begun
+            yield (stage := replace(begun, outcome=DONE))
         else:
             ask = partial(order_messages, question, shown, self._config_dir)
             read = partial(read_order, candidates=shown)
@@ -152,7 +155,10 @@ def reorder(
     top = hits[0].score if hits else 0.0
     best_file = files[0].score if files else 0.0
     lead = {path: LEAD - STEP * place for place, path in enumerate(order)}
-    best = {file.path: file.best.score for file in files if file.path in lead}
+    best: dict[str, float] = {}  # of the hits as they are now: a reranker may have scored them anew
+    for hit in hits:
+        if hit.unit.path in lead:
+            best[hit.unit.path] = max(hit.score, best.get(hit.unit.path, 0.0))
     moved = []
     for hit in hits:
         path = hit.unit.path
@@ -162,12 +168,10 @@ def reorder(
         moved.append(hit)
     moved.sort(key=lambda hit: -hit.score)
     first = {hit.unit.id: hit for hit in moved}
-    listed = [
-        replace(file, best=first.get(file.best.unit.id, file.best))
-        if file.path not in lead
-        else FileHit(file.path, best_file * lead[file.path], first[file.best.unit.id])
-        for file in files
-    ]
+    listed = []
+    for file in files:
+        score = best_file * lead[file.path] if file.path in lead else file.score
+        listed.append(FileHit(file.path, score, first.get(file.best.unit.id, file.best)))
     listed.sort(key=lambda file: -file.score)
     return moved, listed
 

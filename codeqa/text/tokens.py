@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-CHARACTERS_PER_TOKEN = 3.5
+CHARACTERS_PER_TOKEN = 3.0
 """Characters per model token, low on purpose.
 
 A common rule says 4 for English prose; source code, with its punctuation and

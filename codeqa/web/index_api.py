@@ -53,6 +53,7 @@ class LinesQuery(FileQuery):
 
 class Status(Schema):
     id: str
+    effort: str
     hyde: str
     retrieval: str
     """What the settings say of questions without `@codebase`: `explicit` or `auto`."""
@@ -241,6 +242,7 @@ def status_values(engine: Engine) -> Values:
         Status,
         status,
         id=engine.location.id,
+        effort=engine.settings.effort,
         hyde=engine.settings.hyde,
         retrieval=engine.settings.retrieval,
         reranker=". ".join(filter(None, reranker_status(engine.settings)[1:])),

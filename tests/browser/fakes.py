@@ -563,7 +563,9 @@ class FakeEngine:
     def begin_anew(self) -> None:
         """Nothing was asked, chosen or kept yet."""
         root = Path("/home/you/src/store")
-        self.settings = SimpleNamespace(hyde="two", retrieval="explicit", reranker="built-in")
+        self.settings = SimpleNamespace(
+            effort="normal", hyde="two", retrieval="explicit", reranker="built-in"
+        )
         self.location = SimpleNamespace(id="store-0123abcd", name="store", root=root)
         self.index, self.search = FakeIndex(), FakeSearch()
         self.models = FakeModels()

@@ -1,6 +1,7 @@
 """Which reranker the settings ask for, and the built-in one where that cannot work.
 
-`CODEQA_RERANKER` is `auto`, `built-in`, or one of these; a folder is written as a folder
+`CODEQA_RERANKER` is `auto`, `built-in`, `model` (the language model, see `search.listwise`; the
+built-in one where there is none), or one of these; a folder is written as a folder
 (`/path`, `./path`, `~/path`), everything else is a name on the model hub:
 
     owner/name, folder                        ColBERT, or a cross-encoder that fastembed lists
@@ -32,7 +33,7 @@ from codeqa.search.rerank.local import (
     model_here,
     shared,
 )
-from codeqa.search.rerank.reranker import BUILT_IN, Reranked, Reranker
+from codeqa.search.rerank.reranker import BUILT_IN, BY_MODEL, Reranked, Reranker
 from codeqa.settings import Settings
 from codeqa.types import Hit
 
@@ -62,7 +63,7 @@ def parse_reranker(setting: str) -> RerankerChoice | None:
     Any text is some choice; whether it can be met shows when it is looked at.
     """
     text = setting.strip()
-    if text == BUILT_IN:
+    if text in (BUILT_IN, BY_MODEL):
         return None
     if text in ("", AUTO):
         return RerankerChoice()
@@ -93,7 +94,8 @@ def reranker_status(settings: Settings) -> tuple[bool, str, str]:
     """
     choice = parse_reranker(settings.reranker)
     if choice is None:
-        return True, BUILT_IN, ""
+        by_model = settings.reranker.strip() == BY_MODEL
+        return True, "the language model in use, else built-in" if by_model else BUILT_IN, ""
     try:
         if choice.provider:
             return True, hosted_model(settings, choice.provider, choice.model).place, ""

@@ -17,6 +17,8 @@ from codeqa.search.ranking import role_penalties
 from codeqa.types import Hit, Unit
 
 BUILT_IN = "built-in"
+BY_MODEL = "model"
+"""Name in the setting when the language model puts the files in order: done by the search."""
 CANDIDATES = 50
 """Hits that any reranker reads at most; deeper ones are rarely the answer, and each costs its
 length."""

@@ -20,10 +20,17 @@ const NO_MODEL =
   "Drafts need a language model, and none is in use: the search has the question alone.";
 const HYDE_COUNTS = { off: "no draft", one: "one draft", two: "two drafts" };
 
-/** Which effort `{ effort, rerank, hyde }` is: a name of EFFORTS, or "own". */
-export function effortOf({ effort, rerank, hyde }) {
-  const named = EFFORTS[effort || "normal"];
-  return named.rerank === Boolean(rerank) && named.hyde === hyde ? effort || "normal" : OWN;
+/** Which effort `{ effort, rerank, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
+export function effortOf({ effort, rerank, hyde }, server = "") {
+  if (!effort) return rerank || hyde ? OWN : server || "normal";
+  const named = EFFORTS[effort];
+  return named.rerank === Boolean(rerank) && named.hyde === hyde ? effort : OWN;
+}
+
+/** Before efforts said how much code is sent, the fast one was to do without drafts. */
+function rememberedEffort() {
+  const before = recall("hyde") === "off" && recall("rerank") !== "on" ? "fast" : "";
+  return known(Object.keys(EFFORTS), recall("effort")) || before;
 }
 
 export class AnswerOptions {
@@ -31,13 +38,13 @@ export class AnswerOptions {
   #form = byId("answer-options");
   #hooks;
   #value = {
-    effort: known(Object.keys(EFFORTS), recall("effort")) || "normal",
+    effort: rememberedEffort(),
     rerank: recall("rerank") === "on",
     hyde: known(HYDE_CHOICES, recall("hyde")),
     retrieval: known(["explicit", "auto"], recall("retrieval")),
     strict: recall("strict") === "on",
   };
-  #settings = { hyde: "", retrieval: "", reranker: "" };
+  #settings = { effort: "", hyde: "", retrieval: "", reranker: "" };
   #model = "";
 
   /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too, `chooseModel()`. */
@@ -77,11 +84,11 @@ export class AnswerOptions {
     return (this.#value.retrieval || this.#settings.retrieval) === "auto";
   }
 
-  /** What the server does where nothing was chosen here, and what reranks: `{ hyde, retrieval,
-   * reranker }`. */
-  set settings({ hyde = "", retrieval = "", reranker = "" }) {
+  /** What the server does where nothing was chosen here, and what reranks: `{ effort, hyde,
+   * retrieval, reranker }`. */
+  set settings({ effort = "", hyde = "", retrieval = "", reranker = "" }) {
     const before = this.#settings;
-    this.#settings = { hyde, retrieval, reranker };
+    this.#settings = { effort, hyde, retrieval, reranker };
     if (Object.keys(before).some((name) => before[name] !== this.#settings[name])) this.#show();
   }
 
@@ -128,12 +135,16 @@ export class AnswerOptions {
       .join(", ");
   }
 
+  #effort() {
+    return effortOf(this.#value, known(Object.keys(EFFORTS), this.#settings.effort));
+  }
+
   #label() {
-    return EFFORTS[effortOf(this.#value)]?.label ?? "As set below";
+    return EFFORTS[this.#effort()]?.label ?? "As set below";
   }
 
   #show() {
-    const effort = effortOf(this.#value);
+    const effort = this.#effort();
     const { rerank, hyde, strict } = this.#value;
     byId("effort-name").textContent = EFFORTS[effort]?.label ?? "Own";
     byId("effort-more").textContent = strict ? " · strict" : "";
