@@ -240,3 +240,62 @@ def test_an_import_of_an_address_without_a_name_costs_no_file() -> None:
         check(parsed, code)
         assert "f" in {unit.name for unit in parsed.units}
         assert any(edge.kind == "import" for edge in parsed.references)
+
+
+RUST_MACROS = """
+cfg_rt! {
+    pub fn spawn() { wake() }
+    cfg_unstable! {
+        impl Task {
+            pub fn wake(&self) {}
+        }
+    }
+}
+"""
+
+
+def test_items_inside_rust_macros_are_units_at_their_own_lines_and_columns() -> None:
+    data = RUST_MACROS.encode()
+    parsed = parse_file("a.rs", data)
+    check(parsed, data)
+    assert {(u.qualified_name, u.kind, u.start_line, u.end_line) for u in parsed.units} >= {
+        ("spawn", "function", 3, 3),
+        ("Task::wake", "method", 6, 6),
+    }
+    assert {("cfg_rt", 2, 1), ("wake", 3, 22), ("cfg_unstable", 4, 5), ("Task", 5, 14)} == {
+        (edge.name, edge.line, edge.column) for edge in parsed.references
+    }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "fn f() -> T {\n    quote! {\n        fn held() {}\n    }\n}\n",
+        "fn f() {\n    select! {\n        fn held() {}\n    }\n}\n",
+        "macro_rules! m {\n    () => {\n        n! {\n        fn held() {}\n        }\n    };\n}\n",
+        "m! {\n    fn held() -> {}\n}\n",
+        "m! {\n    fn held() {}\n    and => words\n}\n",
+        "m! {\n    fn held() {} }\n",
+        "/*\nm! {\n    fn held() {}\n}\n*/\n",
+        'const T: &str = "\nm! {\n    fn held() {}\n}\n";\n',
+    ],
+    ids=[
+        "expression", "statement", "rule", "broken", "other words", "unaligned", "comment",
+        "string",
+    ],
+)  # fmt: skip
+def test_what_no_rust_macro_holds_as_an_item_is_no_definition(code: str) -> None:
+    code += "\n" + RUST_MACROS
+    parsed = parse_file("a.rs", code.encode())
+    check(parsed, code.encode())
+    names = {unit.name for unit in parsed.units if unit.is_method}
+    assert "held" not in names
+    assert names >= {"spawn", "wake"}
+
+
+def test_many_rust_macros_are_read_in_bounded_time() -> None:
+    start = time.process_time()
+    assert len(parse_file("a.rs", b"m! {\nfn f(){}\n}\n" * 20_000).units) > 20_000
+    parse_file("a.rs", b"m! {\nfn f(){}\n" * 20_000)
+    parse_file("a.rs", b"m! { //\n" * 20_000)
+    assert time.process_time() - start < 10

@@ -61,6 +61,7 @@ class Language:
     prototypes: bool = False
     name_prefix: str = ""
     masks: tuple[list[str], ...] = ()
+    item_macros: bool = False
 
 
 @cache

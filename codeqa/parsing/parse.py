@@ -20,6 +20,7 @@ from codeqa.parsing.definitions import (
 from codeqa.parsing.doc_comments import docstring_text
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.imports import Bindings, ImportCollector
+from codeqa.parsing.item_macros import parse_with_item_macros
 from codeqa.parsing.references import FoundName, Resolver, TypedName, references
 from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
 from codeqa.parsing.units import build_units
@@ -73,12 +74,18 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     """
     grammar = grammars.grammar(language)
     given, blanked = grammars.readable(grammar, text)
-    tree = grammars.parse(grammar, given)
     spec = grammar.language
+    if spec.item_macros:
+        tree, opened = parse_with_item_macros(grammar, given)
+    else:
+        tree, opened = grammars.parse(grammar, given), []
     source = Source(path, text, spec, role)
     found = _collect(grammar, grammars.matches(grammar, tree), source)
     for start, end in blanked:  # `EXPORT_API` on a line of its own belongs to what follows
         source.add_leading(ATTRIBUTE, start, end)
+    call = grammars.REFERENCE_RANKS["call"]
+    for macro in opened:
+        found.references[macro.name] = (call, macro.name_end, None, "call")
     definitions = found.definitions.definitions()
     if spec.prototypes:
         definitions = without_prototypes(definitions)
