@@ -24,7 +24,7 @@ from codeqa.types import EFFORTS, TEXT_KINDS, Chunk, ContextBlock, Effort, Hit, 
 BUDGET_TOKENS: dict[Effort, int] = {"normal": 8_000, "deep": 24_000}
 """Of the block; *fast* counts characters. More than 8,000 hold the answer more often (.93 of
 questions at 16,000) and cost every model time and attention."""
-CHARACTERS_PER_TOKEN = 3.5
+BUDGET_CHARACTERS_PER_TOKEN = 3.5
 """Of code, at most tokenizers: published counts give 3.3 to 3.6 for GPT, 2.2 to 3 for others. A
 budget is no limit: what the model takes at most is kept to by WINDOW_SHARE."""
 WINDOW_SHARE = 0.5
@@ -86,13 +86,13 @@ def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:
     characters = settings.context_characters
     if effort != "fast":
         tokens = settings.context_tokens or BUDGET_TOKENS[effort]
-        characters = int(tokens * CHARACTERS_PER_TOKEN)
+        characters = int(tokens * BUDGET_CHARACTERS_PER_TOKEN)
     return Budget(effort, min(characters, largest_block(window)))
 
 
 def largest_block(window: int) -> int:
     """Characters of the largest block for a model that takes `window` tokens; 0 is unknown."""
-    fitting = int(window * WINDOW_SHARE * CHARACTERS_PER_TOKEN)
+    fitting = int(window * WINDOW_SHARE * BUDGET_CHARACTERS_PER_TOKEN)
     return max(SMALLEST_CHARACTERS, fitting) if window else sys.maxsize
 
 

@@ -29,7 +29,7 @@ from codeqa.evaluation.questions import Question, problem_in
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
 from codeqa.search import Search, SearchResult, open_search, parse_hyde
-from codeqa.selection import CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
+from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate, open_once
 from codeqa.types import ContextBlock, Effort, Hit, Progress
@@ -171,7 +171,9 @@ def _listed(
     if block is None:
         return one
     places = ({"path": c.path, "start": c.start_line, "end": c.end_line} for c in block.chunks)
-    return replace(one, context=tuple(places), tokens=round(len(block.text) / CHARACTERS_PER_TOKEN))
+    return replace(
+        one, context=tuple(places), tokens=round(len(block.text) / BUDGET_CHARACTERS_PER_TOKEN)
+    )
 
 
 def _result(hit: Hit) -> dict[str, Any]:

@@ -12,6 +12,7 @@ they are asked; the large providers are not, their windows stand with them in `p
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 OLLAMA_WINDOW = 4_096
 ASK_SECONDS = 1.0
 """A server on this machine answers in milliseconds; nobody waits longer for a number."""
+LARGEST_REPLY = 4_000_000
+"""Bytes of an answer that are read; the longest lists of models have a tenth."""
 KNOWN_SECONDS = 30.0
 """How long an answer holds: a model may be loaded anew with another window."""
 CHARACTERS_AT_MOST = 6.0
@@ -88,6 +91,7 @@ def _ask(endpoint: Endpoint) -> int:
 
     from codeqa.llm.choice import leads_here
 
+    until = time.monotonic() + ASK_SECONDS
     root = endpoint.base_url.rstrip("/").removesuffix("/v1")
     headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
 
@@ -100,9 +104,16 @@ def _ask(endpoint: Endpoint) -> int:
     ) as client:
 
         def asked(path: str, body: Mapping[str, str] | None = None) -> Any:
-            with suppress(httpx2.HTTPError, ValueError):
-                reply = client.post(path, json=body) if body else client.get(path)
-                return reply.json() if reply.is_success else None
+            method, data = "POST" if body else "GET", bytearray()
+            with (
+                suppress(httpx2.HTTPError, ValueError, RecursionError),
+                client.stream(method, path, json=body) as reply,
+            ):
+                for portion in reply.iter_bytes():
+                    data += portion
+                    if len(data) > LARGEST_REPLY or time.monotonic() > until:
+                        return None
+                return json.loads(data) if reply.is_success else None
             return None
 
         if endpoint.provider == "ollama":

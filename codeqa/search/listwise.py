@@ -96,7 +96,7 @@ class ListwiseReranker:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class ShownFiles:
     """What the model is shown: files in the order in which they stand in the message."""
 
     files: tuple[FileHit, ...]
@@ -104,7 +104,7 @@ class Candidates:
     """Numbered from 1."""
 
 
-def candidates_of(question: str, files: Sequence[FileHit], hits: Sequence[Hit]) -> Candidates:
+def candidates_of(question: str, files: Sequence[FileHit], hits: Sequence[Hit]) -> ShownFiles:
     """The first FILES_SHOWN of `files` with the beginnings of their best units among `hits`.
 
     They are shuffled, the same way for the same question: models favour what stands first.
@@ -119,11 +119,11 @@ def candidates_of(question: str, files: Sequence[FileHit], hits: Sequence[Hit]) 
     parts = []
     for number, file in enumerate(shown, 1):
         parts.append(f"[{number}] {file.path}\n" + "".join(map(_beginning, own[file.path])))
-    return Candidates(tuple(shown), "\n".join(parts))
+    return ShownFiles(tuple(shown), "\n".join(parts))
 
 
 def order_messages(
-    question: str, candidates: Candidates, config_dir: Path | None = None
+    question: str, candidates: ShownFiles, config_dir: Path | None = None
 ) -> list[Message]:
     """What the model is asked. Raises SettingsError for a prompt override that cannot be used."""
     render = partial(render_prompt, config_dir=config_dir)
@@ -134,7 +134,7 @@ def order_messages(
     ]
 
 
-def read_order(answer: str, candidates: Candidates) -> list[str]:
+def read_order(answer: str, candidates: ShownFiles) -> list[str]:
     """Paths that the answer names, best first; [] unless its last line is numbers of candidates
     alone."""
     lines = answer.strip().splitlines()
