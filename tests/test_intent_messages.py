@@ -27,6 +27,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 MESSAGES = rows("messages")
 PAIRS = rows("pairs")
+TOPICS = rows("topic_pairs")
 
 
 def every_second(keys: list[str]) -> set[str]:
@@ -42,6 +43,7 @@ def test_every_row_has_the_fields_that_are_described_and_no_text_stands_twice() 
     for name, count, found, fields in (
         ("message", 400, MESSAGES, "id text intent context tagged language note split"),
         ("pair", 120, PAIRS, "id first second same_topic split"),
+        ("topic", 60, TOPICS, "id repository first code answer second label split"),
     ):
         assert [row["id"] for row in found] == [f"{name}-{n:03}" for n in range(1, count + 1)]
         assert all(" ".join(row) == fields for row in found)
@@ -88,3 +90,15 @@ def test_pairs_are_split_by_their_first_message() -> None:
         25 <= count <= 35
         for count in Counter((row["same_topic"], row["split"]) for row in PAIRS).values()
     )
+
+
+def test_topic_pairs_are_split_by_repository_and_first_question() -> None:
+    asked = {row["id"]: f"{row['repository']} {row['first'][0]}" for row in TOPICS}
+    unseen = every_second(list(set(asked.values())))
+    assert all((row["split"] == "unseen") is (asked[row["id"]] in unseen) for row in TOPICS)
+    assert Counter(row["label"] for row in TOPICS) == {
+        "follow_up": 30,
+        "away": 16,
+        "other_code": 14,
+    }
+    assert len({plain(row["second"]) for row in TOPICS}) == len(TOPICS)
