@@ -1,0 +1,293 @@
+"""The statements of a piece of code, nested, and which of them to show when not all fit.
+
+A unit is often a fragment (a method cut out of its class), so it is parsed as it stands and, where
+that fails, as the body of a class. What a grammar calls a block holds statements; where no tree
+helps (languages without a grammar, broken code, the inside of long literals and macros)
+indentation tells what belongs together. Lines are 0-based here, spans half-open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise, product
+from typing import TYPE_CHECKING, NamedTuple
+
+from codeqa.languages import languages
+from codeqa.parsing import grammar as grammars
+from codeqa.parsing.item_macros import parse_with_item_macros
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+LONG_LEAF = 6
+"""A statement without statements in it (a literal, a call, a macro) that is longer than so many
+lines is taken apart by indentation."""
+LARGEST_SHARE = 0.5
+"""Part of the room up to which a statement is shown with all that it holds."""
+CANDIDATES = 64
+"""Lines that matter, most first, and statements around them, that are tried for room."""
+
+_HOLDER = re.compile(
+    r"(?:^|_)(?:block|body|(?:declaration|statement|spec)_list|statements?|group"
+    r"|program|module|file|chunk|unit|stylesheet|then|else|do|begin|ensure|lambda_literal|subshell"
+    r"|(?:case|default|else|elif)(?:_clause|_item)?|section|entry|preproc_\w+|ERROR"
+    r"|(?:when|switch|match)_(?:expression|body)|members|transaction)$"
+)
+"""Nodes that hold statements. One with commas between its children is a list of something else."""
+_PART = re.compile(
+    r"(?:^|_)(?:block|then|do|else|ensure|compound_statement|statement_list|statements|body)$"
+)
+"""Nodes that are no statements themselves: a part of one, or what holds others."""
+_FRAMES = ("", "class _ {", "<?php ", "<?php class _ {")
+"""What is written before a fragment, in the order in which it is tried."""
+_GOES_ON = re.compile(
+    r"\s*(?:[)\]}>]|(?:else|elif|elsif|except|catch|finally|rescue|ensure|end)\b)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A whole statement: lines `start` to `end`, comments and attributes above it included."""
+
+    start: int
+    first: int
+    """The line on which its code begins; `end` for comments that no code follows."""
+    end: int
+    parent: int = -1
+    """Number of the statement that it lies in."""
+
+
+class _Span(NamedTuple):
+    start: int
+    first: int
+    end: int
+
+
+def statements(code: str, language: str) -> tuple[Statement, ...]:
+    """All statements of `code`, each before those inside it. Spans of siblings do not overlap.
+
+    A simple statement holds no others; what of a compound one no other holds is its head, its
+    `else`, its closing brace. `language` is a unit's.
+    """
+    lines = code.split("\n")
+    spans = _parsed(code, language)
+    if spans is None:
+        spans = list(_by_indentation(lines, 0, len(lines)))
+    holders = {span.start for span in spans}
+    for span in list(spans):
+        inside = any(line in holders for line in range(span.start + 1, span.end))
+        if span.end - span.first > LONG_LEAF and not inside:
+            spans += _by_indentation(lines, span.first + 1, span.end, _indent(lines[span.first]))
+    spans.sort(key=lambda span: (span.start, -span.end))
+    found: list[Statement] = []
+    around: list[int] = []
+    for span in spans:
+        while around and found[around[-1]].end <= span.start:
+            around.pop()
+        parent = around[-1] if around else -1
+        if parent >= 0 and span.end > found[parent].end:
+            continue
+        around.append(len(found))
+        found.append(Statement(*span, parent))
+    return tuple(found)
+
+
+def _parsed(code: str, language: str) -> list[_Span] | None:
+    """By the tree of the frame and grammar that fit best; None where none does."""
+    keys = [one.key for one in languages().values() if one.name == language and one.grammar]
+    best: tuple[int, int, list[_Span]] | None = None
+    height = code.count("\n") + 1
+    for frame, key in product(_FRAMES, keys):
+        grammar = grammars.grammar(key)
+        closing = "\n}" * frame.count("{")
+        given, _ = grammars.readable(grammar, f"{frame}{code}{closing}".encode())
+        try:
+            tree = (
+                parse_with_item_macros(grammar, given)[0]
+                if grammar.language.item_macros
+                else grammars.parse(grammar, given)
+            )
+        except grammars.TooSlowError:
+            return None
+        leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}
+        spans = _of_tree(tree.root_node, given, len(frame), height, leading)
+        found = (_broken_lines(tree.root_node), -len(spans), spans)
+        best = min(best or found, found, key=lambda one: one[:2])
+        if not best[0] and len(best[2]) > 1:
+            break
+    return None if best is None or 2 * best[0] > height else best[2]
+
+
+def _of_tree(
+    root: tree_sitter.Node, data: bytes, frame: int, height: int, leading: Collection[str]
+) -> list[_Span]:
+    """`leading` are the types of comments and attributes, `frame` is the length of what was
+    written before the fragment, `height` its number of lines."""
+    lines = data.split(b"\n")
+    lines[0] = b" " * frame + lines[0][frame:]
+    spans: list[_Span] = []
+    above: dict[int, int] = {}
+    """Of comments and attributes with their own lines: the line behind and the first one."""
+    waiting = [(root, -1)]
+    while waiting:
+        node, inside = waiting.pop()  # `inside`: the first line of the statement around it
+        children = node.children
+        holds = bool(_HOLDER.search(node.type)) and all(one.type != "," for one in children)
+        for child in children:
+            (first, column), (last, end_column) = child.start_point, child.end_point
+            end = min(last + (end_column > 0 or last == first), height)
+            begins = inside < first < height and not lines[first][:column].strip()
+            if begins and child.type in leading:
+                above[end] = min(first, above.get(end, first))
+            elif begins and holds and child.is_named and child.start_byte >= frame:
+                part = bool(_PART.search(child.type))
+                if not part:
+                    spans.append(_Span(first, first, end))
+                waiting.append((child, inside if part else first))
+            elif last > first or begins:
+                waiting.append((child, inside))
+    whole = []
+    for start, first, end in sorted(spans):
+        while start in above:
+            start = above.pop(start)
+        whole.append(_Span(start, first, end))
+    return whole + [_Span(start, end, end) for end, start in above.items()]
+
+
+def _broken_lines(root: tree_sitter.Node) -> int:
+    """Lines that the grammar could not read."""
+    count, waiting = 0, [root]
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            count += node.end_point[0] - node.start_point[0] + 1
+        elif node.has_error:
+            waiting.extend(node.children)
+    return count
+
+
+def _by_indentation(
+    lines: Sequence[str], start: int, end: int, margin: int = -1
+) -> Iterator[_Span]:
+    """Lines deeper than `margin`, each with the deeper ones below it."""
+    open_: list[tuple[int, int]] = []  # indentation and line of what is not complete
+    last = start
+    for number in range(start, end):
+        if not lines[number].strip():
+            continue
+        depth, goes_on = _indent(lines[number]), bool(_GOES_ON.match(lines[number]))
+        while open_ and (open_[-1][0] > depth or (open_[-1][0] == depth and not goes_on)):
+            begun = open_.pop()[1]
+            yield _Span(begun, begun, last)
+        if depth > margin and not (open_ and open_[-1][0] == depth):
+            open_.append((depth, number))
+        last = number + 1
+    for _, begun in reversed(open_):
+        yield _Span(begun, begun, last)
+
+
+def _indent(line: str) -> int:
+    wide = line.expandtabs(4)
+    return len(wide) - len(wide.lstrip(" "))
+
+
+def choose_lines(
+    lines: Sequence[str],
+    found: Sequence[Statement],
+    weights: Sequence[float],
+    costs: Sequence[int],
+    room: int,
+    gap: int = 1,
+) -> list[tuple[int, int]]:
+    """Spans of the lines to show: whole statements around those that matter, and what they lie
+    in as an outline.
+
+    `found` are the statements of `lines`, `weights` says how much each line matters, `costs` what
+    it takes (lines or characters; 0 for one that is shown anyway, more than `room` for one that
+    never is), `gap` what a mark for lines left out takes. All together take at most `room`.
+    """
+    heads: list[list[int]] = [[] for _ in found]
+    owners = owning_statements(lines, found)
+    for line, owner in enumerate(owners):
+        code = owner >= 0 and line >= found[owner].first and lines[line].strip()
+        if code and costs[line] <= room:
+            heads[owner].append(line)
+    total = list(accumulate(costs, initial=0))
+    shown = {line for line, cost in enumerate(costs) if not cost}
+
+    def cost(start: int, end: int) -> int:
+        return total[end] - total[start]
+
+    def add(number: int, wanted: Iterable[int]) -> bool:
+        """Show the lines `wanted` of a statement with the heads around it, if there is room."""
+        nonlocal shown
+        together = shown.union(wanted)
+        while (number := found[number].parent) >= 0:
+            together.update(heads[number])
+        spans = spans_of(together, lines)
+        for before, after in pairwise(spans):
+            if cost(before[1], after[0]) <= gap:
+                together.update(range(before[1], after[0]))
+        spans = spans_of(together, lines)
+        fits = sum(cost(*span) for span in spans) + gap * (len(spans) - 1) <= room
+        if fits:
+            shown = {line for span in spans for line in range(*span)}
+        return fits
+
+    def add_whole(number: int, most: float) -> bool:
+        span = found[number].start, found[number].end
+        return cost(*span) <= most and add(number, range(*span))
+
+    order = [line for line, owner in enumerate(owners) if owner >= 0 and costs[line] <= room]
+    order.sort(key=lambda line: -weights[line])
+    matter = [line for line in order if weights[line] > 0] or order[:1]
+    for line in matter[:CANDIDATES]:
+        around = [owners[line]]
+        while line not in shown and (parent := found[around[-1]].parent) >= 0:
+            around.append(parent)
+        if line not in shown and not any(
+            add_whole(number, LARGEST_SHARE * room) for number in reversed(around)
+        ):
+            add(owners[line], heads[owners[line]])
+    if matter:
+        beside = sorted(range(len(found)), key=lambda number: _distance(found[number], matter[0]))
+        for number in beside[:CANDIDATES]:
+            add_whole(number, room)
+    return spans_of(shown, lines)
+
+
+def _distance(one: Statement, line: int) -> int:
+    """Lines between; what comes after a line is nearer than what comes before it."""
+    return one.start - line if one.start > line else 2 * max(0, line - one.end + 1)
+
+
+def owning_statements(lines: Sequence[str], found: Sequence[Statement]) -> list[int]:
+    """For each line the number of the innermost statement that it belongs to, -1 for none."""
+    owners = [-1] * len(lines)
+    for number, one in enumerate(found):
+        owners[one.start : one.end] = [number] * (one.end - one.start)
+    return owners
+
+
+def spans_of(numbers: Collection[int], lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Lines as spans; nothing but blank lines between two of them is no gap."""
+    spans: list[tuple[int, int]] = []
+    for line in sorted(numbers):
+        if spans and not any(one.strip() for one in lines[spans[-1][1] : line]):
+            spans[-1] = (spans[-1][0], line + 1)
+        else:
+            spans.append((line, line + 1))
+    return spans
+
+
+def outlined(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> str:
+    """The text of `spans`, with how many lines are left out between them."""
+    parts: list[str] = []
+    for number, (start, end) in enumerate(spans):
+        if number:
+            margin = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
+            parts.append(f"{margin}… {start - spans[number - 1][1]} lines")
+        parts += lines[start:end]
+    return "\n".join(parts)

@@ -1,0 +1,211 @@
+"""Statements of fragments in several languages, and which of them are shown in little room."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+
+import pytest
+
+from codeqa.context.statements import choose_lines, outlined, statements
+
+FRAGMENTS = {
+    "python": """\
+        def pick(self, wanted):
+            # The first that fits.
+            for one in self.all:
+                if one == wanted:
+                    return one
+            raise LookupError(
+                wanted
+            )
+    """,
+    "rust": """\
+        fn pick(&self, wanted: u8) -> Option<u8> {
+            // The first that fits.
+            for one in self.all() {
+                if one == wanted {
+                    return Some(one);
+                }
+            }
+            self.fallback(
+                wanted,
+            )
+        }
+    """,
+    "go": """\
+        func (b *Box) Pick(wanted int) int {
+            // The first that fits.
+            for _, one := range b.all {
+                if one == wanted {
+                    return one
+                }
+            }
+            return b.fallback(
+                wanted,
+            )
+        }
+    """,
+    "typescript": """\
+        async pick(wanted: number): Promise<number> {
+            // The first that fits.
+            for (const one of this.all) {
+                if (one === wanted) {
+                    return one;
+                }
+            }
+            return this.fallback(
+                wanted,
+            );
+        }
+    """,
+    "java": """\
+        @Override
+        public int pick(int wanted) {
+            // The first that fits.
+            for (int one : all) {
+                if (one == wanted) {
+                    return one;
+                }
+            }
+            return fallback(
+                wanted);
+        }
+    """,
+    "c": """\
+        static int
+        pick(struct box *b, int wanted)
+        {
+            // The first that fits.
+            for (int at = 0; at < b->size; at++) {
+                if (b->all[at] == wanted)
+                    return at;
+            }
+            return fallback(b,
+                            wanted);
+        }
+    """,
+    "ruby": """\
+        def pick(wanted)
+          # The first that fits.
+          all.each do |one|
+            if one == wanted
+              return one
+            end
+          end
+          raise LookupError.new(
+            wanted
+          )
+        end
+    """,
+    "php": """\
+        public function pick(int $wanted): int
+        {
+            // The first that fits.
+            foreach ($this->all as $one) {
+                if ($one === $wanted) {
+                    return $one;
+                }
+            }
+            return $this->fallback(
+                $wanted,
+            );
+        }
+    """,
+}
+
+
+def nested(code: str, language: str) -> list[tuple[int, str]]:
+    """(depth, first line) of every statement."""
+    lines = code.split("\n")
+    found = statements(code, language)
+    depths: list[int] = []
+    for one in found:
+        depths.append(depths[one.parent] + 1 if one.parent >= 0 else 0)
+    return [(depths[n], lines[one.first].strip()) for n, one in enumerate(found)]
+
+
+@pytest.mark.parametrize("language", sorted(FRAGMENTS))
+def test_a_method_cut_out_of_its_class_has_its_statements_nested(language: str) -> None:
+    code = textwrap.indent(textwrap.dedent(FRAGMENTS[language]).strip("\n"), "    ")
+    lines = code.split("\n")
+    found = statements(code, language)
+    depths = [depth for depth, _ in nested(code, language)]
+    assert depths[:4] == [0, 1, 2, 3]
+    loop, last = found[1], [one for one in found if one.parent == 0][-1]
+    assert "The first that fits." in lines[loop.start]
+    assert loop.first == loop.start + 1
+    assert last.start == loop.end
+    assert "wanted" in "".join(lines[last.start + 1 : last.end])
+    assert found[0].end == len(lines)
+
+
+@pytest.mark.parametrize("language", sorted(FRAGMENTS))
+def test_little_room_shows_whole_statements_and_what_they_lie_in(language: str) -> None:
+    code = textwrap.dedent(FRAGMENTS[language]).strip("\n")
+    lines = code.split("\n")
+    inner = next(n for n, line in enumerate(lines) if "if" in line.split() or "if (" in line)
+    weights = [float(number == inner) for number in range(len(lines))]
+    room = len(lines) - (2 if language == "python" else 1)
+    shown = choose_lines(lines, statements(code, language), weights, [1] * len(lines), room)
+    text = outlined(lines, shown)
+    assert lines[inner + 1] in text, "the condition with what follows from it"
+    assert lines[0] in text, "the head of what it lies in"
+    assert text.count("\n") < room
+    assert "…" in text or language == "python"  # what is left out there stands at its end
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "expected"),
+    [
+        ("python", "try:\n    a()\nexcept E:\n    b()\nelse:\n    c()", ["a()", "b()", "c()"]),
+        ("c", "if (a)\n    b();\nelse\n    c();", ["b();", "c();"]),
+        ("bash", "if a; then\n  b\nelse\n  c\nfi", ["b", "c"]),
+        ("ruby", "if a\n  b\nelsif c\n  d\nelse\n  e\nend", ["b", "d", "e"]),
+        ("go", "switch a {\ncase 1:\n\tb()\ndefault:\n\tc()\n}", ["b()", "c()"]),
+        ("rust", "match a {\n    1 => {\n        b();\n    }\n    _ => c(),\n}", ["b();"]),
+        ("kotlin", "when (a) {\n    1 -> {\n        b()\n    }\n    else -> c()\n}", ["b()"]),
+    ],
+)
+def test_every_branch_holds_its_statements(language: str, code: str, expected: list[str]) -> None:
+    found = [text for depth, text in nested(code, language) if depth]
+    assert [text for text in found if text in expected] == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("toml", "[a]\nlist = [\n  1,\n  2,\n]\nb = 2"),
+        ("python", "x = [\n" + "    1,\n" * 9 + "]\nb = 2"),  # a long literal
+        (
+            "rust",
+            "m! {\n    a => {\n        b\n    }\n" + "    c => d,\n" * 9 + "}\nlet b = 2;",
+        ),
+        ("typescript", "   })\n })\n}\nfoo(\n  1,\n  2,\n)\n" + "))]\n" * 9 + "b = 2"),  # hopeless
+    ],
+)
+def test_where_no_tree_helps_indentation_does(language: str, code: str) -> None:
+    lines = code.split("\n")
+    found = statements(code, language)
+    assert lines[found[-1].first].replace("let ", "").rstrip(";") == "b = 2"
+    inside = [lines[one.first].strip() for one in found if one.parent >= 0]
+    assert inside and not any(line[0] in ")]}" for line in inside)
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", "def f():\n" + "    if a:\n        b(1)\n" * 1500 + "    return 2"),
+        ("c", "void f() {\n" + "{\n" * 3000),
+        ("python", "\n".join(" " * depth + "if a:" for depth in range(3000))),
+        ("bash", "(" * 5000 + "\n" + ")\n" * 3000),
+        ("rust", "cfg! {\n" * 3000),
+        ("text", "\n" * 3000),
+    ],
+)
+def test_long_and_hostile_code_takes_a_moment(language: str, code: str) -> None:
+    began = time.process_time()
+    lines = code.split("\n")
+    found = statements(code, language)
+    choose_lines(lines, found, [1.0] * len(lines), [len(line) + 1 for line in lines], 4000)
+    assert time.process_time() - began < 5
