@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +114,19 @@ def test_a_follow_up_goes_on_from_the_code_that_was_found(
     # A question that is no follow-up owes nothing to what was said before.
     shop_codeqa("ask", "who pays?", *model)
     assert len(server.requests[2][1]["messages"]) == 2
+
+
+def test_small_talk_is_answered_as_on_the_page_and_puts_no_conversation_away(
+    shop_codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--repo", shop, "--no-model")
+    assert shop_codeqa("ask", "hi", *options).out.startswith("Hello. Ask me about the code of")
+    assert "Hello" not in shop_codeqa("ask", "@codebase hi", *options).out
+    shop_codeqa("ask", QUESTION, *options)
+    assert shop_codeqa("ask", "thanks!", *options).out == "You are welcome.\n"
+    assert "add_article" in shop_codeqa("ask", "-c", "and what of the article?", *options).out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{QUESTION}\n".encode())))
+    assert "add_article" in shop_codeqa("ask", "-", *options).out
 
 
 def test_a_follow_up_belongs_to_its_repository(

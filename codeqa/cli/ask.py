@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from codeqa.chat import AskOptions
+from codeqa.chat.features import is_greeting
 from codeqa.cli.command import (
     DONE,
     FAILED,
@@ -28,6 +29,7 @@ from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.intents import MODES
 from codeqa.llm import parse_choice
 from codeqa.settings import load_settings
+from codeqa.text.tag import has_tag
 from codeqa.types import Event
 
 USER = "terminal"
@@ -50,6 +52,7 @@ TOLD = (
         'codeqa ask "what does the scrape loop do?" --repo ~/src/prometheus --rerank',
         'codeqa ask -c "and who calls it?"          goes on from the code found before',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
+        "pytest 2>&1 | codeqa ask -                  asks about the traceback in it",
     ],
 )
 @click.argument("question")
@@ -78,8 +81,11 @@ def ask_command(
 ) -> int:
     """Answer QUESTION from the code, with citations of files and lines.
 
-    QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search'.
+    QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search';
+    '-' reads it from standard input.
     """
+    if question == "-":
+        question = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
     if model and no_model:
@@ -94,7 +100,8 @@ def ask_command(
                 engine.models.endpoint(choice)  # says now what is wrong with it
         # A name per repository: what is cached for a conversation belongs to one of them.
         conversation = f"{USER}-{engine.location.id}"
-        if not go_on:  # a new question owes nothing to those before it
+        # A new question owes nothing to those before it; thanks for an answer do not put it away.
+        if not go_on and not is_greeting(question):
             with suppress(NotFoundError):
                 engine.conversations.delete(conversation, USER)
         options = AskOptions(
@@ -106,6 +113,7 @@ def ask_command(
             rerank=rerank,
             hyde=hyde or "",
             strict=strict,
+            tag_is_default=not has_tag(question),
             use_model=not no_model,
         )
         current = None if no_model else engine.models.current()

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.extractive.excerpt import leading_doc
+from codeqa.extractive.uses import Uses, find_uses
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
-from codeqa.symbols import UsageSite, usages
 from codeqa.text.citation_format import ShownLines
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
@@ -22,9 +22,6 @@ SHOWN_SCORE = 0.7
 OTHERS = 5
 MORE_FILES = 3
 """Further units, and best units of further files, named in one line each."""
-USES = 5
-USES_ASKED = 20
-"""Places of use listed, and when the question asks for them."""
 WEAK_COVERAGE = 0.4
 """When no hit holds at least this part of the question's words, the evidence is weak."""
 
@@ -40,6 +37,8 @@ FOLDERS = 12
 DOMINANT = 0.6
 """A folder with more than this part of the source is opened rather than named: `src/x/`."""
 
+NO_USES = Uses()
+
 _HEADS = ("__init__.py", "mod.rs", "lib.rs", "doc.go", "index.ts", "index.js", "package-info.java")
 _ENTRY_NAMES = """
 __main__.py main.py app.py cli.py manage.py wsgi.py main.go main.rs lib.rs main.c main.cpp
@@ -53,9 +52,7 @@ class Finding:
     """A unit that is shown in full, with the places that use it."""
 
     hit: Hit
-    uses: tuple[tuple[UsageSite, str], ...] = ()
-    """Each with the name of the unit around it, '' for none."""
-    total: int = 0
+    uses: Uses = NO_USES
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +104,7 @@ class QuotedEvidence:
             about = (folder.about for folder in self.overview.folders)
             units += [*self.overview.readme, *filter(None, about), *self.overview.entries]
         spans = [ShownLines(u.path, u.start_line, u.end_line, u.qualified_name) for u in units]
-        for finding in self.findings:
-            for site, inside in finding.uses:
-                place = site.reference
-                spans.append(ShownLines(place.path, place.line, place.line, inside))
+        spans += [span for finding in self.findings for span in finding.uses.spans()]
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
@@ -122,8 +116,12 @@ def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
     asks_uses = _ASKS_USES.search(query.text) is not None
     main = _main(hits)
-    most = USES_ASKED if asks_uses else USES
-    findings = (_finding(tables, hit, 0 if number else most) for number, hit in enumerate(main))
+    findings = (
+        Finding(hit)
+        if hit.unit.kind in TEXT_KINDS
+        else Finding(hit, find_uses(tables, hit, asked=asks_uses, listed=hit is main[0]))
+        for hit in main
+    )
     shown = {hit.unit.id for hit in main}
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
     named = {hit.unit.path for hit in (*main, *others)}
@@ -142,25 +140,6 @@ def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
         channels=result.channels,
         changed=frozenset(result.changed),
     )
-
-
-def _finding(tables: Tables, hit: Hit, limit: int) -> Finding:
-    """`hit` with up to `limit` places that use it, best first, and how many there are in all."""
-    if hit.unit.kind in TEXT_KINDS:
-        return Finding(hit)
-    found = usages(tables, hit.unit, limit=max(2 * limit, 1))
-    # Two uses on one line are one place to read.
-    lines: dict[tuple[str, int], UsageSite] = {}
-    for site in found.references:
-        lines.setdefault((site.reference.path, site.reference.line), site)
-    kept = list(lines.values())[:limit]
-    around = {
-        unit.id: unit.qualified_name
-        for unit in tables.by_ids([site.reference.unit_id for site in kept])
-        if unit.kind not in TEXT_KINDS
-    }
-    uses = tuple((site, around.get(site.reference.unit_id, "")) for site in kept)
-    return Finding(hit, uses, found.total)
 
 
 def _main(hits: Sequence[Hit]) -> list[Hit]:

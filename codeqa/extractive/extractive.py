@@ -17,6 +17,7 @@ from codeqa.extractive.excerpt import (
     signature_lines,
     whole_unit,
 )
+from codeqa.extractive.uses import uses_section
 from codeqa.text.markdown import (
     block_quote,
     cite,
@@ -54,8 +55,6 @@ NOTHING_LOOKED_UP = (
     "`@codebase where does the program start?`\n"
 )
 
-_SURE = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
-"""Confidence from which a place of use is called so."""
 MEMBERS = 16
 """Members of a class that are named."""
 SIGNATURE_LINES = 14
@@ -215,7 +214,8 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         body.append(code_block(small.code, unit.language))
     else:
         body += [_signature(unit), _doc(unit), *_lines(unit, evidence, limit), _members(unit)]
-    body.append(_uses(finding, evidence))
+    asked = evidence.asks_uses and finding is evidence.findings[0]
+    body.append(uses_section(finding.uses, asked=asked))
     return joined(body)
 
 
@@ -284,23 +284,6 @@ def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
         return [block_quote(told)] if told else []
     small = whole_unit(unit)
     return [code_block(small.code, unit.language)] if small else _lines(unit, evidence)
-
-
-def _uses(finding: Finding, evidence: QuotedEvidence) -> str:
-    if not finding.total:
-        asked = evidence.asks_uses and finding is evidence.findings[0]
-        return "No place that uses it was found." if asked else ""
-    times = f"{finding.total:,} place{'s' if finding.total != 1 else ''}"
-    if not finding.uses:
-        return f"Used in {times}."
-    first = f", the surest {len(finding.uses)}" if len(finding.uses) < finding.total else ""
-    items = []
-    for site, inside in finding.uses:
-        place = cite(site.reference.path, site.reference.line, site.reference.line)
-        around = f" in {code_span(inside)}" if inside else ""
-        sure = next(word for least, word in _SURE if site.confidence >= least)
-        items.append(f"- {place}{around}, {sure}: {inline(site.reason)}")
-    return f"**Used in {times}**{first}:\n\n" + "\n".join(items)
 
 
 def _unit_line(hit: Hit) -> str:

@@ -44,8 +44,8 @@ _OVERVIEW = re.compile(
     rf"(?:{_THING}|code|library|package|source|files?)?\s*"
     r"(?:organi[sz]ed|structured|laid out|arranged)"
     rf"|^(?:give me |show me )?(?:an? |the )?(?:high.level )?{_VIEW}"
-    rf"(?: of (?:the|this) (?:{_THING}|code))?\W*$"
-    rf"|{_VIEW} of (?:the|this) {_THING}"
+    rf"(?: of (?:the|this|its) {_WHOLE}(?:{_THING}|code|{_VIEW}))?\W*$"
+    rf"|{_VIEW} of (?:the|this) {_WHOLE}{_THING}"
     rf"|(?:overall|project|repository|code ?base)(?:'s)? {_VIEW}"
     r"|where (?:do|should|can) i (?:start|begin)",
     re.IGNORECASE,
