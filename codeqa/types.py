@@ -184,6 +184,8 @@ class Event:
     - `drafting` {name, model, host} and `drafted` {name, outcome, took (milliseconds), text}: a
       hypothetical answer is written and searched by, as in `StageTime`; one that is skipped has
       only the second
+    - `hits` {hits [{path, start_line, end_line, kind, name}]}: what the question alone finds,
+      before a model is asked for help, and once more what was found with its help
     - `retrieved` {num_docs, similar_queries}
     - `generating` {}
     - `token` {text}

@@ -78,9 +78,13 @@ def test_the_stages_come_with_the_stream_and_in_order(make_client: Client) -> No
     told = [one for one in told if one.get("stage") != "step"]
     stages = [one.get("stage") for one in told if "stage" in one]
     assert stages == [
-        "classified", "drafting", "drafted", "drafting", "drafted", "retrieved", "generating",
+        "classified", "hits", "drafting", "drafted", "drafting", "drafted", "hits", "retrieved",
+        "generating",
     ]  # fmt: skip
-    begun, ended = told[1], told[2]
+    begun, ended = told[2], told[3]
+    plain, final = (one["hits"] for one in told if one.get("stage") == "hits")
+    assert plain[0]["path"] == "README.md"  # it shares a word; the drafts name what pays
+    assert (final[0]["path"], final[0]["name"]) == ("store/checkout.go", "PayOrder")
     assert begun.pop("milliseconds") >= 0
     assert begun == {
         "stage": "drafting", "name": "hyde-1", "model": "custom/m", "host": "127.0.0.1",

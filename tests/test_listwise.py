@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from codeqa.search import Search, open_search
-from codeqa.search.listwise import FILES_NAMED, FILES_SHOWN, LINES_SHOWN
+from codeqa.search import Search, listwise, open_search
+from codeqa.search.listwise import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
 from codeqa.settings import load_settings
 from codeqa.store import Tables
+from codeqa.types import StageTime
 from tests.indexed import indexed
 from tests.openai_server import Reply, failure, openai_server, silent
 from tests.openai_server import stream as streamed
@@ -138,17 +139,33 @@ def test_the_same_question_over_the_same_candidates_is_asked_once(asked: Asked) 
     with openai_server(asked.script) as server:
         search = asked.open(server.base_url)
         first, second = (search.search(QUESTION, hyde="off", order=True) for _ in range(2))
-        told = [s.outcome for s in search.steps(QUESTION, hyde="off", order=True)]
-        assert told == ["", "done"]  # it begins and ends as if it had been asked for
+        plain, *told = search.steps(QUESTION, hyde="off", order=True)
+        assert isinstance(plain, tuple)  # what the question alone finds is told before
+        alone = search.search(QUESTION, hyde="off")
+        assert [hit.unit.id for hit in plain] == [hit.unit.id for hit in alone.units]
+        stages = [stage for stage in told if isinstance(stage, StageTime)]
+        # It begins and ends as if it had been asked for.
+        assert [stage.outcome for stage in stages] == ["", "done"]
         search.search("what does the counter weigh", hyde="off", order=True)
     assert paths(first) == paths(second)
     assert len(asked.bodies) == 2
 
 
-def test_a_name_that_is_looked_up_needs_no_model(asked: Asked) -> None:
+@pytest.mark.parametrize(
+    ("question", "window", "why"),
+    [
+        ("weigh_parcel_3", 0, "skipped: the question is a name that is defined here"),
+        (QUESTION, 4_096, "skipped: the model takes too little at once to read the files"),
+    ],
+)
+def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, question: str, window: int, why: str
+) -> None:
+    monkeypatch.setattr(listwise, "context_window", lambda endpoint: window)
     with openai_server(asked.script) as server:
-        asked.open(server.base_url).search("weigh_parcel_3", hyde="off", order=True)
+        found = asked.open(server.base_url).search(question, hyde="off", order=True)
     assert asked.bodies == []
+    assert [(s.name, s.outcome) for s in found.stages] == [("search", "done"), (ORDER, why)]
 
 
 def test_the_rerank_switch_asks_the_model_where_the_setting_says_model(asked: Asked) -> None:

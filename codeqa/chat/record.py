@@ -15,7 +15,7 @@ from codeqa.search import SearchResult
 from codeqa.state import Turn
 from codeqa.state.cache import Cache, context_key
 from codeqa.text.tag import has_tag, strip_tag
-from codeqa.types import Chunk, ContextBlock
+from codeqa.types import Chunk, ContextBlock, Hit
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
 HIT_FIELDS = ("path", "start_line", "end_line", "kind")
@@ -230,6 +230,12 @@ def read_chunks(stored: Iterable[Values], block: str = "") -> tuple[Chunk, ...]:
     )
 
 
+def place_of_hit(hit: Hit) -> dict[str, Any]:
+    """Where a hit lies, and what it is called."""
+    place = {name: getattr(hit.unit, name) for name in HIT_FIELDS}
+    return {**place, "name": hit.unit.qualified_name or hit.unit.name}
+
+
 def search_as_data(result: SearchResult) -> dict[str, Any]:
     """What a record says of a search: all that it returned, and what it kept of each table."""
     hits = {hit.unit.id: hit for hit in (*result.units, *result.methods, *result.classes)}
@@ -243,8 +249,7 @@ def search_as_data(result: SearchResult) -> dict[str, Any]:
         "hits": [
             {
                 "unit_id": hit.unit.id,
-                **{name: getattr(hit.unit, name) for name in HIT_FIELDS},
-                "name": hit.unit.qualified_name or hit.unit.name,
+                **place_of_hit(hit),
                 "score": round(hit.score, 4),
                 "why": list(hit.why),
                 "channels": dict(hit.channels),

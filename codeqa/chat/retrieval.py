@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from codeqa.chat.conversations import Conversations
@@ -10,6 +10,7 @@ from codeqa.chat.followup import needs_rewriting, rewrite
 from codeqa.chat.generation import Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.options import AskOptions, parse_place
+from codeqa.chat.record import place_of_hit
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import names_other_code, similar_questions
 from codeqa.context import chunk_id, pack
@@ -19,7 +20,6 @@ from codeqa.files import Files
 from codeqa.llm import Model, context_window
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Search, parse_query
-from codeqa.search.listwise import SMALLEST_WINDOW
 from codeqa.selection import (
     UNITS_RANKED,
     Budget,
@@ -30,7 +30,7 @@ from codeqa.selection import (
 )
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.types import Chunk, ContextBlock, Effort, Event, StageTime
+from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""
@@ -119,15 +119,20 @@ class Retrieval:
             top=UNITS_RANKED,
             rerank=options.rerank,
             hyde=options.hyde if asks_model else "off",
-            order=asks_model and self._orders(turn),
+            order=asks_model and self._effort(turn) != "fast",
             use_model=asks_model,
             cancelled=options.cancelled,
         )
+        before = False
         try:
             while True:
-                yield _stage_event(next(stages))
+                told = next(stages)
+                before = before or isinstance(told, tuple)
+                yield _stage_event(told) if isinstance(told, StageTime) else _hits_event(told)
         except StopIteration as end:
             result = end.value
+        if before:
+            yield _hits_event(result.units[:HITS_SHOWN])
         turn.warnings.extend(result.warnings)
         tables = self.open_tables()
         most = RETRIEVAL_K if turn.decision.searched_automatically else None
@@ -152,24 +157,18 @@ class Retrieval:
 
     def budget(self, turn: TurnState) -> Budget:
         """How much code the answer of `turn` may be given."""
-        return budget_of(self._effort(turn), self.settings, self._window(turn, self.answers))
+        return budget_of(self._effort(turn), self.settings, self._window(turn))
 
-    def _window(self, turn: TurnState, connect: Callable[[], Model | None]) -> int:
-        model = self._model(turn, connect)
+    def _window(self, turn: TurnState) -> int:
+        model = self._model(turn, self.answers)
         return context_window(model.endpoint) if model else 0
 
     def _effort(self, turn: TurnState) -> Effort:
         return parse_effort(turn.options.effort, self.settings.effort)
 
-    def _orders(self, turn: TurnState) -> bool:
-        """Whether the model puts the files in order: not at *fast*, and not where it could read
-        only a part of them."""
-        window = self._window(turn, self.connect)
-        return self._effort(turn) != "fast" and not 0 < window < SMALLEST_WINDOW
-
     def _fitting(self, turn: TurnState, block: ContextBlock) -> ContextBlock:
         """`block` of an earlier question, packed anew where it was made for a larger model."""
-        room = largest_block(self._window(turn, self.answers))
+        room = largest_block(self._window(turn))
         return block if len(block.text) <= room else pack(block.chunks, room)
 
     def _similar(self, turn: TurnState) -> tuple[Exchange, ...]:
@@ -212,6 +211,10 @@ def _stage_event(stage: StageTime) -> Event:
         return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
     about = {"name": stage.name, "outcome": stage.outcome, "text": stage.text}
     return Event("drafted", {**about, "took": round(stage.milliseconds)})
+
+
+def _hits_event(hits: Iterable[Hit]) -> Event:
+    return Event("hits", {"hits": [place_of_hit(hit) for hit in hits]})
 
 
 def choose_chunks(

@@ -43,7 +43,9 @@ FRESH_FILES = 10
 
 NO_ORDER = "No language model is in use: the built-in reranker was used."
 
-SearchSteps = Generator[StageTime, None, "SearchResult"]
+HITS_SO_FAR = 10
+
+SearchSteps = Generator["StageTime | tuple[Hit, ...]", None, "SearchResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,8 @@ class Search:
         use_model: bool = True,
         cancelled: Cancelled = never,
     ) -> SearchSteps:
-        """`search`, yielding each stage of the language model as it begins and as it ends.
+        """`search`, yielding each stage of the language model as it begins and as it ends, and
+        before the first of them the HITS_SO_FAR that the question alone finds.
 
         `hyde` is how many hypothetical answers are searched by (`off`, `one`, `two`), '' for
         what the setting says; the question goes to the model for the first, what was found for
@@ -177,6 +180,10 @@ class Search:
         if by_model and model is None:
             by_model = False
             warnings.append(NO_ORDER)
+        no_help = needless(query, found)
+        if model is not None and not no_help and hits:
+            mentioned = guaranteed(hits, query.mentions)
+            yield tuple(keep_guaranteed(hits, mentioned, HITS_SO_FAR))
         if model is not None and mode != "off":
             found, stages = yield from search_by_hypotheses(
                 query,
@@ -200,8 +207,8 @@ class Search:
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
-        if (order or by_model) and model and len(files) > 1 and not needless(query, found):
-            listwise = self._listwise.run(model, query.text, hits, files, cancelled)
+        if (order or by_model) and model and len(files) > 1:
+            listwise = self._listwise.run(model, query.text, hits, files, cancelled, no_help)
             stage, (hits, files) = yield from listwise
             stages.append(stage)
             reranker = model.name if by_model and stage.outcome == "done" else reranker

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from codeqa.llm import Cancelled, Message, Model
+from codeqa.llm import Cancelled, Message, Model, context_window
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search.hyde import DONE, generate_bounded
+from codeqa.search.hyde import DONE, generate_bounded, skipped
 from codeqa.search.ranking import FileHit
 from codeqa.types import Hit, StageTime, Unit
 
@@ -30,6 +30,7 @@ LINE_CHARACTERS = 160
 """Of each file its best units, of each unit its first lines: 3,500 to 4,500 tokens in all."""
 SMALLEST_WINDOW = 8_192
 """Tokens that a model must take for that to fit, with the rules and an answer."""
+TOO_SMALL = "the model takes too little at once to read the files"
 FILES_NAMED = 5
 """Numbers that are read of an answer: more than anybody has an opinion on."""
 ANSWER_TOKENS = 500
@@ -67,12 +68,20 @@ class ListwiseReranker:
         hits: Sequence[Hit],
         files: Sequence[FileHit],
         cancelled: Cancelled,
+        no_help: str = "",
     ) -> Generator[StageTime, None, tuple[StageTime, Ordered]]:
         """Yields the stage as it begins and as it ends; returns it with units and files.
 
         Their order stays where the model fails, takes too long or says something else than
-        numbers: the stage says so. Raises nothing.
+        numbers: the stage says so. It is skipped for the reason `no_help`, and for a model that
+        takes too little at once. Raises nothing.
         """
+        # Asked for only now: a local server knows its window once the model has been loaded.
+        if not no_help and 0 < context_window(model.endpoint) < SMALLEST_WINDOW:
+            no_help = TOO_SMALL
+        if no_help:
+            yield (stage := skipped(ORDER, no_help))
+            return stage, (list(hits), list(files))
         shown = candidates_of(question, files, hits)
         key = (model.name, question, shown.text)
         order = self._known.get(key, [])

@@ -102,6 +102,7 @@ LONG_ANSWERS = {
 }
 """Answers of 5,000 lines: of paragraphs, and of a single block of code."""
 DRAFT = "def open_session(self, app, request):\n    <b>return</b> Session.load(request.cookies)\n"
+PLACE = ("path", "start_line", "end_line", "kind", "name")
 BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
 
 
@@ -208,8 +209,13 @@ class FakeChat:
         if "fail" in question and "modelfail" not in question:
             yield Event("error", CodeQAError("It did not work.", "Try it again.").as_data())
             return
+        found_so_far = [{k: h[k] for k in PLACE} for h in hits_of(False)]
+        if turn.hyde != "off" and choice:
+            yield Event("hits", {"hits": found_so_far})
         for stage in turn.stages:
             yield from self._drafted(stage, choice, "pause" in question)
+        if turn.hyde != "off" and choice:
+            yield Event("hits", {"hits": found_so_far[::-1]})
         info = {"num_docs": 4 if found else 0, "similar_queries": 2 if found else 0}
         if found:
             yield Event("retrieved", info)

@@ -222,6 +222,24 @@ def test_drafting_is_told_while_it_lasts_and_so_is_a_draft_that_was_not_made(pag
         page.keyboard.press("Escape")
 
 
+def test_what_the_question_alone_finds_is_shown_and_opens_while_drafts_are_written(
+    page: Page,
+) -> None:
+    use_model(page)
+    ask(page, "pause silent")
+    found = page.get_by_role("list", name="Found so far", exact=True).get_by_role("button")
+    expect(found).to_have_count(3)
+    expect(found.first).to_have_text("SecureCookie.open_sessionsrc/store/sessions.py:25-33")
+    expect(page.locator(".stages")).to_contain_text("Drafting")
+    found.first.click()
+    expect(page.locator(".source .cited").first).to_be_visible()
+    expect(page.get_by_role("list", name="Found", exact=True)).to_be_visible()  # with the drafts
+    expect(page.locator(".found button").first).to_have_text(re.compile("long.py:1200-1210$"))
+    stop(page)
+    get_answer(page, "@codebase pause")
+    expect(page.locator(".turn").last.locator(".found")).to_have_count(0)  # the answer cites them
+
+
 def test_the_rerank_switch_says_what_it_runs_and_the_command_where_that_is_missing(
     page: Page, scripted_server: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ const MODEL_STAGES = {
   "hyde-2": ["Drafting again with what was found", "Drafted again", "draft"],
   order: ["Putting the files in order", "Put the files in order", "order"],
 };
+const HITS_SHOWN = 5; // enough to begin reading; the panel has all of them
 const COUNT_SHOWN_FROM = 3000; // milliseconds after which the seconds of a stage are counted in view
 
 export class Stages {
@@ -23,7 +24,8 @@ export class Stages {
   );
   #details = new Details();
   #head = element("div.stages-head", this.#list, this.#automaticMark, this.#details.button);
-  node = element("div.stages-box", this.#head, this.#details.body);
+  #found = element("div.found");
+  node = element("div.stages-box", this.#head, this.#details.body, this.#found);
   #stage = null;
   #past = "";
   #since = 0; // milliseconds from the question to this stage, by the server's clock
@@ -48,6 +50,7 @@ export class Stages {
       return;
     }
     if (stage === "drafted" && event.outcome.startsWith("skipped")) return; // the panel says why
+    if (stage === "hits") this.#showHits(event.hits);
     if (stage === "classified") {
       this.#settle("check", milliseconds);
       this.#details.understood(event);
@@ -61,7 +64,8 @@ export class Stages {
       const [words, past] = MODEL_STAGES[event.name] ?? ["Drafting", "Drafted"];
       this.#remove(); // the search, which goes on with what is drafted
       this.#run(words, past);
-      announce(words);
+      const found = this.#found.querySelectorAll("li").length;
+      announce(found ? `${words}; ${plural(found, "place")} found so far` : words);
     } else if (stage === "drafted") {
       this.#drafted(event);
     } else if (stage === "retrieved" && event.retrieval_info.num_docs) {
@@ -79,6 +83,7 @@ export class Stages {
 
   /** The first text has come. */
   write() {
+    if (!this.#found.contains(document.activeElement)) this.#found.remove();
     if (this.#stage) this.#stage.querySelector(".doing").textContent = "Writing";
   }
 
@@ -117,6 +122,25 @@ export class Stages {
     this.#past = "Stopped";
     this.#stage?.classList.add("stopped");
     this.#settle("stop");
+  }
+
+  /** What was found so far, until the answer begins; clicks are the thread's to take. */
+  #showHits(hits) {
+    const rows = hits.slice(0, HITS_SHOWN).map((hit) => {
+      const { path, start_line: start, end_line: end, name } = hit;
+      return element(
+        "li",
+        element(
+          "button",
+          { "data-path": path, "data-start": start, "data-end": end },
+          element("code", name || path),
+          element("span.place", `${path}:${start}-${end}`),
+        ),
+      );
+    });
+    const title = this.#found.firstChild ? "Found" : "Found so far";
+    const list = element("ol", { "aria-label": title }, ...rows);
+    this.#found.replaceChildren(element("p", { "aria-hidden": "true" }, title), list);
   }
 
   /** A HyDE request has ended, well or not: the search goes on. */
