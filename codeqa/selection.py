@@ -12,14 +12,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codeqa.context import call_site_chunk, pack, unit_chunk
+from codeqa.context import call_site_chunk, unit_chunk
 from codeqa.errors import UsageError
+from codeqa.files import Files
 from codeqa.search import SearchResult
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.symbols import usages
 from codeqa.symbols.callees import callees
 from codeqa.types import EFFORTS, TEXT_KINDS, Chunk, ContextBlock, Effort, Hit, Unit
+from codeqa.whole_files import HARD_BYTES, found_whole
 
 BUDGET_TOKENS: dict[Effort, int] = {"normal": 8_000, "deep": 24_000}
 """Of the block; *fast* counts characters. More than 8,000 hold the answer more often (.93 of
@@ -82,12 +84,13 @@ def parse_effort(value: str, default: Effort = "normal") -> Effort:
 
 def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:
     """The budget for `effort` and a model that takes `window` tokens (0: unknown, taken for
-    enough). CODEQA_CONTEXT_TOKENS goes before the effort's own size, the window before both."""
+    enough). CODEQA_CONTEXT_TOKENS goes before the effort's own size, the window before both, and
+    the limit of whole files guards all."""
     characters = settings.context_characters
     if effort != "fast":
         tokens = settings.context_tokens or BUDGET_TOKENS[effort]
         characters = int(tokens * BUDGET_CHARACTERS_PER_TOKEN)
-    return Budget(effort, min(characters, largest_block(window)))
+    return Budget(effort, min(characters, largest_block(window), HARD_BYTES))
 
 
 def largest_block(window: int) -> int:
@@ -106,15 +109,19 @@ def build_context(
     earlier: Sequence[Chunk] = (),
 ) -> ContextBlock:
     """The context block of `result` within `budget`: what the question points at, which shares
-    the room so that all of it is there, then units by rank, and call sites.
+    the room so that all of it is there, then units by rank, and call sites. Named files and,
+    but at *fast*, a small repository are sent whole.
 
     `most` is how many methods and classes *fast* takes in all. `earlier` is what an earlier
     question of the same matter found: its best stand behind the best of this one, at *fast* all
     take the room that is left.
     """
     fast = budget.effort == "fast"
+    files = Files(lambda: tables, settings.max_file_bytes)
+    whole = found_whole(tables, files, result, budget.characters, small=not fast)
     best = _three_and_three(result, settings, most) if fast else _ranked(tables, result)
-    mentioned = {hit.unit.id: unit_chunk(hit.unit, _why(hit)) for hit in result.mentioned}
+    mentioned = {chunk.unit_id: chunk for chunk in whole.parts}
+    mentioned |= {hit.unit.id: unit_chunk(hit.unit, _why(hit)) for hit in result.mentioned}
     chunks = list(
         {**mentioned, **{c.unit_id: c for c in best if c.unit_id not in mentioned}}.values()
     )
@@ -125,7 +132,7 @@ def build_context(
     beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
     chunks = [*chunks[:at], *sites, *beside, *chunks[at:]]
     share = 1 / max(2, len(mentioned)) if fast else min(LARGEST_SHARE, 1 / max(1, len(mentioned)))
-    return pack(chunks, budget.characters, share=share)
+    return whole.beside(chunks, budget.characters, share=share)
 
 
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:

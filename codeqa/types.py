@@ -171,6 +171,8 @@ class ContextBlock:
     chunks: tuple[Chunk, ...]
     dropped: tuple[Chunk, ...] = ()
     """Chunks that did not fit the budget."""
+    note: str = ""
+    """What the reader should know about it, as sentences."""
 
 
 @dataclass(frozen=True, slots=True)

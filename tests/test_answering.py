@@ -79,7 +79,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("answering")
-    engine = index(folder, FILES).open(folder / "said")
+    engine = index(folder, FILES).open(folder / "said", effort="fast")
     yield engine
     engine.close()
 

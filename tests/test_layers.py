@@ -26,7 +26,7 @@ LAYERS = (
     {"parsing"},
     {"indexing", "coverage", "context"},
     {"search", "files", "repositories"},
-    {"symbols"},
+    {"symbols", "whole_files"},
     {"intents", "selection"},
     {"extractive", "account", "evaluation"},
     {"chat", "review"},

@@ -33,7 +33,7 @@ class Features:
     """Messages before this one, questions and answers."""
 
     tagged: bool = False
-    """It asks for a search: `@codebase`, or `@name`."""
+    """It asks for code: `@codebase`, `@name`, `/files` or `/all`."""
     has_context: bool = False
     """The conversation has code from an earlier search."""
     code_signal: bool = False

@@ -161,7 +161,7 @@ class Chat:
             turn.text,
             turn.query,
             turn.personal,
-            tagged=turn.tagged,
+            tagged=turn.tagged or bool(turn.whole),
             intent=turn.intent,
             by_rules=turn.by_rules,
             off_topic=turn.off_topic,

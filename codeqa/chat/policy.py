@@ -15,7 +15,7 @@ from typing import Any
 from codeqa.account import read_personal
 from codeqa.chat.features import Features, extract_features
 from codeqa.errors import UsageError
-from codeqa.intents import Intent, by_heuristics, read_mode
+from codeqa.intents import Intent, by_heuristics, read_mode, read_whole
 from codeqa.search import parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
@@ -67,7 +67,8 @@ class PolicyRule:
 
 RULES = (
     # A tag decides before anything else.
-    PolicyRule("intent", "tagged", "it carries `@codebase`, or points at code with `@name`",
+    PolicyRule("intent", "tagged",
+        "it carries `@codebase`, `/files` or `/all`, or points at code with `@name`",
         lambda seen, intent, auto: seen.tagged,
         "treat it as knowledge_base", {"intent": "knowledge_base"}),
     PolicyRule("intent", "not-to-be-kept",
@@ -87,7 +88,8 @@ RULES = (
     PolicyRule("intent", "new-topic", "it is a continuation that is off topic or of nothing",
         lambda seen, intent, auto: _continues_nothing(seen, intent),
         "treat it as general", {"intent": "general"}),
-    PolicyRule("code", "search-as-tagged", "it carries `@codebase`, or points at code with `@name`",
+    PolicyRule("code", "search-as-tagged",
+        "it carries `@codebase`, `/files` or `/all`, or points at code with `@name`",
         lambda seen, intent, auto: seen.tagged,
         "search the code and past answers", {"inject_rag": True}),
     PolicyRule("code", "continue-from-the-code-at-hand",
@@ -210,7 +212,7 @@ def explain_message(
         text,
         parse_query(text),
         read_personal(text),
-        tagged=has_tag(message),
+        tagged=has_tag(message) or bool(read_whole(strip_tag(message))[0]),
         intent=intent,
         by_rules=by_rules,
         off_topic=off_topic and intent.name == "continuation",

@@ -137,11 +137,20 @@ class TurnRecord:
     @property
     def hits_shown(self) -> list[dict[str, Any]]:
         """The hits, each with whether it is among the chunks that were sent."""
-        sent = {(chunk.unit_id, chunk.start_line) for chunk in self.chunks}
+
+        def sent(hit: Values) -> bool:
+            """As a chunk of its own, whole or cut, or inside of another."""
+            return any(
+                chunk.path == hit["path"]
+                and chunk.start_line <= hit["start_line"]
+                and (chunk.unit_id == hit["unit_id"] or hit["end_line"] <= chunk.end_line)
+                for chunk in self.chunks
+            )
+
         return [
             {
                 **{name: value for name, value in hit.items() if name != "unit_id"},
-                "sent": (hit["unit_id"], hit["start_line"]) in sent,
+                "sent": sent(hit),
             }
             for hit in self.hits
         ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import needs_rewriting, rewrite
-from codeqa.chat.generation import Exchange
+from codeqa.chat.generation import EXTRACTIVE, NO_CONTEXT, Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
@@ -19,7 +19,7 @@ from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.files import Files
 from codeqa.llm import Model, context_window
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search import Search, parse_query
+from codeqa.search import Search, SearchResult, parse_query
 from codeqa.selection import (
     UNITS_RANKED,
     Budget,
@@ -31,6 +31,7 @@ from codeqa.selection import (
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
+from codeqa.whole_files import POOL, asked_whole, within
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""
@@ -113,10 +114,17 @@ class Retrieval:
                 yield Event("rewritten", {"question": question, "by": by})
             # What was found before stays in the running: it may be what is asked about.
             earlier = so_far.context.chunks
+        block = NO_CONTEXT
+        if turn.whole == "all" and not needs_evidence:
+            block = self._whole_files(turn, None)
+            if block.chunks:
+                turn.asked = replace(turn.asked, block=block, searched=True)
+                return
         asks_model = self.hypotheses and options.use_model
         stages = self.search.steps(
             question,
-            top=UNITS_RANKED,
+            top=POOL if turn.whole else UNITS_RANKED,
+            path=turn.mask,
             rerank=options.rerank,
             hyde=options.hyde if asks_model else "off",
             order=asks_model and self._effort(turn) != "fast",
@@ -137,11 +145,24 @@ class Retrieval:
         tables = self.open_tables()
         most = RETRIEVAL_K if turn.decision.searched_automatically else None
         # Asked for only now: a local server knows its window once the model has been loaded.
-        budget = self.budget(turn)
-        block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
-        turn.search = result = result.head(HITS_SHOWN)
-        evidence = gather_evidence(tables, result) if needs_evidence else None
+        if turn.whole and not block.note:
+            block = self._whole_files(turn, result)
+        found = within(result, block) if block.chunks else result
+        if not block.chunks:
+            budget = self.budget(turn)
+            block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
+            if turn.generator != EXTRACTIVE:
+                turn.warnings += filter(None, [block.note])
+        turn.search = result.head(HITS_SHOWN)
+        evidence = gather_evidence(tables, found.head(HITS_SHOWN)) if needs_evidence else None
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
+
+    def _whole_files(self, turn: TurnState, result: SearchResult | None) -> ContextBlock:
+        room = self.budget(turn).characters
+        every = turn.whole == "all"
+        block = asked_whole(self.open_tables(), self.files, turn.query, result, room, every=every)
+        turn.warnings += filter(None, [block.note])
+        return block
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
         """The context block of `question` alone, nothing cached and nothing answered.
@@ -157,7 +178,10 @@ class Retrieval:
 
     def budget(self, turn: TurnState) -> Budget:
         """How much code the answer of `turn` may be given."""
-        return budget_of(self._effort(turn), self.settings, self._window(turn))
+        effort, window = self._effort(turn), self._window(turn)
+        if turn.whole:
+            return Budget(effort, largest_block(window))
+        return budget_of(effort, self.settings, window)
 
     def _window(self, turn: TurnState) -> int:
         model = self._model(turn, self.answers)

@@ -18,7 +18,7 @@ from codeqa.chat.record import NO_TOKENS, NOTHING_RETRIEVED, TurnRecord, search_
 from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
 from codeqa.errors import UsageError
-from codeqa.intents import Intent, read_mode
+from codeqa.intents import Intent, read_mode, read_whole
 from codeqa.llm import TokenUsage, cut_off
 from codeqa.search import Query, SearchResult, parse_query
 from codeqa.text.tag import has_tag, strip_tag
@@ -73,6 +73,9 @@ class TurnState:
     mode: str
     mode_chosen: bool
     """The user chose it; else the words did."""
+    whole: str
+    mask: str
+    """`files` or `all` where whole files are asked for, and which of all of them."""
     query: Query
     personal: PersonalReading
     """`text`, taken apart: what it looks for, and what it says of its writer."""
@@ -231,6 +234,7 @@ def begin_turn(options: AskOptions) -> TurnState:
     options = options.checked()
     untagged = strip_tag(options.question)
     mode, text = read_mode(untagged, options.mode)
+    whole, mask, _ = read_whole(untagged)
     if not text:
         raise UsageError("The question is empty.", "Type a question.")
     return TurnState(
@@ -239,7 +243,9 @@ def begin_turn(options: AskOptions) -> TurnState:
         text=text,
         mode=mode,
         mode_chosen=bool(options.mode) or text != untagged,
-        query=parse_query(text),
+        whole=whole,
+        mask=mask,
+        query=parse_query(text, path=mask),
         personal=read_personal(text),
         keep=options.keep,
         asked=GenerationInput(

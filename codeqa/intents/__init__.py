@@ -9,7 +9,7 @@ from codeqa.intents.classifier import (
     cache_key,
     cache_prefix,
 )
-from codeqa.intents.mode import DEFAULT_MODE, MODES, read_mode
+from codeqa.intents.mode import DEFAULT_MODE, MODES, read_mode, read_whole
 
 __all__ = [
     "DEFAULT_MODE",
@@ -22,4 +22,5 @@ __all__ = [
     "cache_key",
     "cache_prefix",
     "read_mode",
+    "read_whole",
 ]

@@ -12,6 +12,13 @@ MODES = (DEFAULT_MODE, "locate", "review", "plan", "change")
 
 _COMMAND = re.compile(rf"/({'|'.join(MODES)})(?!\S)\s*", re.IGNORECASE)
 
+_WHOLE = re.compile(
+    rf"((?:/(?:{'|'.join(MODES)})\s+)?)"
+    r"/(files|all)(?:(?<=all)\s+((?=\S*[*/])[^\s/:@][^\s:@]*))?(?!\S)\s*",
+    re.IGNORECASE,
+)
+"""`/files` or `/all`, alone or behind a mode, and the mask that may stand behind `/all`."""
+
 _POLITE = r"(?:(?:please|can|could|would|will) (?:you )?(?:please )?)?"
 _WORDS = (
     # The first that fits decides.
@@ -52,15 +59,26 @@ _BY_WORDS = [(mode, re.compile(pattern, re.IGNORECASE)) for mode, pattern in _WO
 def read_mode(question: str, given: str = "") -> tuple[str, str]:
     """The mode of `question`, and the question without a leading `/mode`.
 
-    A `/mode` in front decides, then `given`, then the words. Raises UsageError when `given`
+    A `/mode` in front decides, then `given`, then the words; `/files` and `/all` are no part of
+    the question either. Raises UsageError when `given`
     is no mode; an unknown `/word` in front is part of the question.
     """
+    _, _, question = read_whole(question)
     command = _COMMAND.match(question)
     if command:
         return command[1].lower(), question[command.end() :].strip()
     if given and given not in MODES:
         raise UsageError(f"There is no mode {given[:40]!r}.", f"Known: {', '.join(MODES)}.")
     return given or _by_words(question), question
+
+
+def read_whole(question: str) -> tuple[str, str, str]:
+    """What `question` asks for in whole files (`files`, `all` or ''), their mask (`src/*.py`, ''
+    for none), and the question without either."""
+    found = _WHOLE.match(question)
+    if found is None:
+        return "", "", question
+    return found[2].lower(), found[3] or "", found[1] + question[found.end() :]
 
 
 def _by_words(question: str) -> str:

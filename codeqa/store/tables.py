@@ -18,7 +18,7 @@ from codeqa.store.location import Location
 from codeqa.store.lookups import TextSearch, UnitCache, VectorSearch, read_units, scored
 from codeqa.store.meta import EmbeddingRecord, Meta, record_of
 from codeqa.store.reader import Reader, Snapshot
-from codeqa.store.records import FileRecord, IndexCounts, columns_of, units_of
+from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
 from codeqa.store.schema import ALL_ROWS, REFERENCE_COLUMNS, REFINED, UNIT_TABLES
 from codeqa.types import Reference, Unit
 
@@ -142,6 +142,13 @@ class Tables:
         """The manifest by path: indexed and skipped files."""
         rows = self._reader.arrow("files", FileRecord.__slots__).to_pylist()
         return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
+
+    def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
+        """Up to `limit` of the indexed files that `where`, which has no kinds, lets through."""
+        conditions = (f"status = {quote(INDEXED)}", where.sql())
+        condition = " AND ".join(filter(None, conditions))
+        rows = self._reader.arrow("files", FileRecord.__slots__, condition, limit).to_pylist()
+        return [FileRecord(**row) for row in rows]
 
     def file(self, path: str) -> FileRecord | None:
         """The manifest's row of `path`; None when it is unknown."""

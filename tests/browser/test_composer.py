@@ -143,13 +143,16 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     options = menu.get_by_role("option")
     field.press_sequentially("/")
     expect(options).to_have_text(
-        [re.compile(f"^/{mode} .+") for mode in ("explain", "locate", "review", "plan", "change")]
+        [
+            re.compile(f"^/{mode} .+")
+            for mode in ("explain", "locate", "review", "plan", "change", "files", "all")
+        ]
     )
     expect(field).to_have_attribute("aria-activedescendant", "mode-explain")
     expect(page.locator("#announce")).to_contain_text("Tab completes")
     page.keyboard.press("ArrowUp")
-    expect(field).to_have_attribute("aria-activedescendant", "mode-change")
-    expect(menu.get_by_role("option", selected=True)).to_contain_text("/change")
+    expect(field).to_have_attribute("aria-activedescendant", "mode-all")
+    expect(menu.get_by_role("option", selected=True)).to_contain_text("/all")
     field.press_sequentially("r")
     expect(options).to_have_text([re.compile("^/review")])
     page.keyboard.press("Enter")  # takes it, and sends nothing
