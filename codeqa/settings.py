@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     )
     context_tokens: int = _field(
         0, "Budget of the block at `normal` and `deep`, in tokens; 0: 8,000 and 24,000. Never "
-        "more than half of what the model takes.", ge=0, le=1_000_000,
+        "more than half of what the model takes, nor than 200 KB.", ge=0, le=1_000_000,
     )  # fmt: skip
     effort: Effort = _field(
         "normal",

@@ -94,6 +94,7 @@ def test_fast_is_three_methods_and_three_classes_in_twelve_thousand_characters(
         ("fast", 0, 4_096, 7_168),
         ("normal", 0, 600, 2_000),
         ("normal", 100_000, 8_192, 14_336),
+        ("deep", 100_000, 0, 204_800),
     ],
 )
 def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the_window(

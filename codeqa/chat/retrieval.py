@@ -75,7 +75,7 @@ class Retrieval:
         asked = turn.asked
         if options.chooses_chunks:
             # What the search itself found is no longer what the answer is to be made from.
-            block = choose_chunks(self.files, asked.block, options, self.budget(turn).characters)
+            block = choose_chunks(self.files, asked.block, options, self._room(turn))
             asked = replace(asked, block=block, evidence=None)
         if asked.searched:
             self.conversations.remember(turn, asked.block)
@@ -87,7 +87,7 @@ class Retrieval:
         if after.chunks != before.chunks:
             # Chunks of the index are masked already; those that a hook brings may not be.
             masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
-            asked = replace(asked, block=pack(masked, self.budget(turn).characters), evidence=None)
+            asked = replace(asked, block=pack(masked, self._room(turn)), evidence=None)
         if needs_evidence and asked.evidence is None and (asked.searched or asked.block.chunks):
             chunks, chosen = asked.block.chunks, options.chooses_chunks
             asked = replace(
@@ -98,6 +98,12 @@ class Retrieval:
 
     def _search(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         options, so_far = turn.options, turn.so_far
+        block = NO_CONTEXT
+        if turn.whole == "all" and not needs_evidence:
+            block = self._whole_files(turn, None)
+            if block.chunks:
+                turn.asked = replace(turn.asked, block=block, searched=True)
+                return
         question = turn.text
         earlier: tuple[Chunk, ...] = ()
         if so_far.history and needs_rewriting(turn.query, turn.features):
@@ -114,12 +120,6 @@ class Retrieval:
                 yield Event("rewritten", {"question": question, "by": by})
             # What was found before stays in the running: it may be what is asked about.
             earlier = so_far.context.chunks
-        block = NO_CONTEXT
-        if turn.whole == "all" and not needs_evidence:
-            block = self._whole_files(turn, None)
-            if block.chunks:
-                turn.asked = replace(turn.asked, block=block, searched=True)
-                return
         asks_model = self.hypotheses and options.use_model
         stages = self.search.steps(
             question,
@@ -158,8 +158,7 @@ class Retrieval:
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
 
     def _whole_files(self, turn: TurnState, result: SearchResult | None) -> ContextBlock:
-        room = self.budget(turn).characters
-        every = turn.whole == "all"
+        room, every = self._room(turn), turn.whole == "all"
         block = asked_whole(self.open_tables(), self.files, turn.query, result, room, every=every)
         turn.warnings += filter(None, [block.note])
         return block
@@ -178,10 +177,12 @@ class Retrieval:
 
     def budget(self, turn: TurnState) -> Budget:
         """How much code the answer of `turn` may be given."""
-        effort, window = self._effort(turn), self._window(turn)
-        if turn.whole:
-            return Budget(effort, largest_block(window))
-        return budget_of(effort, self.settings, window)
+        return budget_of(self._effort(turn), self.settings, self._window(turn))
+
+    def _room(self, turn: TurnState) -> int:
+        """Characters of the block; whole files, which were asked for, may take all that the model
+        leaves them."""
+        return largest_block(self._window(turn)) if turn.whole else self.budget(turn).characters
 
     def _window(self, turn: TurnState) -> int:
         model = self._model(turn, self.answers)

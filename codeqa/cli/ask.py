@@ -82,7 +82,8 @@ def ask_command(
     """Answer QUESTION from the code, with citations of files and lines.
 
     QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search';
-    '-' reads it from standard input.
+    '-' reads it from standard input. With '/files' or '/all src/*.py' in front the answer is made
+    from whole files.
     """
     if question == "-":
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
