@@ -136,24 +136,26 @@ def long_function() -> Unit:
     return make_unit(source, signature="def f(a,\n      b)", doc="Do it.\n\nAt length.")
 
 
-def test_the_excerpt_is_the_densest_window_of_whole_lines() -> None:
+def test_the_excerpt_is_the_declaration_and_the_lines_that_matter() -> None:
     unit = long_function()
     shown = excerpt(unit, ["cookie", "refresh"])
     assert shown is not None
-    lines = unit.source_code.split("\n")
-    assert shown.end - shown.start < EXCERPT_LINES
-    expected = lines[shown.start - 101 : shown.end - 100]
-    assert shown.code.split("\n") == [line[4:] for line in expected]
-    assert "session.refresh(cookie)" in shown.code
+    told = shown.code.split("\n")
+    assert told[:4] == ["@decorated", "def f(a,", "      b):", "    … 26 lines"]
+    assert len(told) - 3 <= EXCERPT_LINES
+    assert told[told.index("    session.refresh(cookie)") + 1] == "    return cookie"
+    assert unit.source_code.split("\n")[shown.end - 101] == told[-1]
+    assert shown.start == 101
 
 
-def test_the_excerpt_leaves_signature_and_doc_comment_out() -> None:
+def test_the_excerpt_leaves_the_doc_comment_out() -> None:
     shown = excerpt(long_function(), ["nothing"])
     assert shown is not None
-    assert shown.code.startswith("step_0")
+    assert not shown.matches
+    assert shown.code.split("\n")[3:5] == ["    … 4 lines", "    step_0 = prepare(0)"]
 
 
-def test_an_excerpt_is_whole_statements_where_it_can_be() -> None:
+def test_an_excerpt_is_whole_statements() -> None:
     source = (
         "def f(rows):\n    total = 0\n    # All of them,\n    # one by one.\n    for row in rows:\n"
         "        if row:\n            total += row.cookie\n        else:\n            total += 1\n"
@@ -162,8 +164,21 @@ def test_an_excerpt_is_whole_statements_where_it_can_be() -> None:
     shown = excerpt(make_unit(source.rstrip(), signature="def f(rows)"), ["cookie"])
     assert shown is not None
     assert shown.matches
-    assert shown.code.startswith("total = 0\n")  # neither inside the loop nor at its comment's end
-    assert "    'a': 1,\n}" in shown.code
+    assert "    for row in rows:\n        if row:\n            total += row.cookie\n" in shown.code
+    assert "    other = {\n        'a': 1,\n    }" in shown.code
+
+
+def test_an_excerpt_does_not_end_before_what_its_condition_leads_to() -> None:
+    source = (
+        "def f(self):\n"
+        + "    step()\n" * 30
+        + "    if self.token is None:\n        log()\n        raise LookupError(\n"
+        + "            'no such thing'\n        )\n"
+        + "    other()\n" * 30
+    )
+    shown = excerpt(make_unit(source.rstrip(), signature="def f(self)"), ["token"])
+    assert shown is not None
+    assert "        raise LookupError(\n            'no such thing'\n        )\n" in shown.code
 
 
 def test_a_class_without_a_word_of_the_question_has_no_excerpt() -> None:
@@ -171,7 +186,7 @@ def test_a_class_without_a_word_of_the_question_has_no_excerpt() -> None:
     assert excerpt(make_unit(source, signature="class A", kind="class"), ["z"]) is None
     shown = excerpt(make_unit(source, signature="class A", kind="class"), ["y"])
     assert shown is not None
-    assert shown.code == "x = 1\ny = 2"
+    assert shown.code == source
 
 
 def test_a_signature_is_shown_as_it_is_written() -> None:

@@ -45,6 +45,7 @@ _FRAMES = ("", "class _ {", "<?php ", "<?php class _ {")
 _GOES_ON = re.compile(
     r"\s*(?:[)\]}>]|(?:else|elif|elsif|except|catch|finally|rescue|ensure|end)\b)"
 )
+_COMMENT = re.compile(r"\s*(?:#(?![!\[])|//|/\*|\*(?:\s|/|$)|--\s|;)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,20 +173,25 @@ def _by_indentation(
     lines: Sequence[str], start: int, end: int, margin: int = -1
 ) -> Iterator[_Span]:
     """Lines deeper than `margin`, each with the deeper ones below it."""
-    open_: list[tuple[int, int]] = []  # indentation and line of what is not complete
-    last = start
+    open_: list[tuple[int, int, int]] = []
+    """Indentation, first line and first line of code of what is not complete."""
+    last, above = start, -1
     for number in range(start, end):
         if not lines[number].strip():
             continue
+        if _COMMENT.match(lines[number]):
+            above = number if above < 0 else above
+            continue
         depth, goes_on = _indent(lines[number]), bool(_GOES_ON.match(lines[number]))
         while open_ and (open_[-1][0] > depth or (open_[-1][0] == depth and not goes_on)):
-            begun = open_.pop()[1]
-            yield _Span(begun, begun, last)
+            yield _Span(*open_.pop()[1:], last)
         if depth > margin and not (open_ and open_[-1][0] == depth):
-            open_.append((depth, number))
-        last = number + 1
-    for _, begun in reversed(open_):
-        yield _Span(begun, begun, last)
+            open_.append((depth, number if above < 0 else above, number))
+        last, above = number + 1, -1
+    for _, *begun in reversed(open_):
+        yield _Span(*begun, last)
+    if above >= 0:
+        yield _Span(above, end, end)
 
 
 def _indent(line: str) -> int:
@@ -240,7 +246,7 @@ def choose_lines(
         span = found[number].start, found[number].end
         return cost(*span) <= most and add(number, range(*span))
 
-    order = [line for line, owner in enumerate(owners) if owner >= 0 and costs[line] <= room]
+    order = [line for line, owner in enumerate(owners) if owner >= 0 and 0 < costs[line] <= room]
     order.sort(key=lambda line: -weights[line])
     matter = [line for line in order if weights[line] > 0] or order[:1]
     for line in matter[:CANDIDATES]:
@@ -250,7 +256,8 @@ def choose_lines(
         if line not in shown and not any(
             add_whole(number, LARGEST_SHARE * room) for number in reversed(around)
         ):
-            add(owners[line], heads[owners[line]])
+            inside = [range(one.start, one.end) for one in found if one.parent == owners[line]]
+            add(owners[line], [*heads[owners[line]], *(inside[0] if inside else ())])
     if matter:
         beside = sorted(range(len(found)), key=lambda number: _distance(found[number], matter[0]))
         for number in beside[:CANDIDATES]:

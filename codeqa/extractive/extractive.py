@@ -67,7 +67,7 @@ AFTER_DESCRIPTION = (
     "@see",
 )  # fmt: skip
 _BODY_MARK = re.compile(r"\s*[:{]\s*$")
-_RECEIVER = re.compile(r"^func\s*\([^)]*\)\s*")
+_BEFORE_NAME = re.compile(r"^(?:func|pub)\s*\([^)]*\)\s*")
 LIST_HEADINGS = frozenset(
     {"Args", "Arguments", "Parameters", "Returns", "Raises", "Yields", "Attributes"}
     | {"# Arguments", "# Errors", "# Panics", "# Safety"}
@@ -208,12 +208,11 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
     body = [_heading(unit, evidence)]
     first = finding is evidence.findings[0] and unit.is_method
-    limit = FIRST_LINES if first else EXCERPT_LINES
-    small = whole_unit(unit)
-    if small:
+    if small := whole_unit(unit):
         body.append(code_block(small.code, unit.language))
     else:
-        body += [_signature(unit), _doc(unit), *_lines(unit, evidence, limit), _members(unit)]
+        lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
+        body += [_doc(unit), *(lines or [_signature(unit)]), _members(unit)]
     asked = evidence.asks_uses and finding is evidence.findings[0]
     body.append(uses_section(finding.uses, asked=asked))
     return joined(body)
@@ -272,7 +271,7 @@ def _member(declaration: str) -> str:
     """The name in a member's signature: the word before its parameters."""
     lines = [line.strip() for line in declaration.strip().split("\n")]
     plain = [line for line in lines if line and not line.startswith(("@", "#[", "[", "//"))]
-    head = _RECEIVER.sub("", (plain or lines)[0]).split("(", 1)[0].split("<", 1)[0].split()
+    head = _BEFORE_NAME.sub("", (plain or lines)[0]).split("(", 1)[0].split("<", 1)[0].split()
     return head[-1].rstrip(":{=") if head else ""
 
 
