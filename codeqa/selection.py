@@ -73,6 +73,10 @@ class Budget:
     effort: Effort
     characters: int
 
+    @property
+    def tokens(self) -> int:
+        return round(self.characters / BUDGET_CHARACTERS_PER_TOKEN)
+
 
 def parse_effort(value: str, default: Effort = "normal") -> Effort:
     """The effort that `value` names, '' for `default`. Raises UsageError for any other text."""

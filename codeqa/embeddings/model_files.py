@@ -16,7 +16,8 @@ from typing import Any
 from codeqa.errors import CodeQAError
 from codeqa.settings import with_home
 
-INSTALL = 'Install it: pip install "codeqa[models]"'
+INSTALL_COMMAND = 'pip install "codeqa[models]"'
+INSTALL = f"Install it: {INSTALL_COMMAND}"
 NOT_INSTALLED = "fastembed is not installed"
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")

@@ -3,7 +3,12 @@
 from codeqa.search.hybrid import Search, SearchResult, open_search, query_encoders
 from codeqa.search.hyde import parse_hyde
 from codeqa.search.query import Query, language_named, parse_query, says_something
-from codeqa.search.rerank.choice import choose_reranker, parse_reranker, reranker_status
+from codeqa.search.rerank.choice import (
+    choose_reranker,
+    missing_command,
+    parse_reranker,
+    reranker_status,
+)
 from codeqa.search.rerank.reranker import Reranked, parse_rerank
 from codeqa.search.word_forms import form_pattern, written_forms
 
@@ -15,6 +20,7 @@ __all__ = [
     "choose_reranker",
     "form_pattern",
     "language_named",
+    "missing_command",
     "open_search",
     "parse_hyde",
     "parse_query",

@@ -16,7 +16,7 @@ from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.files import FileText
 from codeqa.render import highlight_lines, sanitise
 from codeqa.repositories import RepositoryReport, report_repositories
-from codeqa.search import reranker_status
+from codeqa.search import missing_command, reranker_status
 from codeqa.store import list_locations
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, Progress
 from codeqa.web.endpoints import Endpoints, values_of
@@ -59,6 +59,8 @@ class Status(Schema):
     """What the settings say of questions without `@codebase`: `explicit` or `auto`."""
     reranker: str
     """What the rerank switch runs, or what is in its way and what to do."""
+    reranker_command: str
+    """The command in that text, to be copied; empty where nothing is missing."""
     repository: str
     name: str
     state: Literal["missing", "indexing", "ready", "refining", "failed"]
@@ -246,6 +248,7 @@ def status_values(engine: Engine) -> Values:
         hyde=engine.settings.hyde,
         retrieval=engine.settings.retrieval,
         reranker=". ".join(filter(None, reranker_status(engine.settings)[1:])),
+        reranker_command=missing_command(engine.settings),
         # A reason that stands first is the most frequent one; objects in JSON have no order.
         skipped=list(status.skipped.items()),
         skipped_total=sum(status.skipped.values()),

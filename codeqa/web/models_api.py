@@ -11,13 +11,23 @@ from urllib.parse import urlsplit
 
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
-from codeqa.llm import CUSTOM, PROVIDERS, ModelChoice, ModelProvider, Models, provider_named
+from codeqa.llm import (
+    CUSTOM,
+    PROVIDERS,
+    ModelChoice,
+    ModelProvider,
+    Models,
+    context_window,
+    provider_named,
+)
 from codeqa.llm.choice import checked_key, settled
+from codeqa.selection import budget_of
+from codeqa.types import EFFORTS
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.schemas import Id, Schema, Text, Values
+from codeqa.web.schemas import Id, RepoQuery, Schema, Text, Values
 from codeqa.web.security import member_of_request
-from codeqa.web.workspace import workspace
+from codeqa.web.workspace import engine_of, workspace
 
 endpoints = Endpoints("models", "Language model", "/api/models")
 
@@ -82,10 +92,33 @@ class TestedValues(Schema):
     host: str
 
 
+class BudgetValues(Schema):
+    """Tokens of code that an answer is given at most, by its effort."""
+
+    fast: int
+    normal: int
+    deep: int
+    window: int
+    """Tokens that the model in use takes at once; 0: unknown, or no model."""
+
+
 @endpoints.route("GET", "", ModelsValues, errors=())
 def overview() -> Values:
     """The model in use and every provider; nothing is asked of any."""
     return _overview(_models())
+
+
+@endpoints.route("GET", "/budgets", BudgetValues)
+def budgets(query: RepoQuery) -> Values:
+    """How much code goes to the model in use; a server of one's own is asked what it takes."""
+    engine = engine_of(query)
+    try:
+        model = engine.models.connect()
+    except CodeQAError:  # whoever answers says what is wrong with it
+        model = None
+    window = context_window(model.endpoint) if model else 0
+    sizes = {effort: budget_of(effort, engine.settings, window).tokens for effort in EFFORTS}
+    return {**sizes, "window": window}
 
 
 @endpoints.route("GET", "/local", LocalServers, errors=())

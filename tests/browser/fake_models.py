@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.errors import ModelError
-from codeqa.llm import ModelProvider, provider_named
+from codeqa.llm import Endpoint, ModelProvider, provider_named
 
 HOSTS = {
     "openai": "api.openai.com",
@@ -69,6 +69,11 @@ class FakeModels:
 
     def endpoint(self, choice: Any, key: str = "") -> Any:
         return SimpleNamespace(host=self.host(choice), address=self.address(choice))
+
+    def connect(self) -> Any:
+        choice = self._choice
+        place = choice and Endpoint(self.address(choice), choice.model, provider=choice.provider)
+        return SimpleNamespace(endpoint=place) if place else None
 
     def list_models(self, choice: Any, key: str = "") -> list[str]:
         self._refuse(key)

@@ -570,7 +570,12 @@ class FakeEngine:
         """Nothing was asked, chosen or kept yet."""
         root = Path("/home/you/src/store")
         self.settings = SimpleNamespace(
-            effort="normal", hyde="two", retrieval="explicit", reranker="built-in"
+            effort="normal",
+            hyde="two",
+            retrieval="explicit",
+            reranker="built-in",
+            context_characters=12_000,
+            context_tokens=0,
         )
         self.location = SimpleNamespace(id="store-0123abcd", name="store", root=root)
         self.index, self.search = FakeIndex(), FakeSearch()

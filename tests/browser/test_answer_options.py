@@ -21,6 +21,7 @@ from browser.fakes import FakeEngine
 from playwright.sync_api import Locator, Page, expect
 
 from codeqa.embeddings import model_files
+from codeqa.web import models_api
 
 
 def last(server: ScriptedServer, *fields: str) -> tuple[Any, ...]:
@@ -104,9 +105,7 @@ def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page
     expect(form.get_by_role("radio", name=re.compile("^Fast"))).to_be_checked()
     expect(page.locator("#announce")).to_have_text("How to answer: fast")
     page.keyboard.press("Tab")
-    expect(form.get_by_role("switch", name=re.compile("^Rerank"))).to_be_focused()
-    page.keyboard.press("Space")
-    expect(chip).to_have_text("Own")
+    expect(form.get_by_role("button", name="Choose a model")).to_be_focused()
     page.keyboard.press("Escape")
     expect(form).to_be_hidden()
     expect(chip).to_be_focused()
@@ -146,7 +145,8 @@ def test_the_setting_for_drafts_holds_until_something_is_chosen(
     get_answer(page, "x")
     assert last(scripted, "hyde") == ("",)  # the server's setting decides
     expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
-    set_answer_options(page, "One", "Rerank")
+    set_answer_options(page, "One")
+    page.get_by_role("button", name="Rerank").click()
     expect(page.locator("#effort")).to_have_text("Own")
     page.reload()
     expect(page.locator(".turn")).to_have_count(1)
@@ -240,15 +240,55 @@ def test_what_the_question_alone_finds_is_shown_and_opens_while_drafts_are_writt
     expect(page.locator(".turn").last.locator(".found")).to_have_count(0)  # the answer cites them
 
 
-def test_the_rerank_switch_says_what_it_runs_and_the_command_where_that_is_missing(
-    page: Page, scripted_server: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    about = page.locator("#rerank-about")
-    page.locator("#effort").click()
-    expect(about).to_have_text("Orders what is found more carefully; slower. By: built-in")
+def test_the_rerank_switch_beside_the_question_says_what_it_runs_and_what_would_bring_a_better_one(
+    page: Page, scripted: ScriptedServer, scripted_server: tuple[str, FakeEngine],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    switch = page.get_by_role("button", name="Rerank", exact=True)
+    note = page.locator("#rerank-note")
+    about = "Reads the best hits again and puts them in order; slower. Done by built-in"
+    expect(switch).to_have_accessible_description(about)
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    switch.focus()
+    page.keyboard.press("Space")
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    expect(switch).to_have_text("Rerank · built-in")
+    expect(page.locator("#effort")).to_have_text("Normal")
+    expect(note).to_have_text(about)
+    get_answer(page, "@codebase x")
+    assert last(scripted, "effort", "rerank") == ("", True)
+    expect(note).to_be_hidden()  # it has been read
     monkeypatch.setattr(model_files, "find_spec", lambda name: None)
     scripted_server[1].settings.reranker = "auto"
     page.reload()
+    expect(switch).to_have_attribute("aria-pressed", "true")  # remembered
+    for pressed in ("false", "true"):
+        switch.click()
+        expect(switch).to_have_attribute("aria-pressed", pressed)
+    expect(note).to_contain_text(
+        "Done by built-in; answerdotai/answerai-colbert-small-v1 is not used"
+    )
+    expect(note.locator("code")).to_have_text('pip install "codeqa[models]"')
+    expect(note.get_by_role("button", name="Copy")).to_be_visible()
+
+
+def test_each_effort_says_the_tokens_that_the_model_in_use_will_be_sent(
+    page: Page, scripted_server: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
     page.locator("#effort").click()
-    expect(about).to_contain_text("By: built-in; answerdotai/answerai-colbert-small-v1 is not used")
-    expect(about).to_contain_text('pip install "codeqa[models]"')
+    expect(page.locator("#fast-does")).to_have_text(
+        "3 functions and 3 classes; up to 3,400 tokens of code"
+    )
+    expect(page.locator("#normal-does")).to_have_text("up to 8,000 tokens of code")
+    expect(page.locator("#deep-does")).to_have_text("up to 24,000 tokens of code; reranked")
+    page.keyboard.press("Escape")
+    monkeypatch.setattr(models_api, "context_window", lambda endpoint: 8_192)
+    use_model(page)
+    page.locator("#effort").click()
+    half = "up to 4,100 tokens of code, half of what gpt-4o takes at once; two drafts"
+    expect(page.locator("#normal-does")).to_contain_text(half)
+    expect(page.locator("#deep-does")).to_contain_text(half)
+    page.keyboard.press("Escape")
+    scripted_server[1].settings.context_tokens = 2_000
+    page.locator("#effort").click()
+    expect(page.locator("#normal-does")).to_contain_text("up to 2,000 tokens of code; two drafts")

@@ -15,7 +15,6 @@ from browser.actions import (
     get_answer,
     loaded,
     rests,
-    set_answer_options,
     stop,
     until,
     use_model,
@@ -236,7 +235,7 @@ def test_an_answer_says_model_host_tokens_reranker_and_why_another_was_used(page
     expect(facts).not_to_contain_text("Answered by")
     expect(facts).not_to_contain_text("Reranked by")
     use_model(page)
-    set_answer_options(page, "Rerank")
+    page.locator("#rerank").click()
     get_answer(page, "hurt")
     for told in ("gpt-4o · api.openai.com", "≈ 3,120 in, ≈ 412 out", "Reranked by built-in"):
         expect(facts.last).to_contain_text(told)

@@ -15,7 +15,6 @@ from browser.actions import (
     get_answer,
     loaded,
     scrolled_sideways,
-    set_answer_options,
     stop,
     use_model,
 )
@@ -67,7 +66,7 @@ def test_the_chip_is_on_at_first_and_a_tag_that_is_typed_is_as_good(
 ) -> None:
     expect_chip(page, True)
     chip_of(page).click()
-    set_answer_options(page, "Rerank")
+    page.locator("#rerank").click()
     get_answer(page, "just this")
     asked = scripted.chat.asked[-1]
     assert asked["question"] == "just this" and asked["rerank"] is True

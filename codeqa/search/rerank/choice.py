@@ -20,7 +20,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codeqa.embeddings.model_files import INSTALL, missing_extra
+from codeqa.embeddings.model_files import INSTALL, INSTALL_COMMAND, missing_extra
 from codeqa.errors import RerankerError
 from codeqa.search.query import Query
 from codeqa.search.rerank.built_in import BuiltInReranker
@@ -38,6 +38,7 @@ from codeqa.settings import Settings
 from codeqa.types import Hit
 
 AUTO = "auto"
+DOWNLOAD_COMMAND = f"CODEQA_RERANKER={DEFAULT_MODEL} codeqa serve"
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +105,17 @@ def reranker_status(settings: Settings) -> tuple[bool, str, str]:
         return False, error.message, error.hint
 
 
+def missing_command(settings: Settings) -> str:
+    """The one command that brings what the setting asks for, or what `auto` would rather use;
+    '' where nothing is missing. It stands in the text of `reranker_status` or in its hint."""
+    choice = parse_reranker(settings.reranker)
+    if choice is None or choice.provider or choice.family is Family.PYTORCH:
+        return ""
+    if missing_extra():
+        return INSTALL_COMMAND
+    return "" if choice.model or _default_is_here() else DOWNLOAD_COMMAND
+
+
 class _WithFallback:
     """What was chosen, if it is there and works, else the built-in reranker."""
 
@@ -146,8 +158,7 @@ def _local_status(choice: RerankerChoice) -> tuple[bool, str, str]:
             return True, f"{BUILT_IN}; {DEFAULT_MODEL} is not used: {problem}. {INSTALL}", ""
         if _default_is_here():
             return True, DEFAULT_MODEL, ""
-        said = f"{BUILT_IN}; CODEQA_RERANKER={DEFAULT_MODEL} downloads and uses that one"
-        return True, said, ""
+        return True, f"{BUILT_IN}; {DEFAULT_MODEL} is used once it is here: {DOWNLOAD_COMMAND}", ""
     if problem:
         return False, f"{choice.name} cannot be used: {problem}.", INSTALL
     if model_here(choice.model, choice.family) is not None:

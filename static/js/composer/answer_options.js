@@ -1,10 +1,13 @@
 // The options for the next answer: an effort (fast, normal, deep), which says how much code is sent
-// and sets reranking and HyDE, and each option by itself. They are in a form that the chip beside the question opens.
+// and sets reranking and HyDE, and each option by itself. Reranking has a switch beside the question,
+// the others are in a form that the chip there opens.
 
-import { announce, byId } from "../lib/dom.js";
-import { duration } from "../lib/format.js";
+import { query, request } from "../lib/api.js";
+import { announce, byId, element } from "../lib/dom.js";
+import { count, duration, withoutProvider } from "../lib/format.js";
 import { openPopover } from "../lib/popup.js";
 import { recall, remember } from "../lib/preferences.js";
+import { copyButton } from "../lib/widgets.js";
 
 const HYDE_CHOICES = ["off", "one", "two"]; // how many texts the model writes to search by (HyDE)
 // "" leaves that to the server's setting.
@@ -20,11 +23,10 @@ const NO_MODEL =
   "Drafts need a language model, and none is in use: the search has the question alone.";
 const HYDE_COUNTS = { off: "no draft", one: "one draft", two: "two drafts" };
 
-/** Which effort `{ effort, rerank, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
-export function effortOf({ effort, rerank, hyde }, server = "") {
-  if (!effort) return rerank || hyde ? OWN : server || "normal";
-  const named = EFFORTS[effort];
-  return named.rerank === Boolean(rerank) && named.hyde === hyde ? effort : OWN;
+/** Which effort `{ effort, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
+export function effortOf({ effort, hyde }, server = "") {
+  if (!effort) return hyde ? OWN : server || "normal";
+  return EFFORTS[effort].hyde === hyde ? effort : OWN;
 }
 
 /** Before efforts said how much code is sent, the fast one was to do without drafts. */
@@ -44,8 +46,11 @@ export class AnswerOptions {
     retrieval: known(["explicit", "auto"], recall("retrieval")),
     strict: recall("strict") === "on",
   };
-  #settings = { effort: "", hyde: "", retrieval: "", reranker: "" };
+  #settings = { effort: "", hyde: "", retrieval: "", reranker: "", reranker_command: "" };
   #model = "";
+  #rerank = byId("rerank");
+  #note = byId("rerank-note");
+  #budgets = {}; // tokens of code by effort, and `window`, what the model takes at once
 
   /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too, `chooseModel()`. */
   constructor(hooks) {
@@ -53,6 +58,11 @@ export class AnswerOptions {
     this.#chip.addEventListener("click", () => {
       this.#show();
       openPopover(this.#chip, this.#form);
+      this.#askBudgets();
+    });
+    this.#rerank.addEventListener("click", () => {
+      this.#note.hidden = this.#value.rerank;
+      this.#take({ name: "rerank", checked: !this.#value.rerank });
     });
     this.#form.addEventListener("change", ({ target }) => this.#take(target));
     this.#form.addEventListener("submit", (event) => event.preventDefault());
@@ -85,17 +95,26 @@ export class AnswerOptions {
   }
 
   /** What the server does where nothing was chosen here, and what reranks: `{ effort, hyde,
-   * retrieval, reranker }`. */
-  set settings({ effort = "", hyde = "", retrieval = "", reranker = "" }) {
+   * retrieval, reranker, reranker_command }`. */
+  set settings(values) {
     const before = this.#settings;
-    this.#settings = { effort, hyde, retrieval, reranker };
-    if (Object.keys(before).some((name) => before[name] !== this.#settings[name])) this.#show();
+    const names = Object.keys(before);
+    this.#settings = Object.fromEntries(names.map((name) => [name, values[name] ?? ""]));
+    if (names.every((name) => before[name] === this.#settings[name])) return;
+    this.#showReranker();
+    this.#show();
   }
 
   /** Name of the model in use, "" for none. */
   set model(name) {
+    if (name !== this.#model) this.#budgets = {};
     this.#model = name;
     this.#show();
+  }
+
+  /** The question was sent: what was said of a switch has been read. */
+  settle() {
+    this.#note.hidden = true;
   }
 
   #take(input) {
@@ -109,9 +128,15 @@ export class AnswerOptions {
       this.#value[name] = value;
     }
     this.#show();
-    announce(`How to answer: ${this.#words()}`);
+    if (name !== "rerank") announce(`How to answer: ${this.#words()}`); // a pressed button is told anyway
     if (this.#hooks.keeps()) this.#remember();
     this.#hooks.changed();
+  }
+
+  async #askBudgets() {
+    const { repo } = document.body.dataset;
+    this.#budgets = await request(`/api/models/budgets${query({ repo })}`).catch(() => ({}));
+    this.#show();
   }
 
   #remember() {
@@ -167,20 +192,49 @@ export class AnswerOptions {
       this.#input("hyde", name).checked = Boolean(this.#model) && name === chosen;
       this.#input("hyde", name).disabled = !this.#model;
     }
-    byId("normal-does").textContent =
-      this.#settings.hyde && this.#model
-        ? `about 8,000 tokens of code; ${HYDE_COUNTS[this.#settings.hyde]}; the model orders files`
-        : "about 8,000 tokens of code";
+    for (const name of Object.keys(EFFORTS)) byId(`${name}-does`).textContent = this.#does(name);
     byId("hyde-about").textContent = this.#model
       ? "Code that the model guesses, to search by its like."
       : NO_MODEL;
     byId("hyde-choose-model").hidden = Boolean(this.#model);
-    const by = this.#settings.reranker;
-    byId("rerank-about").textContent =
-      `Orders what is found more carefully; slower.${by && ` By: ${by}`}`;
-    this.#form.elements.rerank.checked = rerank;
+    this.#rerank.setAttribute("aria-pressed", String(rerank));
+    byId("rerank-by").hidden = !rerank;
     this.#form.elements.strict.checked = strict;
     this.#input("retrieval", this.automatic ? "auto" : "explicit").checked = true;
+  }
+
+  /** `up to 8,000 tokens of code; two drafts; the model orders files`. */
+  #does(effort) {
+    const { [effort]: tokens = 0, window = 0 } = this.#budgets;
+    const parts = [effort === "fast" ? "3 functions and 3 classes" : ""];
+    if (tokens) {
+      const half = window && tokens >= window / 2 - 1;
+      const most = `up to ${count(Math.round(tokens / 100) * 100)} tokens of code`;
+      parts.push(half ? `${most}, half of what ${this.#model} takes at once` : most);
+    }
+    if (this.#model) {
+      parts.push(HYDE_COUNTS[EFFORTS[effort].hyde || this.#settings.hyde]);
+      parts.push(effort === "fast" ? "" : "the model orders files");
+    }
+    parts.push(EFFORTS[effort].rerank ? "reranked" : "");
+    return parts.filter(Boolean).join("; ");
+  }
+
+  /** Says what reranks; a command that would bring a better one can be copied. */
+  #showReranker() {
+    const { reranker, reranker_command: command } = this.#settings;
+    const [before, after] = command ? reranker.split(command) : [reranker];
+    const about = element(
+      "span",
+      { id: "rerank-about" },
+      `Reads the best hits again and puts them in order; slower. Done by ${before}`,
+      command ? element("code", command) : null,
+      after,
+    );
+    const copy = command ? copyButton("copy", "Copy", () => command) : "";
+    this.#note.replaceChildren(about, copy);
+    this.#rerank.title = about.textContent;
+    byId("rerank-by").textContent = ` · ${withoutProvider(reranker.split(/[;,:] /)[0])}`;
   }
 
   #input(name, value) {

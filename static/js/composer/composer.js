@@ -117,7 +117,7 @@ export class Composer {
     this.#answerOptions.model = name;
   }
 
-  /** What the server does where nothing was chosen here: `{ hyde, retrieval, reranker }`. */
+  /** What the server does where nothing was chosen here: `{ hyde, retrieval, reranker, … }`. */
   set settings(values) {
     this.#answerOptions.settings = values;
     this.#describe();
@@ -161,6 +161,7 @@ export class Composer {
     if (this.#before) this.#switch(this.#before);
     this.#before = null;
     this.#bar.hidden = true;
+    this.#answerOptions.settle();
     this.#field.value = "";
     this.#modes.close();
     this.#mentions.close();
