@@ -90,6 +90,7 @@ class RankingSignals:
         looked_up = query.symbol_like and not self.channels["symbol"]
         self.undefined = query.names if looked_up else ()
         """Names that the question looks up and that no unit is called by."""
+        self.literal = (*query.phrases, *self.undefined)
         self.by_vectors = any(name.startswith("vector") for name in found.channels)
         self._overlaps: dict[str, float] = {}
 
@@ -107,7 +108,10 @@ def rank(found: Candidates, query: Query) -> list[Hit]:
     `why` is left to `explain_hit`: finding the words costs more than ranking does.
     """
     fused = fuse({name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS})
-    positions = {name: ranks(scores) for name, scores in found.channels.items()}
+    places: dict[str, dict[str, int]] = {key: {} for key in found.units}
+    for name, scores in found.channels.items():
+        for key, place in ranks(scores).items():
+            places[key][name] = place
     signals = RankingSignals(found, query)
     hits = []
     for key, unit in found.units.items():
@@ -117,25 +121,25 @@ def rank(found: Candidates, query: Query) -> list[Hit]:
         score = max(0.0, score)
         for factor, _ in penalties(unit, signals):
             score *= factor
-        channels = {name: rank[key] for name, rank in positions.items() if key in rank}
-        hits.append(Hit(unit, score, (), channels))
+        hits.append(Hit(unit, score, (), places[key]))
     hits.sort(key=lambda hit: (-hit.score, hit.unit.path, hit.unit.start_line))
     return hits
 
 
 def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
     """What speaks for a candidate beside its fused score: value, and name of the signal."""
-    strength = {name: scores.get(unit.id, 0.0) for name, scores in signals.channels.items()}
+    channels, key = signals.channels, unit.id
+    symbol = channels["symbol"].get(key, 0.0)
     found = [
         (COVERAGE_WEIGHT * word_coverage(unit, signals.patterns), "coverage"),
-        (SYMBOL_WEIGHT * strength["symbol"], "symbol"),
-        (PATH_WEIGHT if strength["path"] else 0.0, "path"),
-        (MENTION_WEIGHT * strength["mention"], "mention"),
-        (OVERVIEW_WEIGHT * strength["overview"], "overview"),
+        (SYMBOL_WEIGHT * symbol, "symbol"),
+        (PATH_WEIGHT * channels["path"].get(key, 0.0), "path"),
+        (MENTION_WEIGHT * channels["mention"].get(key, 0.0), "mention"),
+        (OVERVIEW_WEIGHT * channels["overview"].get(key, 0.0), "overview"),
     ]
-    if unit.kind in OWNING_KINDS and strength["symbol"] < JOINED:
+    if unit.kind in OWNING_KINDS and symbol < JOINED:
         found.append((-TYPE_PENALTY, "type"))
-    if any(text in unit.source_code for text in (*signals.query.phrases, *signals.undefined)):
+    if holds_any(unit, signals.literal):
         found.append((PHRASE_WEIGHT, "phrase"))
     if not signals.by_vectors:
         found.append((STEM_WEIGHT * signals.overlap(unit.path), "stem"))
@@ -151,7 +155,7 @@ def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
     """
     if unit.id in signals.channels["mention"]:
         return []
-    if any(name in unit.source_code for name in signals.undefined):
+    if holds_any(unit, signals.undefined):
         return []
     return role_penalties(unit, signals.query)
 
@@ -214,6 +218,11 @@ def rank_files(hits: Iterable[Hit]) -> list[FileHit]:
         files.append(FileHit(path, own[0].score + FILE_LIFT * lift, own[0]))
     files.sort(key=lambda file: (-file.score, file.path))
     return files
+
+
+def holds_any(unit: Unit, texts: tuple[str, ...]) -> bool:
+    """Whether one of `texts` stands in `unit` as it is written."""
+    return bool(texts) and any(text in unit.source_code for text in texts)
 
 
 def matching_words(unit: Unit, patterns: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
