@@ -1,4 +1,4 @@
-"""How well intents are told by rules alone, and topics by vectors.
+"""How well intents are told by rules alone, and like questions by vectors.
 
 `python -m benchmarks.intents [--unseen] [--json FILE] [--markdown FILE]` measures on evals/intents:
 the half that rules and thresholds were made on, with `--unseen` also the other, which is then
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
-from codeqa.chat.vectors import cosine, thresholds_of
+from codeqa.chat.vectors import cosine, similar_above
 from codeqa.intents import INTENTS, MODEL_BELOW, Intent, by_heuristics
 from codeqa.text.tag import strip_tag
 
@@ -27,8 +27,6 @@ ROWS = Path(__file__).resolve().parent.parent / "evals" / "intents"
 TUNE, UNSEEN = "tune", "unseen"
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.01)
 STEP = 0.05
-KEPT = 0.95
-"""Share of follow-ups that the gate's threshold has to keep."""
 REPEATS = 5
 
 
@@ -89,47 +87,46 @@ def measure_messages(split: str) -> dict[str, Any]:
 
 
 def measure_pairs(split: str) -> dict[str, Any]:
-    """How the shipped table tells topics apart on one half, at its thresholds and on the way."""
+    """How the shipped table tells topics apart on one half."""
     from codeqa.embeddings.registry import fast_embedding
 
     embedding = fast_embedding()
     if embedding is None:
         raise SystemExit("This installation has no table to measure with.")
-    same: list[tuple[float, bool]] = []
-    other: list[tuple[float, bool]] = []
+    same: list[float] = []
+    other: list[float] = []
     silent = 0
     for row in rows("pairs", split):
         first, second = (embedding.embed_query(row[name]) for name in ("first", "second"))
         if not (first.any() and second.any()):
             silent += 1
             continue
-        follows = by_heuristics(row["second"], has_history=True).name == "continuation"
-        (same if row["same_topic"] else other).append((cosine(first, second), follows))
-    chosen = thresholds_of(embedding.name)
+        (same if row["same_topic"] else other).append(cosine(first, second))
+    at = similar_above(embedding.name)
     return {
         "embedding": embedding.name,
-        "thresholds": {"continuation": chosen.continuation, "similar": chosen.similar},
+        "similar_above": at,
         "without_a_vector": silent,
-        "gate": _gate(same, other, chosen.continuation),
-        "gate_by_step": [_gate(same, other, round(at * STEP, 2)) for at in range(-2, 8)],
-        "similar": {
-            "same_topic_above": sum(score > chosen.similar for score, _ in same),
-            "other_topic_above": sum(score > chosen.similar for score, _ in other),
-            "highest_of_another_topic": round(max(score for score, _ in other), 3),
-        },
+        "same_topic": len(same),
+        "other_topic": len(other),
+        "same_topic_above": sum(score > at for score in same),
+        "other_topic_above": sum(score > at for score in other),
+        "highest_of_another_topic": round(max(other), 3),
+        "below": [
+            {
+                "cosine": round(step * STEP, 2),
+                "same_topic": sum(score < step * STEP for score in same),
+                "other_topic": sum(score < step * STEP for score in other),
+            }
+            for step in range(-2, 8)
+        ],
     }
 
 
-def best_thresholds(measured: Mapping[str, Any]) -> tuple[float, float]:
-    """What `topic.CALIBRATED` is to hold by the figures of the `tune` half: the highest step that
-    keeps KEPT of the follow-ups, and the lowest that no pair of different topics exceeds."""
-    keeping = [
-        step["threshold"]
-        for step in measured["gate_by_step"]
-        if 1 - step["dropped"] / step["same_topic"] >= KEPT
-    ]
-    highest = measured["similar"]["highest_of_another_topic"]
-    return max(keeping), round((highest // STEP + 1) * STEP, 2)
+def best_threshold(measured: Mapping[str, Any]) -> float:
+    """What `vectors.CALIBRATED` is to hold by the figures of the `tune` half: the lowest step that
+    no pair of different topics exceeds."""
+    return round((measured["highest_of_another_topic"] // STEP + 1) * STEP, 2)
 
 
 def report(measured: Mapping[str, Any]) -> str:
@@ -162,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measured = {
         "conditions": conditions(command),
         "halves": halves,
-        "best_thresholds_on_tune": best_thresholds(halves[TUNE]["pairs"]),
+        "best_threshold_on_tune": best_threshold(halves[TUNE]["pairs"]),
     }
     text = report(measured)
     print(text)
@@ -181,24 +178,6 @@ def _bin(plain: Sequence[tuple[str, Intent]], low: float, high: float) -> dict[s
     inside = [(true, found) for true, found in plain if low <= found.confidence < high]
     wrong = sum(true != found.name for true, found in inside)
     return {"from": low, "to": min(high, 1.0), "messages": len(inside), "wrong": wrong}
-
-
-def _gate(
-    same: Sequence[tuple[float, bool]], other: Sequence[tuple[float, bool]], threshold: float
-) -> dict[str, Any]:
-    """What lies below `threshold`; `follows` counts those that the rules call follow-ups, which
-    are the only ones that the gate looks at."""
-    return {
-        "threshold": threshold,
-        "same_topic": len(same),
-        "dropped": sum(score < threshold for score, _ in same),
-        "same_topic_follows": sum(follows for _, follows in same),
-        "dropped_follows": sum(score < threshold and follows for score, follows in same),
-        "other_topic": len(other),
-        "caught": sum(score < threshold for score, _ in other),
-        "other_topic_follows": sum(follows for _, follows in other),
-        "caught_follows": sum(score < threshold and follows for score, follows in other),
-    }
 
 
 def _messages_table(half: Mapping[str, Any]) -> list[str]:
@@ -232,23 +211,18 @@ def _messages_table(half: Mapping[str, Any]) -> list[str]:
 
 
 def _pairs_text(pairs: Mapping[str, Any]) -> list[str]:
-    gate, similar = pairs["gate"], pairs["similar"]
     lines = [
-        f"Topics with `{pairs['embedding']}`: below {gate['threshold']} lie {gate['dropped']} of "
-        f"{gate['same_topic']} pairs of one topic and {gate['caught']} of {gate['other_topic']} of "
-        f"two; of what the rules call follow-ups {gate['dropped_follows']} of "
-        f"{gate['same_topic_follows']} and {gate['caught_follows']} of "
-        f"{gate['other_topic_follows']}. {pairs['without_a_vector']} have no vector. Above "
-        f"{pairs['thresholds']['similar']} lie {similar['same_topic_above']} pairs of one topic "
-        f"and {similar['other_topic_above']} of two.",
+        f"Similarity by `{pairs['embedding']}`: above {pairs['similar_above']} lie "
+        f"{pairs['same_topic_above']} of {pairs['same_topic']} pairs of one topic and "
+        f"{pairs['other_topic_above']} of {pairs['other_topic']} of two; "
+        f"{pairs['without_a_vector']} have no vector. No threshold tells changes of topic:",
         "",
-        "| threshold | dropped | caught | follow-ups dropped | caught |",
-        "|---|---|---|---|---|",
+        "| cosine below | of one topic | of two |",
+        "|---|---|---|",
     ]
     lines += [
-        f"| {step['threshold']} | {step['dropped']} | {step['caught']} | "
-        f"{step['dropped_follows']} | {step['caught_follows']} |"
-        for step in pairs["gate_by_step"]
+        f"| {step['cosine']} | {step['same_topic']} | {step['other_topic']} |"
+        for step in pairs["below"]
     ]
     return lines
 

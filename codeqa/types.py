@@ -181,7 +181,8 @@ class Event:
 
     - `step` {name, milliseconds}: one of `chat.STEPS` has ended
     - `classified` {intent, confidence, source (`tag`, `user`, `cache`, `heuristics`, `model`),
-      reason, rules [name], searched_automatically, searches, goes_on, suggest_codebase}
+      reason, rules [name], searched_automatically, searches, goes_on, left_out,
+      suggest_codebase}
     - `rewritten` {question, by (`model`, `carried`)}: something else is searched for than was typed
     - `drafting` {name, model, host} and `drafted` {name, outcome, took (milliseconds), text}: a
       hypothetical answer is written and searched by, as in `StageTime`; one that is skipped has

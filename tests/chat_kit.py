@@ -97,12 +97,14 @@ class Script:
 
     server: ScriptedServer = field(default_factory=ScriptedServer)
     replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
+    standalone: str = COMPLETE
+    """What it makes of a message in a conversation."""
 
     def __call__(self, path: str, body: dict[str, Any]) -> Reply:
         if _is_sorting(body):
             return stream(["{}"])  # says nothing, so that the rules decide
-        if "[FOLLOW-UP]" in str(body["messages"][-1]["content"]):
-            return stream([COMPLETE])
+        if "[MESSAGE]" in str(body["messages"][-1]["content"]):
+            return stream([self.standalone])
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     @property

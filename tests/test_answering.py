@@ -266,11 +266,19 @@ def test_a_context_that_does_not_suffice_says_so(engine: Engine) -> None:
 def test_a_follow_up_about_something_else_gets_no_earlier_code_and_says_so(
     engine: Engine,
 ) -> None:
-    ask(engine, "@codebase when does the session cookie expire?", conversation="c4")
-    events, text = ask(engine, "and what about the zyzzyva in it?", conversation="c4")
+    where = "path:src/shop/session.py"
+    ask(engine, f"@codebase {where} when does the session cookie expire?", conversation="c4")
+    events, text = ask(engine, "where do zyzzyva weevils hibernate?", conversation="c4")
     assert "something else" in text and "`@codebase`" in text
     assert events[-1].data["suggest_codebase"]
-    assert not engine.conversations.turn(events[-1].data["turn"]).chunks
+    assert "zyzzyva, weevils, hibernate" in events[0].data["left_out"]
+    kept = engine.conversations.turn(events[-1].data["turn"])
+    assert not kept.chunks and kept.left_out == events[0].data["left_out"]
+    events, text = ask(engine, "how are parcels sent by pigeon?", conversation="c4")
+    assert "No code has been looked up" in text and events[-1].data["suggest_codebase"]
+    assert events[0].data["intent"] == "knowledge_base" and events[0].data["left_out"]
+    _, text = ask(engine, "and where is its age compared with MONTH?", conversation="c4")
+    assert "session.py" in text, "the code stays for who comes back to it"
 
 
 @pytest.mark.parametrize("question", ["", "   ", "@codebase", " @codebase \n", "@codebase /plan"])

@@ -15,6 +15,7 @@ from codeqa.chat.followup import (
     ANSWER_CHARACTERS,
     LONGEST,
     REWRITE_TOKENS,
+    Standalone,
     needs_rewriting,
     rewrite,
     standalone_messages,
@@ -35,6 +36,7 @@ HISTORY = (
 )
 NAMES = ("total_price", "Basket.add_article", "Basket", "PayOrder")
 FOLLOW_UP = "and who calls it?"
+CARRIED = "and who calls it? total_price"
 COMPLETE = "which functions call total_price of a basket?"
 
 Connect = Callable[[Reply | str], tuple[Model, ScriptedServer]]
@@ -111,7 +113,8 @@ MANY = "what do `a_one`, `b_two`, `c_three`, `d_four`, `e_five`, `f_six`, `g_sev
 def test_without_a_model_a_follow_up_carries_what_it_is_about(
     text: str, history: tuple[Exchange, ...], names: tuple[str, ...], made: str
 ) -> None:
-    assert rewrite(text, history, names, None) == (made, "" if made == text else "carried")
+    by = "" if made == text else "carried"
+    assert rewrite(text, history, names, None) == Standalone(made, by)
 
 
 # with a model
@@ -119,7 +122,7 @@ def test_without_a_model_a_follow_up_carries_what_it_is_about(
 
 def test_a_model_is_asked_for_the_whole_question(connected: Connect) -> None:
     model, server = connected(COMPLETE)
-    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model) == (COMPLETE, "model")
+    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model) == Standalone(COMPLETE, "model")
     ((_, body),) = server.requests
     assert body["model"] == "gpt-4o-mini"
     assert REWRITE_TOKENS in (body.get("max_tokens"), body.get("max_completion_tokens"))
@@ -131,7 +134,27 @@ def test_a_model_is_asked_for_the_whole_question(connected: Connect) -> None:
 
 def test_a_question_that_the_model_leaves_alone_was_not_rewritten(connected: Connect) -> None:
     model, _ = connected(FOLLOW_UP)
-    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model) == (FOLLOW_UP, "")
+    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model) == Standalone(FOLLOW_UP)
+
+
+@pytest.mark.parametrize(
+    ("written", "to", "question", "by"),
+    [
+        (f"SAME: {COMPLETE}", "", COMPLETE, "model"),
+        (f"**New** - {COMPLETE}", "code", COMPLETE, "model"),
+        ("OTHER: what is the capital of France?", "elsewhere", CARRIED, "carried"),
+        ("other", "elsewhere", CARRIED, "carried"),
+        (f"NEWS: {COMPLETE}", None, f"NEWS: {COMPLETE}", "model"),
+        ("Same for who calls total_price?", None, "Same for who calls total_price?", "model"),
+    ],
+)
+def test_the_same_call_says_whether_the_topic_is_left(
+    connected: Connect, written: str, to: str | None, question: str, by: str
+) -> None:
+    model, server = connected(written)
+    made = rewrite(FOLLOW_UP, HISTORY, NAMES, model)
+    assert (made.to, made.question, made.by) == (to, question, by)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -149,7 +172,7 @@ def test_a_question_that_the_model_leaves_alone_was_not_rewritten(connected: Con
 def test_whatever_goes_wrong_names_are_carried(connected: Connect, reply: Reply) -> None:
     model, _ = connected(reply)
     made = rewrite(FOLLOW_UP, HISTORY, (), model, seconds=1.5)
-    assert made == ("and who calls it? total_price", "carried")
+    assert made == Standalone("and who calls it? total_price", "carried")
 
 
 def test_a_model_that_takes_too_long_is_left_and_its_request_closed(connected: Connect) -> None:
@@ -157,7 +180,7 @@ def test_a_model_that_takes_too_long_is_left_and_its_request_closed(connected: C
     model.prepare().result(30)  # loading the client is no part of the time
     began = time.monotonic()
     made = rewrite(FOLLOW_UP, HISTORY, (), model, seconds=0.5)
-    assert made == ("and who calls it? total_price", "carried")
+    assert made == Standalone("and who calls it? total_price", "carried")
     assert time.monotonic() - began < 3
     assert server.wait_for_disconnects()
 
@@ -166,7 +189,7 @@ def test_who_stops_waits_for_no_model(connected: Connect) -> None:
     model, _ = connected(silent(20))
     began = time.monotonic()
     made = rewrite(FOLLOW_UP, HISTORY, (), model, cancelled=lambda: True)
-    assert made[1] == "carried" and time.monotonic() - began < 3
+    assert made.by == "carried" and time.monotonic() - began < 3
 
 
 def test_a_prompt_override_is_used_and_a_broken_one_costs_only_the_model(
@@ -176,10 +199,10 @@ def test_a_prompt_override_is_used_and_a_broken_one_costs_only_the_model(
     prompts = tmp_path / "prompts"
     prompts.mkdir()
     (prompts / "standalone.md").write_text("Complete it.")
-    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model, tmp_path)[1] == "model"
+    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model, tmp_path).by == "model"
     assert server.requests[0][1]["messages"][0]["content"] == "Complete it."
     (prompts / "standalone.md").write_text("Complete $it.")
-    assert rewrite(FOLLOW_UP, HISTORY, (), model, tmp_path)[1] == "carried"
+    assert rewrite(FOLLOW_UP, HISTORY, (), model, tmp_path).by == "carried"
     assert len(server.requests) == 1
 
 

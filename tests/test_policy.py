@@ -58,6 +58,8 @@ CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
     ("new-topic-in-the-code", "continuation", {"conversation_length": 0,
                                                       "code_signal": True},
      "explicit", {"intent": "knowledge_base", "suggest_codebase": True}),
+    ("new-topic", "knowledge_base", {"off_topic": True, "has_context": True},
+     "auto", {"intent": "general", "use_cached_context": False, "inject_rag": False}),
     ("new-topic", "continuation", {"conversation_length": 0},
      "explicit", {"intent": "general", "use_curated_history": False}),
     ("search-as-tagged", "knowledge_base", {"tagged": True, "has_context": True},
@@ -181,9 +183,7 @@ def test_whatever_the_features_are_the_promises_hold() -> None:
                     == (made.inject_rag and not seen.tagged)
                     and (retrieval == "auto" or not made.searched_automatically),
                     "a tag always searches": made.inject_rag or not seen.tagged,
-                    "no stale code": not (
-                        intent == "continuation" and seen.off_topic and made.use_cached_context
-                    ),
+                    "no stale code": not (seen.off_topic and made.use_cached_context),
                     "wishes are always told": made.inject_profile or not seen.has_preferences,
                     "nothing private is kept": not (made.save_profile and seen.privacy_signal),
                 }
@@ -207,7 +207,7 @@ def features_of(
     text: str, *, messages: int = 0, intent: str = "knowledge_base", **given: Any
 ) -> Features:
     values: dict[str, Any] = {
-        "tagged": False, "off_topic": False, "profile": {}, "has_context": False, **given
+        "tagged": False, "leaves_for": "", "profile": {}, "has_context": False, **given
     }  # fmt: skip
     return extract_features(
         text,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from chat_kit import Open, Script, ask
 
 from benchmarks import intents as benchmark
+from codeqa.chat.generation import Exchange
+from codeqa.chat.topic import leaving_by_words
 from codeqa.chat.vectors import (
     TOPIC_DECAY_ALPHA,
     QuestionVectors,
-    Thresholds,
     Vector,
     cosine,
     next_topic,
-    off_topic,
-    thresholds_of,
+    similar_above,
 )
+from codeqa.context import pack
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.intents import INTENTS
+from codeqa.engine import Engine
+from codeqa.search import parse_query
 
-NEVER, HALF = Thresholds(-1.0, 1.0), Thresholds(0.5, 0.65)
+pytest_plugins = ("chat_fixtures",)
 
 
 def vector(*values: float) -> Vector:
@@ -53,47 +56,89 @@ def test_a_topic_begins_with_a_question_and_stays_without_one() -> None:
         assert found is not None and found.tolist() == after
 
 
-def test_only_a_follow_up_is_held_against_the_topic() -> None:
-    far = [intent for intent in INTENTS if off_topic(intent, vector(1, 0), vector(0, 1), HALF)]
-    assert far == ["continuation"]
+def test_the_requirements_threshold_holds_for_its_embedding_and_those_unknown() -> None:
+    assert similar_above("BAAI/bge-base-en-v1.5") == 0.65
+    assert similar_above("somebody/something") == similar_above("") == 0.65
 
 
-def test_what_lies_on_the_threshold_stays() -> None:
-    same = vector(1, 0)
-    assert not off_topic("continuation", same, same, Thresholds(1.0, 1.0))
-    assert off_topic("continuation", same, same, Thresholds(1.0001, 1.0))
-
-
-def test_the_requirements_pair_holds_for_its_embedding_and_those_unknown() -> None:
-    assert thresholds_of("BAAI/bge-base-en-v1.5") == Thresholds(0.35, 0.65)
-    assert thresholds_of("somebody/something") == Thresholds(0.35, 0.65)
-    assert thresholds_of("") == Thresholds(0.35, 0.65)
-
-
-def test_the_shipped_tables_pair_is_what_the_labelled_pairs_give() -> None:
+def test_the_shipped_tables_threshold_is_what_the_labelled_pairs_give() -> None:
     embedding = fast_embedding()
     assert embedding is not None
-    chosen = thresholds_of(embedding.name)
-    assert chosen != thresholds_of("somebody/something")
     measured = benchmark.measure_pairs(benchmark.TUNE)
-    assert (chosen.continuation, chosen.similar) == benchmark.best_thresholds(measured)
+    assert similar_above(embedding.name) == benchmark.best_threshold(measured) != 0.65
 
 
 def test_two_ways_of_asking_are_similar_to_the_shipped_table_and_two_questions_are_not() -> None:
     embedding = fast_embedding()
     assert embedding is not None
-    similar = thresholds_of(embedding.name).similar
+    similar = similar_above(embedding.name)
     asked = embedding.embed_query("How are passwords hashed?")
     again = embedding.embed_query("which algorithm hashes the passwords")
     other = embedding.embed_query("where is the command line parsed")
     assert cosine(asked, again) > similar > cosine(asked, other)
 
 
-def test_a_message_without_a_known_word_is_never_gated() -> None:
+def test_a_message_without_a_known_word_has_no_vector() -> None:
     vectors = QuestionVectors(fast_embedding)
-    topic = vectors("How are passwords hashed?")
-    assert topic is not None
-    for silent in ("???", "and why is that?"):
-        assert vectors(silent) is None
-        assert not off_topic("continuation", vectors(silent), topic, Thresholds(1.0, 1.0))
-    assert not off_topic("continuation", topic, None, Thresholds(1.0, 1.0))
+    assert vectors("How are passwords hashed?") is not None
+    assert vectors("???") is None and vectors("and why is that?") is None
+
+
+# The gate: what words say of a message after a question about sessions.
+
+HISTORY = (Exchange("when does the session of a visitor expire?", "After a month."),)
+
+
+@pytest.mark.parametrize(
+    ("text", "to"),
+    [
+        ("is that slow?", ""),
+        ("in German please", ""),
+        ("why a month and not a week?", ""),
+        ("and how are the teapots on a shelf counted?", ""),
+        ("how is it counted on a shelf of teapots?", ""),
+        ("when is the cookie of a visitor cleared?", ""),
+        ("how are the teapots on a shelf counted?", "code"),
+        ("what does `count_teapots` return?", "code"),
+        ("how does the warehouse move its stock?", "code"),
+        ("what does a vegetarian pizza cost in Naples?", "elsewhere"),
+        ("list the moons of jupiter", "elsewhere"),
+    ],
+)
+def test_what_is_whole_and_not_in_the_code_at_hand_leaves(
+    engine: Engine, text: str, to: str
+) -> None:
+    context = engine.chat.build_context("when does expire_session forget the visitor?")
+    session = [one for one in context.chunks if "shop/session.py" in one.path]
+    at_hand = pack(session, 5_000)
+    found = leaving_by_words(parse_query(text), HISTORY, at_hand, engine.tables())
+    assert found.to == to and bool(found.why) == bool(to)
+    nothing = leaving_by_words(parse_query(text), HISTORY, pack([], 5_000), engine.tables())
+    assert nothing.to == "", "without code at hand there is nothing to leave"
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "intent", "calls"),
+    [
+        ("OTHER: how are the teapots counted?", "how are the teapots counted?", "general", 1),
+        ("NEW: how are the teapots counted?", "how are the teapots counted?", "knowledge_base", 1),
+        ("SAME: when is the cookie counted?", "how are the teapots counted?", "kept", 1),
+        ("neither", "how are the teapots counted?", "knowledge_base", 1),
+        ("OTHER", "and is that slow?", "kept", 0),
+        ("OTHER", "when is the cookie of the visitor cleared?", "kept", 0),
+    ],
+)
+def test_a_model_is_asked_once_where_the_words_doubt(
+    opened: Open, script: Script, said: str, question: str, intent: str, calls: int
+) -> None:
+    script.standalone = said
+    engine = opened(**script.settings)
+    ask(engine, "@codebase path:shop/session.py when does expire_session forget?")
+    events = ask(engine, question)
+    told = next(event.data for event in events if event.kind == "classified")
+    assert told["goes_on"] is (intent == "kept") is not bool(told["left_out"])
+    assert intent in ("kept", told["intent"])
+    asked = [body for body in script.bodies if "[MESSAGE]" in str(body["messages"][-1])]
+    assert len(asked) == calls
+    sent = str(script.sent)
+    assert ("expire_session(cookie)" in sent) is (intent == "kept")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeqa.account import PersonalReading, preferences
+from codeqa.chat.topic import Destination
 from codeqa.intents import Intent
 from codeqa.search import Query
 
@@ -22,7 +23,7 @@ class Features:
     privacy_signal: bool = False
     """Something in it is about what is stored, or is not to be."""
     is_followup: bool = False
-    """It cannot be understood without an earlier turn, and there is one."""
+    """It cannot be understood without an earlier turn, there is one, and it stays with that."""
     is_profile_statement: bool = False
     """It clearly states a fact about its writer."""
     is_profile_question: bool = False
@@ -39,7 +40,7 @@ class Features:
     code_signal: bool = False
     """It names code, or asks where or how."""
     off_topic: bool = False
-    """The topic gate's word on a continuation."""
+    """It leaves what the conversation was about, says the topic gate."""
     has_preferences: bool = False
     """There are lasting wishes as to the answers, or it states one."""
     asks: bool = False
@@ -106,7 +107,7 @@ def extract_features(
     tagged: bool,
     intent: Intent,
     by_rules: Intent,
-    off_topic: bool,
+    leaves_for: Destination,
     profile: Mapping[str, str],
     messages: int,
     has_context: bool,
@@ -114,16 +115,18 @@ def extract_features(
     """Features of `text`, which is without tag and mode; pure.
 
     `query` and `personal` are the same, taken apart. `intent` is what it was classified as,
-    `by_rules` what the words alone say: a tag hides that, and so may a model. `profile` are the
-    facts known before, `messages` is the length of the conversation so far.
+    `by_rules` what the words alone say: a tag hides that, and so may a model. `leaves_for` is the
+    topic gate's word, `profile` are the facts known before, `messages` is the length of the
+    conversation so far.
     """
     says = (intent.name, by_rules.name)
     named = query.names or query.qualified or query.files or query.pointed or query.filtered
+    about_code = bool(named) or _WHERE_OR_HOW.search(text) is not None
     return Features(
         is_greeting=is_greeting(text),
         references_profile=_REFERS.search(text) is not None,
         privacy_signal="privacy" in says or personal.keep_nothing,
-        is_followup=messages > 0 and "continuation" in says,
+        is_followup=messages > 0 and "continuation" in says and not leaves_for,
         is_profile_statement=bool(personal.facts),
         is_profile_question=bool(personal.asked),
         has_profile_data=bool(profile),
@@ -131,8 +134,8 @@ def extract_features(
         conversation_length=messages,
         tagged=tagged or bool(query.pointed),
         has_context=has_context,
-        code_signal=bool(named) or _WHERE_OR_HOW.search(text) is not None,
-        off_topic=off_topic,
+        code_signal=leaves_for == "code" if leaves_for else about_code,
+        off_topic=bool(leaves_for),
         has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=_ASKS.search(text) is not None,
     )

@@ -1,5 +1,7 @@
 """Follow-ups made complete before the code is searched: by a small model, or by carrying names.
 
+In the same call the model says whether the message leaves the topic.
+
 "And who calls it?" finds nothing: what it means stands in an earlier turn. What is made of it is
 only searched for, shown, and kept with the turn; the question that is answered stays as typed.
 """
@@ -7,13 +9,15 @@ only searched for, shown, and kept with the turn; the question that is answered 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
 from codeqa.chat.features import Features
 from codeqa.chat.generation import Exchange
+from codeqa.chat.topic import Destination
 from codeqa.intents import by_heuristics, read_mode
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
@@ -60,6 +64,8 @@ _LABEL = re.compile(
     r"^(?:(?:the )?(?:standalone|rewritten|complete[d]?|follow-?up) ?)*(?:question|query)?:\s+",
     re.IGNORECASE,
 )
+_VERDICT = re.compile(r"\W*(SAME|NEW|OTHER)\W*(?:[:—–-]\s*|\n|$)", re.IGNORECASE)
+_GOES: Mapping[str, Destination] = {"SAME": "", "NEW": "code", "OTHER": "elsewhere"}
 _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n")
 
 
@@ -92,6 +98,17 @@ def carried(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str
     return " ".join((text, *new[:CARRIED]))
 
 
+@dataclass(frozen=True, slots=True)
+class Standalone:
+    """A message as a question that stands alone."""
+
+    question: str
+    by: str = ""
+    """What made it so: `model`, `carried`, or '' where it is unchanged."""
+    to: Destination | None = None
+    """Where the model says that it goes; None where no model said so."""
+
+
 def rewrite(
     text: str,
     history: Sequence[Exchange],
@@ -101,21 +118,27 @@ def rewrite(
     *,
     cancelled: Cancelled = never,
     seconds: float = REWRITE_SECONDS,
-) -> tuple[str, str]:
-    """`text` as a question that stands alone, and what made it so: `model`, `carried`, or ''
-    when it is unchanged.
+) -> Standalone:
+    """`text` as a question that stands alone, and where `model` says that it goes.
 
     Raises nothing: whatever goes wrong with the model, or with what it writes, names are carried.
     """
+    to: Destination | None = None
     if model is not None:
         ask = partial(standalone_messages, text, history, names, config_dir)
         drafting = generate_bounded("standalone", model, ask, REWRITE_TOKENS, seconds, cancelled)
         *_, stage = drafting
-        rewritten = usable(stage.text, text, history, names) if stage.outcome == DONE else ""
-        if rewritten:
-            return rewritten, "" if rewritten == text else "model"
+        to, written = read_verdict(stage.text) if stage.outcome == DONE else (None, "")
+        if rewritten := usable(written, text, history, names):
+            return Standalone(rewritten, "" if rewritten == text else "model", to)
     question = carried(text, history, names)
-    return question, "" if question == text else "carried"
+    return Standalone(question, "" if question == text else "carried", to)
+
+
+def read_verdict(written: str) -> tuple[Destination | None, str]:
+    """Where the model says that the message goes, None where it does not say, and the rest."""
+    found = _VERDICT.match(written)
+    return (_GOES[found[1].upper()], written[found.end() :]) if found else (None, written)
 
 
 def standalone_messages(
@@ -134,7 +157,7 @@ def standalone_messages(
         parts += ["[LAST ANSWER]", history[-1].answer[:ANSWER_CHARACTERS]]
     if names:
         parts += ["[NAMES]", ", ".join(names[:CARRIED])]
-    parts += ["[FOLLOW-UP]", text]
+    parts += ["[MESSAGE]", text]
     return [
         {"role": "system", "content": render_prompt("standalone", config_dir)},
         {"role": "user", "content": mask_secrets("\n".join(parts))},

@@ -11,6 +11,7 @@ from codeqa.account import Privacy, preferences, profile_text
 from codeqa.chat.citations import verify_all
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import extract_features, is_greeting
+from codeqa.chat.followup import needs_rewriting
 from codeqa.chat.generation import (
     NEED_CODE,
     AnswerGenerator,
@@ -20,11 +21,12 @@ from codeqa.chat.generation import (
 )
 from codeqa.chat.generators import AppGenerator, ModelGenerator, QuotingGenerator
 from codeqa.chat.options import AskOptions
-from codeqa.chat.policy import decide
+from codeqa.chat.policy import GATED, PolicyDecision, decide
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
+from codeqa.chat.topic import LEAVING_BY_MODEL
 from codeqa.chat.turn import TurnState, begin_turn
-from codeqa.chat.vectors import next_topic, off_topic, prune, touches
+from codeqa.chat.vectors import next_topic, prune
 from codeqa.errors import CodeQAError
 from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.llm import Model, TokenUsage
@@ -149,12 +151,25 @@ class Chat:
             )
 
     def _gate_topic(self, turn: TurnState) -> None:
-        topic = turn.so_far.topic
-        turn.topic = next_topic(topic, turn.vector)
-        away = off_topic(
-            turn.intent.name, turn.vector, topic, self.conversations.vectors.thresholds
-        )
-        turn.off_topic = away and not touches(turn.query, turn.so_far.context)
+        """What leaves the topic gets no earlier code. A model has the last word, in the one call
+        that also completes the question: where one is due anyway, or where words may be wrong."""
+        so_far = turn.so_far
+        turn.topic = next_topic(so_far.topic, turn.vector)
+        self._extract_features(turn)
+        chosen = turn.features.tagged or turn.intent.source == "user"
+        if (
+            chosen
+            or turn.intent.name not in GATED
+            or not (so_far.messages and so_far.context.chunks)
+        ):
+            return
+        due = self._decision(turn).inject_rag and needs_rewriting(turn.query, turn.features)
+        with suppress(CodeQAError):  # without an index it goes on from what is cached
+            turn.leaving = self.retrieval.leaving(turn)
+        if due or turn.leaving.doubtful:
+            turn.standalone = self.retrieval.complete(turn)
+            if turn.standalone.to is not None:
+                turn.leaving = LEAVING_BY_MODEL[turn.standalone.to]
 
     def _extract_features(self, turn: TurnState) -> None:
         turn.features = extract_features(
@@ -164,18 +179,16 @@ class Chat:
             tagged=turn.tagged or bool(turn.whole),
             intent=turn.intent,
             by_rules=turn.by_rules,
-            off_topic=turn.off_topic,
+            leaves_for=turn.leaving.to,
             profile=turn.so_far.profile,
             messages=turn.so_far.messages,
             has_context=bool(turn.so_far.context.chunks),
         )
 
     def _decide(self, turn: TurnState) -> None:
-        retrieval = turn.options.retrieval or self.conversations.settings.retrieval
-        decision = decide(turn.features, turn.intent, auto=retrieval == "auto")
         turn.decision, problems = self.retrieval.hooks.run(
             "policy_override",
-            decision,
+            self._decision(turn),
             features=turn.features,
             intent=turn.intent,
             question=turn.text,
@@ -183,6 +196,10 @@ class Chat:
         turn.hook_problems += problems
         if turn.decision.save_profile and turn.keep:
             turn.facts = turn.personal.facts
+
+    def _decision(self, turn: TurnState) -> PolicyDecision:
+        retrieval = turn.options.retrieval or self.conversations.settings.retrieval
+        return decide(turn.features, turn.intent, auto=retrieval == "auto")
 
     # 7 to 9: what the answer may draw on.
 
@@ -207,7 +224,7 @@ class Chat:
 
     def _prune(self, turn: TurnState) -> None:
         if turn.decision.use_curated_history:
-            threshold = self.conversations.vectors.thresholds.similar
+            threshold = self.conversations.vectors.similar_above
             history = prune(turn.so_far.history, turn.vector, self.conversations.vectors, threshold)
             turn.asked = replace(turn.asked, history=history)
 

@@ -20,6 +20,9 @@ from codeqa.search import parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
+GATED = ("continuation", "knowledge_base")
+"""Intents of messages that may go on from earlier code, unless they are off topic."""
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
@@ -80,13 +83,13 @@ RULES = (
         lambda seen, intent, auto: intent == "profile" and not seen.is_profile_question
         and seen.asks and seen.code_signal,
         "treat it as knowledge_base", {"intent": "knowledge_base"}),
-    # The topic gate makes an off-topic follow-up general, unless it is about code.
+    # What is off topic is general, unless it is about other code.
     PolicyRule("intent", "new-topic-in-the-code",
-        "it is a continuation that is off topic or of nothing, and has a code signal",
-        lambda seen, intent, auto: seen.code_signal and _continues_nothing(seen, intent),
+        "it is off topic or a continuation of nothing, and has a code signal",
+        lambda seen, intent, auto: seen.code_signal and _starts_anew(seen, intent),
         "treat it as knowledge_base", {"intent": "knowledge_base"}),
-    PolicyRule("intent", "new-topic", "it is a continuation that is off topic or of nothing",
-        lambda seen, intent, auto: _continues_nothing(seen, intent),
+    PolicyRule("intent", "new-topic", "it is off topic or a continuation of nothing",
+        lambda seen, intent, auto: _starts_anew(seen, intent),
         "treat it as general", {"intent": "general"}),
     PolicyRule("code", "search-as-tagged",
         "it carries `@codebase`, `/files` or `/all`, or points at code with `@name`",
@@ -152,11 +155,12 @@ RULES = (
 """Group by group; within a group the first that fits decides."""
 
 
-def _continues_nothing(seen: Features, intent: str) -> bool:
-    """It is off topic, or there is neither an earlier turn nor code: a client without conversations
-    has only code."""
+def _starts_anew(seen: Features, intent: str) -> bool:
+    """It is off topic, or there is neither an earlier turn nor code to continue: a client without
+    conversations has only code."""
     nothing = not seen.conversation_length and not seen.has_context
-    return intent == "continuation" and (seen.off_topic or nothing)
+    anew = seen.off_topic or (nothing and intent == "continuation")
+    return anew and intent in GATED
 
 
 def _about_code(seen: Features, intent: str) -> bool:
@@ -215,11 +219,13 @@ def explain_message(
         tagged=has_tag(message) or bool(read_whole(strip_tag(message))[0]),
         intent=intent,
         by_rules=by_rules,
-        off_topic=off_topic and intent.name == "continuation",
+        leaves_for="",
         profile={},
         messages=2 if history else 0,
         has_context=context,
     )
+    if off_topic and intent.name in GATED:
+        features = replace(features, off_topic=True, is_followup=False)
     decision = decide(features, intent, auto=auto)
     deciding = [rule for rule in policy_rules() if rule["name"] in decision.rules]
     return Explained(text, intent, features, deciding, decision)

@@ -58,6 +58,8 @@ class TurnRecord:
     searches: bool = False
     goes_on: bool = False
     """From the code of an earlier question."""
+    left_out: str = ""
+    """Why the code of earlier questions was left out; '' where it was not."""
     suggest_codebase: bool = False
     retrieval_info: Values = field(default_factory=lambda: NOTHING_RETRIEVED)
     coverage: str = ""

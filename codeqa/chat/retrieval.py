@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.followup import needs_rewriting, rewrite
+from codeqa.chat.followup import Standalone, needs_rewriting, rewrite
 from codeqa.chat.generation import EXTRACTIVE, NO_CONTEXT, Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
+from codeqa.chat.topic import Leaving, leaving_by_words
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import names_other_code, similar_questions
 from codeqa.context import chunk_id, pack
@@ -107,17 +108,11 @@ class Retrieval:
         question = turn.text
         earlier: tuple[Chunk, ...] = ()
         if so_far.history and needs_rewriting(turn.query, turn.features):
-            question, by = rewrite(
-                turn.text,
-                so_far.history,
-                so_far.names,
-                self._model(turn, self.connect),
-                self.settings.config_dir,
-                cancelled=options.cancelled,
-            )
-            if by:
+            made = turn.standalone or self.complete(turn)
+            question = made.question
+            if made.by:
                 turn.rewritten = question
-                yield Event("rewritten", {"question": question, "by": by})
+                yield Event("rewritten", {"question": question, "by": made.by})
             # What was found before stays in the running: it may be what is asked about.
             earlier = so_far.context.chunks
         asks_model = self.hypotheses and options.use_model
@@ -162,6 +157,23 @@ class Retrieval:
         block = asked_whole(self.open_tables(), self.files, turn.query, result, room, every=every)
         turn.warnings += filter(None, [block.note])
         return block
+
+    def leaving(self, turn: TurnState) -> Leaving:
+        """Whether the words of the question leave the topic. Raises what the index raises."""
+        so_far = turn.so_far
+        return leaving_by_words(turn.query, so_far.history, so_far.context, self.open_tables())
+
+    def complete(self, turn: TurnState) -> Standalone:
+        """The question made complete by the small model, where there is one and it may be asked,
+        else by the words of earlier ones."""
+        return rewrite(
+            turn.text,
+            turn.so_far.history,
+            turn.so_far.names,
+            self._model(turn, self.connect),
+            self.settings.config_dir,
+            cancelled=turn.options.cancelled,
+        )
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
         """The context block of `question` alone, nothing cached and nothing answered.
@@ -212,7 +224,7 @@ class Retrieval:
                 repository=self.conversations.repository,
                 conversation=options.conversation,
                 embedding=self.conversations.vectors.name,
-                threshold=self.conversations.vectors.thresholds.similar,
+                threshold=self.conversations.vectors.similar_above,
                 same=same,
                 skip={options.replaces, *(exchange.turn for exchange in turn.asked.history)},
             )

@@ -11,10 +11,12 @@ from typing import Any
 from codeqa.account import PersonalReading, read_personal
 from codeqa.chat.citations import Citation
 from codeqa.chat.features import Features
+from codeqa.chat.followup import Standalone
 from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, ModelRequest, count_tokens
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import PolicyDecision
 from codeqa.chat.record import NO_TOKENS, NOTHING_RETRIEVED, TurnRecord, search_as_data
+from codeqa.chat.topic import STAYS, Leaving
 from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
 from codeqa.errors import UsageError
@@ -106,7 +108,9 @@ class TurnState:
     intent: Intent = NO_INTENT
     topic: Vector | None = None
     """What the conversation is about, this question included."""
-    off_topic: bool = False
+    leaving: Leaving = STAYS
+    standalone: Standalone | None = None
+    """What a model made of the question, where it was asked before the policy."""
     features: Features = field(default_factory=Features)
     decision: PolicyDecision = field(default_factory=lambda: PolicyDecision(""))
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -166,6 +170,7 @@ class TurnState:
             "searched_automatically": decision.searched_automatically,
             "searches": decision.inject_rag,
             "goes_on": decision.use_cached_context,
+            "left_out": self.leaving.why,
             # Once there is code, asking for it would be odd.
             "suggest_codebase": decision.suggest_codebase and not self.block.chunks,
         }

@@ -16,11 +16,10 @@ from codeqa.chat.generation import EXTRACTIVE, Exchange
 from codeqa.embeddings import Embedding
 from codeqa.errors import EmbeddingError
 from codeqa.intents import read_mode
-from codeqa.search import Query, says_something, written_forms
+from codeqa.search import Query, says_something
 from codeqa.state import PastQuestion, State, Turn
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
-from codeqa.types import ContextBlock
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +28,6 @@ Vector: TypeAlias = NDArray[np.float32]
 
 TOPIC_DECAY_ALPHA = 0.2
 """How much of the topic each message takes over."""
-TELLING_CHARACTERS = 4
-"""Shorter words stand in all code."""
 RECENCY_WINDOW = 6
 """Latest messages that a model always sees."""
 SEMANTIC_K = 3
@@ -41,30 +38,17 @@ CANDIDATES = 32
 """The most similar past questions whose answers are read: not all of them count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Cosines of one embedding: below `continuation` a follow-up has left the topic,
-    above `similar` an earlier question is like this one."""
-
-    continuation: float
-    similar: float
-
-
-DEFAULT_THRESHOLDS = Thresholds(0.35, 0.65)
-"""Those of the requirements, which belong to `BAAI/bge-base-en-v1.5`."""
-CALIBRATED: Mapping[str, Thresholds] = {"codeqa/code-table-1": Thresholds(0.0, 0.5)}
+SIMILAR = 0.65
+"""Cosine above which an earlier question is like this one: that of the requirements, which
+belongs to `BAAI/bge-base-en-v1.5`."""
+CALIBRATED: Mapping[str, float] = {"codeqa/code-table-1": 0.5}
 """Of the shipped table, by `python -m benchmarks.intents` on the `tune` half of the pairs in
-evals/intents: `continuation` is the highest step of .05 that keeps 95 of 100 follow-ups, since a
-follow-up that loses its code is worse than one that is shown old code; `similar` is the lowest
-that no pair of different topics exceeds. The table adds up words, so a follow-up in other words
-lies near 0 and the gate catches few changes of topic: a new question that is complete in itself
-is told by its words instead, before the gate (benchmarks/results/intents.md).
-"""
+evals/intents: the lowest step of .05 that no pair of different topics exceeds."""
 
 
-def thresholds_of(embedding: str) -> Thresholds:
-    """The pair that was calibrated for `embedding`; the default for one that was not."""
-    return CALIBRATED.get(embedding, DEFAULT_THRESHOLDS)
+def similar_above(embedding: str) -> float:
+    """What was calibrated for `embedding`; the default for one that was not."""
+    return CALIBRATED.get(embedding, SIMILAR)
 
 
 @dataclass(frozen=True)
@@ -90,8 +74,8 @@ class QuestionVectors:
         return self._embedding.name if self._embedding else ""
 
     @property
-    def thresholds(self) -> Thresholds:
-        return thresholds_of(self.name)
+    def similar_above(self) -> float:
+        return similar_above(self.name)
 
     def __call__(self, text: str) -> Vector | None:
         """Vector (d,) of `text`; None where the embedding knows no word of it, or where none of
@@ -130,24 +114,6 @@ def next_topic(topic: Vector | None, question: Vector | None) -> Vector | None:
         return question
     moved: Vector = (1 - TOPIC_DECAY_ALPHA) * topic + TOPIC_DECAY_ALPHA * question
     return moved.astype(question.dtype, copy=False)
-
-
-def off_topic(
-    intent: str, question: Vector | None, topic: Vector | None, thresholds: Thresholds
-) -> bool:
-    """Whether a `continuation` lies strictly below the threshold; nothing does without both
-    vectors: "and?" has none, and says nothing."""
-    if intent != "continuation" or question is None or topic is None:
-        return False
-    return cosine(question, topic) < thresholds.continuation
-
-
-def touches(query: Query, context: ContextBlock) -> bool:
-    """Whether a word of the question that does more than ask stands in the code of `context`: then
-    it is about that, however little the words themselves have in common with the topic's."""
-    code = context.text.lower()
-    found = (word for word in query.words if len(word) >= TELLING_CHARACTERS)
-    return any(form in code for word in found for form in written_forms(word))
 
 
 def prune(

@@ -50,7 +50,7 @@ OTHER_TOPIC = (
     "Begin the question with `@codebase` to search the code base for it.\n"
 )
 NOTHING_LOOKED_UP = (
-    "No code has been looked up in this conversation yet.\n\n"
+    "No code has been looked up for this question.\n\n"
     "Begin the question with `@codebase` to search the code base, for example "
     "`@codebase where does the program start?`\n"
 )

@@ -1,5 +1,6 @@
 """What a message is for: by tag, cache, rules, or a language model."""
 
+from codeqa.intents.alone import stands_alone
 from codeqa.intents.classifier import (
     INTENTS,
     MODEL_BELOW,
@@ -23,4 +24,5 @@ __all__ = [
     "cache_prefix",
     "read_mode",
     "read_whole",
+    "stands_alone",
 ]

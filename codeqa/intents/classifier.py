@@ -27,7 +27,7 @@ from codeqa.text.tokens import well_formed
 
 IntentName = Literal["general", "knowledge_base", "continuation", "profile", "privacy"]
 INTENTS: tuple[str, ...] = get_args(IntentName)
-POLICY_VERSION = 4
+POLICY_VERSION = 5
 """Part of the key under which a model's word on an intent is cached: raise it when the rules for
 intents or the policy change."""
 CACHE_SECONDS = 1_800.0

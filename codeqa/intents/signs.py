@@ -59,13 +59,13 @@ def _definite(m: Reading) -> bool:
 def pronoun(m: Reading) -> bool:
     """Points to something that only an earlier turn names."""
     return m.has_history and any(
-        _points(m, place) and not _named_before(m, place)
+        points(m, place) and not named_before(m, place)
         for kind in ("PRONOUN", "SUCH")
         for place in m.at.get(kind, ())
     )
 
 
-def _points(m: Reading, place: int) -> bool:
+def points(m: Reading, place: int) -> bool:
     """Whether a pronoun is one: no part of a phrase, no "that" which begins a clause."""
     if m.kinds[place] & {"CODEBASE", "EVERYDAY", "SOCIAL", "OPINION", "YOU", "LASTING", "PRIVATE"}:
         return False
@@ -74,7 +74,7 @@ def _points(m: Reading, place: int) -> bool:
     return not (m.specific(place - 1) or "SOFTWARE" in m.kinds[place - 1])
 
 
-def _named_before(m: Reading, place: int) -> bool:
+def named_before(m: Reading, place: int) -> bool:
     """Whether what a pronoun stands for may be named in the message itself."""
     if any(CODE in kinds for kinds in m.kinds[: place + 2]):
         return True

@@ -93,6 +93,8 @@ class TurnValues(Schema):
     """The code was searched for it."""
     goes_on: bool
     """It went on from code that was found before."""
+    left_out: str
+    """Why it did not."""
     suggest_codebase: bool
     rewritten: str
     """What was searched for instead of a follow-up that says too little alone."""

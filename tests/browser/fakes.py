@@ -149,6 +149,7 @@ class FakeChat:
             "source": "tag" if tagged else "heuristics", "reason": "it names <b>code</b>",
             "rules": ["the-code-is-asked-for"], "searched_automatically": automatic,
             "searches": tagged or automatic, "goes_on": intent == "continuation",
+            "left_out": "no code has pizza" if "pizza" in question else "",
             "suggest_codebase": "hello" in question and not tagged,
         }  # fmt: skip
         vars(turn).update(turn.reasons)

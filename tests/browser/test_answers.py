@@ -213,14 +213,15 @@ def test_stages_and_steps_are_told_while_they_last_and_kept(page: Page) -> None:
     stop(page)
 
     chip_of(page).click()
-    get_answer(page, "rewritten:How long are sessions kept?")
+    get_answer(page, "rewritten:How long are pizza sessions kept?")
     last = page.locator(".turn").last
     for reloaded in (False, True):
         if reloaded:
             page.reload()
         last.get_by_role("button", name="Details").click()
         facts = last.locator(".details-facts")
-        expect(facts).to_contain_text("Searched for How long are sessions kept?")
+        expect(facts).to_contain_text("Searched for How long are pizza sessions kept?")
+        expect(facts).to_contain_text("left out, for this is a new topic: no code has pizza")
         expect(facts).to_contain_text("by its words: it names <b>code</b>")
         expect(facts).to_contain_text("Rules the-code-is-asked-for")
         expect(last.locator(".details-steps code")).to_have_text(STEPS)

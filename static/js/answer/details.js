@@ -8,7 +8,7 @@ const STEPS = {
   embed: "Took in the question’s meaning",
   load: "Read conversation and profile",
   classify: "Found out what is wanted",
-  topic: "Compared it with the topic so far",
+  topic: "Looked whether it leaves the topic",
   features: "Gathered what matters here",
   policy: "Decided what to use",
   prune: "Chose what was said before to go along",
@@ -94,15 +94,16 @@ export class Details {
 
   /** What is known of how the question was understood. */
   understood(told) {
-    for (const name of ["intent", "confidence", "source", "reason", "rules"])
+    for (const name of ["intent", "confidence", "source", "reason", "rules", "left_out"])
       this.#known[name] = told[name] ?? this.#known[name];
-    const { intent, confidence, source, reason, rules } = this.#known;
+    const { intent, confidence, source, reason, rules, left_out } = this.#known;
     if (!intent) return;
     const sure = Number.isFinite(confidence) ? `, ${Math.round(100 * confidence)} % sure` : "";
     const how = [SOURCES[source] ?? source, source === "tag" ? "" : reason]
       .filter(Boolean)
       .join(": ");
     this.#fact("Taken as", `${INTENTS[intent] ?? intent}${sure}${how ? ` (${how})` : ""}`);
+    if (left_out) this.#fact("Earlier code", `left out, for this is a new topic: ${left_out}`);
     if (rules?.length) this.#fact("Rules", rules.join(", "));
   }
 
