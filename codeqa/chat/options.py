@@ -14,8 +14,8 @@ from codeqa.selection import parse_effort
 from codeqa.state.records import LOCAL_USER
 from codeqa.text.tokens import well_formed
 
-PLACES = 20
-"""Places that may be pinned, or excluded, at once: more than a context has room for."""
+PLACES = 200
+"""Places that may be pinned, or excluded, at once: more than any context holds."""
 
 _PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 

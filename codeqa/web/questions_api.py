@@ -12,6 +12,7 @@ from flask import Response, request, session
 from pydantic import ConfigDict, Field
 
 from codeqa.chat import AskOptions
+from codeqa.chat.options import PLACES
 from codeqa.engine import Engine
 from codeqa.errors import UsageError, error_from
 from codeqa.render import Cite
@@ -38,9 +39,6 @@ RESERVED = ("/export", "/branch")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
 
 endpoints = Endpoints("chat", "Questions")
-
-SPANS = 200
-"""Most chunks that a question pins or excludes: more than any context holds."""
 
 _MESSAGES = {"type": "array", "contains": ASKING, "maxItems": 1_000}
 _ONE_OF_THEM: dict[str, Any] = {
@@ -88,9 +86,9 @@ class QuestionBody(Schema):
     """Id of the turn that this one is another version of."""
     after: Id | None = None
     """Id of the turn that this one follows; empty: the last one of the branch in use."""
-    pin: Annotated[list[Span], Field(max_length=SPANS)] | None = None
+    pin: Annotated[list[Span], Field(max_length=PLACES)] | None = None
     """Chunks that the context must hold, each as `path:12-34`."""
-    exclude: Annotated[list[Span], Field(max_length=SPANS)] | None = None
+    exclude: Annotated[list[Span], Field(max_length=PLACES)] | None = None
     """Chunks that it must not hold."""
 
 

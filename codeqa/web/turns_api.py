@@ -29,6 +29,7 @@ class ChunkNote(Schema):
     start_line: int
     end_line: int
     language: str
+    name: str
     why: str
     score: float | None
     channels: dict[str, int]

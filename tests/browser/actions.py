@@ -45,7 +45,7 @@ def stop(page: Page) -> None:
 
 def open_context(page: Page) -> None:
     page.get_by_role("button", name="Context").last.click()
-    expect(page.locator(".chunks")).to_be_visible()
+    expect(page.locator(".chunks").first).to_be_visible()
 
 
 def copied(page: Page) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from browser.actions import (
     CLIPBOARD,
     answered,
@@ -18,6 +19,8 @@ from browser.actions import (
 from browser.conftest import OpenPage, ScriptedServer
 from browser.fakes import BLOCK, DRAFT
 from playwright.sync_api import Page, expect
+
+from codeqa.types import Chunk
 
 SENT, DROPPED = "src/store/sessions.py:25-33", "src/store/long.py:1-2000"
 HIT = "src/store/long.py:1200-1210"
@@ -169,3 +172,26 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
     assert scripted.chat.asked[-1]["exclude"] == [SENT]
     expect(chip_of(page)).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left_out(
+    page: Page, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = scripted.chat.turn("turn-1")
+    chunks = [
+        Chunk(f"c{n}", f"src/m{n % 3}.py", n, n, "python", "x", name=f"part_{n}", why="matches x")
+        for n in range(1, 36)
+    ]
+    kept.chunks, kept.dropped = chunks[:-4], chunks[-4:]
+    monkeypatch.setattr(scripted.chat, "turn", lambda *_: kept)
+    get_answer(page, "x")
+    open_context(page)
+    pieces = page.get_by_role("region", name="Chunks")
+    expect(pieces.locator("li:visible")).to_have_count(8)
+    expect(pieces.locator("li").first).to_contain_text("part_1 matches x")
+    pieces.get_by_text("23 more, 4 left out").click()
+    expect(pieces.locator("li:visible")).to_have_count(35)
+    page.evaluate("document.querySelectorAll('.chunks .exclude').forEach(one => one.click())")
+    page.get_by_role("button", name="Ask again with these").click()
+    answered(page)
+    assert len(scripted.chat.asked[-1]["exclude"]) == 31

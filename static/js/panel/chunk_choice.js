@@ -3,8 +3,6 @@
 import { announce, element, icon } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 
-const MOST = 20; // places of a kind that the server takes at once
-
 const placeOf = ({ path, start_line: start, end_line: end }) => `${path}:${start}-${end}`;
 
 export class ChunkChoice {
@@ -54,10 +52,6 @@ export class ChunkChoice {
 
   #press(place, kind) {
     const on = this.#chosen.get(place) !== kind;
-    if (on && this.#places(kind).length >= MOST) {
-      announce(`No more than ${MOST} at once`);
-      return;
-    }
     if (on) this.#chosen.set(place, kind);
     else this.#chosen.delete(place);
     this.#show();

@@ -2,10 +2,11 @@
 // they were sent.
 
 import { element } from "../lib/dom.js";
-import { plural, tokensIn, withoutProvider } from "../lib/format.js";
+import { count, plural, tokensIn, withoutProvider } from "../lib/format.js";
 import { copyButton } from "../lib/widgets.js";
 import { legendOf, placedBy, searchTraceOf } from "./search_trace.js";
 
+const IN_VIEW = 8; // chunks before the fold: what stands last was found last
 const EARLIER = { user: "Earlier question", assistant: "Earlier answer" };
 
 /**
@@ -35,23 +36,41 @@ export function summaryOf({ model, host, tokens }) {
 }
 
 function chunksOf({ text, chunks, dropped, hits = [] }, choice) {
-  const list = element("ol.chunks");
   const rankOf = ({ path, start_line: start }) =>
     hits.findIndex((hit) => hit.path === path && hit.start_line === start) + 1;
-  chunks.forEach((chunk, index) =>
-    list.append(chunkOf(chunk, String(index + 1), "", rankOf(chunk), choice)),
-  );
-  dropped.forEach((chunk) =>
-    list.append(chunkOf(chunk, "–", "left out: over the budget", rankOf(chunk), choice)),
-  );
+  const rows = [
+    ...chunks.map((chunk, index) => chunkOf(chunk, String(index + 1), "", rankOf(chunk), choice)),
+    ...dropped.map((chunk) =>
+      chunkOf(chunk, "–", "left out: over the budget", rankOf(chunk), choice),
+    ),
+  ];
+  // A fold for two or three would only be one more thing to press.
+  const folds = rows.length > IN_VIEW + 3;
+  const first = folds ? Math.min(IN_VIEW, chunks.length) : rows.length;
+  const more = [
+    chunks.length > first ? `${count(chunks.length - first)} more` : "",
+    dropped.length ? `${count(dropped.length)} left out` : "",
+  ];
   const summary = chunks.length
     ? `${plural(chunks.length, "chunk")}, ${sizeOf(text.length)}`
     : "Nothing was packed for this answer.";
-  return element("section", { "aria-label": "Chunks" }, head("Code", summary), list);
+  return element(
+    "section",
+    { "aria-label": "Chunks" },
+    head("Code", summary),
+    element("ol.chunks", ...rows.slice(0, first)),
+    folds
+      ? element(
+          "details.fold",
+          element("summary", more.filter(Boolean).join(", ")),
+          element("ol.chunks", ...rows.slice(first)),
+        )
+      : null,
+  );
 }
 
 function chunkOf(chunk, number, left, rank, choice) {
-  const { path, start_line: start, end_line: end, characters, why } = chunk;
+  const { path, start_line: start, end_line: end, characters, name, why } = chunk;
   const reason = [left, why].filter(Boolean).join("; ");
   return element(
     "li",
@@ -66,7 +85,9 @@ function chunkOf(chunk, number, left, rank, choice) {
       element("span.number", number),
       element("span.where", `${path}:${start}-${end}`),
       element("span.size", { title: plural(characters, "character") }, sizeOf(characters)),
-      reason ? element("span.why", reason) : null,
+      name || reason
+        ? element("span.why", name ? element("code", name) : null, name ? " " : "", reason)
+        : null,
       placedBy(chunk, rank),
     ),
     choice.buttonsOf(chunk, { sent: !left }),
