@@ -149,7 +149,10 @@ class Retrieval:
             if turn.generator != EXTRACTIVE:
                 turn.warnings += filter(None, [block.note])
         turn.search = result.head(HITS_SHOWN)
-        evidence = gather_evidence(tables, found.head(HITS_SHOWN)) if needs_evidence else None
+        evidence = None
+        if needs_evidence:
+            shown, further = found.head(HITS_SHOWN), found.units[HITS_SHOWN:]
+            evidence = gather_evidence(tables, shown, further)
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
 
     def _whole_files(self, turn: TurnState, result: SearchResult | None) -> ContextBlock:

@@ -184,12 +184,13 @@ def _by_indentation(
             continue
         depth, goes_on = _indent(lines[number]), bool(_GOES_ON.match(lines[number]))
         while open_ and (open_[-1][0] > depth or (open_[-1][0] == depth and not goes_on)):
-            yield _Span(*open_.pop()[1:], last)
+            _, begun, first = open_.pop()
+            yield _Span(begun, first, last)
         if depth > margin and not (open_ and open_[-1][0] == depth):
             open_.append((depth, number if above < 0 else above, number))
         last, above = number + 1, -1
-    for _, *begun in reversed(open_):
-        yield _Span(*begun, last)
+    for _, begun, first in reversed(open_):
+        yield _Span(begun, first, last)
     if above >= 0:
         yield _Span(above, end, end)
 

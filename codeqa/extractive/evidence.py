@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from codeqa.extractive.call_path import CallPath, asks_how, find_path, is_thin
 from codeqa.extractive.excerpt import leading_doc
 from codeqa.extractive.uses import Uses, find_uses
 from codeqa.search import Query, SearchResult, written_forms
@@ -96,10 +97,13 @@ class QuotedEvidence:
     coverage: str = ""
     channels: tuple[str, ...] = ()
     changed: frozenset[str] = frozenset()
+    path: CallPath | None = None
+    """Of the first finding, when the question is how something works."""
 
     def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
         units = [hit.unit for hit in (*(one.hit for one in self.findings), *self.others)]
+        units += self.path.units() if self.path else []
         if self.overview:
             about = (folder.about for folder in self.overview.folders)
             units += [*self.overview.readme, *filter(None, about), *self.overview.entries]
@@ -108,21 +112,35 @@ class QuotedEvidence:
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
-def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
-    """Choose from `result` what is shown in full, and look up where it is used."""
+def gather_evidence(
+    tables: Tables, result: SearchResult, further: Sequence[Hit] = ()
+) -> QuotedEvidence:
+    """Choose from `result` what is shown in full, and look up where it is used.
+
+    What explains a flow may be among `further` hits, behind those of `result`.
+    """
     query, hits = result.query, result.units
     if query.symbol_like and hits and "symbol" in hits[0].channels:
         # The question is a name that is defined: only what has it.
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
     asks_uses = _ASKS_USES.search(query.text) is not None
     main = _main(hits)
+    path = None
+    if asks_how(query.text) and not query.overview:
+        path = find_path(tables, query, (*hits, *further))
+        named = {unit.id for unit in path.units()} if path else set()
+        # What the path leads through before what only has the words, wrappers and stubs last.
+        near = [h for h in hits if h in main or (h.unit.id in named and _is_near(h, hits))]
+        near.sort(key=lambda hit: (hit.unit.id not in named, is_thin(hit.unit)))
+        first = [path.leader] if path else []
+        main = [*first, *(hit for hit in near if hit.unit.id not in _ids(first))][:SHOWN]
     findings = (
         Finding(hit)
         if hit.unit.kind in TEXT_KINDS
         else Finding(hit, find_uses(tables, hit, asked=asks_uses, listed=hit is main[0]))
         for hit in main
     )
-    shown = {hit.unit.id for hit in main}
+    shown = _ids(main) | ({unit.id for unit in path.units()} if path else set())
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
     named = {hit.unit.path for hit in (*main, *others)}
     others += [file.best for file in result.files if file.path not in named][:MORE_FILES]
@@ -139,20 +157,29 @@ def gather_evidence(tables: Tables, result: SearchResult) -> QuotedEvidence:
         coverage=result.coverage,
         channels=result.channels,
         changed=frozenset(result.changed),
+        path=path,
     )
+
+
+def _ids(hits: Iterable[Hit]) -> set[str]:
+    return {hit.unit.id for hit in hits}
 
 
 def _main(hits: Sequence[Hit]) -> list[Hit]:
     """The first hits that score near the best, none inside another that is shown."""
     main: list[Hit] = []
     for hit in hits[: 2 * SHOWN]:
-        if len(main) == SHOWN or hit.score < SHOWN_SCORE * hits[0].score:
+        if len(main) == SHOWN or not _is_near(hit, hits):
             break
         if main and hit.unit.kind == "chunk" and hit.unit.start_line == hit.unit.end_line:
             continue  # a line between definitions; it is named below
         if not any(_overlap(hit.unit, other.unit) for other in main):
             main.append(hit)
     return main
+
+
+def _is_near(hit: Hit, hits: Sequence[Hit]) -> bool:
+    return hit.score >= SHOWN_SCORE * hits[0].score
 
 
 def _overlap(one: Unit, other: Unit) -> bool:

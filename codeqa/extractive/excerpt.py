@@ -18,6 +18,11 @@ EXCERPT_LINES = 12
 LONGEST_LINE = 300
 """A longer line is data or machine-made; it is never shown, nor cut."""
 SENTENCE_CHARACTERS = 140
+WHOLE = 1.4
+"""A body up to this part longer than what is asked for is shown whole."""
+OUTCOME = 0.3
+"""What the last statement of a function matters against the line that matters most: it returns
+what the others work out."""
 NEAR = 8
 NEARNESS = 0.8
 """A line that matters does so more beside others that do: by this part, for each line between."""
@@ -51,7 +56,12 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     lines = unit.source_code.split("\n")
     found = statements(unit.source_code, unit.language)
     costs = _costs(unit, lines, found, limit)
+    if costs.count(1) <= WHOLE * limit:
+        limit = max(limit, costs.count(1) + 1)
     weights = _weights(lines, costs, words, limit)
+    if unit.is_method and max(weights) > 0:
+        last = max(n for n, one in enumerate(found) if one.parent <= 0)
+        weights[found[last].first] += OUTCOME * max(weights)
     spans = choose_lines(lines, found, weights, costs, limit)
     shown = [line for span in spans for line in range(*span) if costs[line]]
     matches = any(weights[line] for line in shown)

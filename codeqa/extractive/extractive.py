@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from codeqa.extractive.call_path import path_section
 from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import OTHERS, Finding, Overview, QuotedEvidence
 from codeqa.extractive.excerpt import (
@@ -208,11 +209,12 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
     body = [_heading(unit, evidence)]
     first = finding is evidence.findings[0] and unit.is_method
+    steps = path_section(evidence.path) if evidence.path and finding is evidence.findings[0] else ""
     if small := whole_unit(unit):
-        body.append(code_block(small.code, unit.language))
+        body += [steps, code_block(small.code, unit.language)]
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
-        body += [_doc(unit), *(lines or [_signature(unit)]), _members(unit)]
+        body += [_doc(unit), steps, *(lines or [_signature(unit)]), _members(unit)]
     asked = evidence.asks_uses and finding is evidence.findings[0]
     body.append(uses_section(finding.uses, asked=asked))
     return joined(body)

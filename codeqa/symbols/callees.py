@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.store import Tables
@@ -23,13 +23,18 @@ class Call:
 
     unit: Unit
     line: int
+    sure: bool = True
+    """Decided by file, import or receiver; else it merely is the likeliest of that name."""
 
 
-def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
+def callees(
+    tables: Tables, unit: Unit, limit: int = 20, *, searched: Container[str] = ()
+) -> list[Call]:
     """What `unit` calls, each definition once, by its first call; at most `limit`.
 
     A call that the file does not decide is taken for the definition that the file imports, that
-    the class inherits, or that alone has this name. Calls into libraries are left out.
+    the class inherits, that alone has this name, or alone of those with it is among `searched`,
+    the ids of what a search found. Calls into libraries are left out.
     """
     calls = [
         place
@@ -44,29 +49,42 @@ def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
             by_name.setdefault(one.name, []).append(one)
     found: dict[str, Call] = {}
     for call in calls:
-        called = decided.get(call.target) or _likeliest(unit, call, by_name.get(call.name, ()))
+        named = by_name.get(call.name, ())
+        called = decided.get(call.target) or _likeliest(unit, call, named, searched)
         if called is not None and called.id not in (unit.id, *found):
-            found[called.id] = Call(called, call.line)
+            told = call.target or call.module or call.receiver in SELF_NAMES
+            sure = bool(told) or _receives(called, call)
+            found[called.id] = Call(called, call.line, sure)
     return list(found.values())[:limit]
 
 
-def _likeliest(unit: Unit, call: Reference, named: Sequence[Unit]) -> Unit | None:
+def _likeliest(
+    unit: Unit, call: Reference, named: Sequence[Unit], searched: Container[str]
+) -> Unit | None:
     """The one of `named` that `call` in `unit` means, None where that cannot be said."""
     source = [one for one in named if one.role == "source"] or list(named)
-    if call.module:
-        module = call.module.partition("#")[0]
-        imported = [o for o in source if import_evidence(unit.language, unit.path, module, o.path)]
-        return imported[0] if len(_places(imported)) == 1 else None
     if call.receiver in SELF_NAMES:
         members = [one for one in source if one.kind in METHOD_KINDS and one.class_name]
         own = [one for one in members if last_word(one.class_name) == last_word(unit.class_name)]
         return (own or members)[0] if len(_places(own or members)) == 1 else None
-    alike = [o for o in source if last_word(o.class_name).lower() == call.receiver.lower() != ""]
-    if len(_places(alike)) == 1:
-        return alike[0]
+    if call.module:
+        module = call.module.partition("#")[0]
+        imported = [o for o in source if import_evidence(unit.language, unit.path, module, o.path)]
+        if len(_places(imported)) == 1:
+            return imported[0]
+    alike = [one for one in source if _receives(one, call)]
+    if call.module or len(_places(alike)) == 1:
+        return alike[0] if len(_places(alike)) == 1 else None
     if len(_places(source)) == 1 and len(call.name) >= SHORT_NAME:
         return source[0]
-    return None
+    among = [one for one in source if one.id in searched]
+    return among[0] if len(_places(among)) == 1 else None
+
+
+def _receives(unit: Unit, call: Reference) -> bool:
+    """Whether the receiver is of the class of `unit`, or called as it is: `self.blocking_pool`."""
+    names = (call.receiver, call.module.replace("#", "."))
+    return name_key(last_word(unit.class_name)) in {name_key(last_word(n)) for n in names if n}
 
 
 def _places(units: Iterable[Unit]) -> set[tuple[str, str]]:

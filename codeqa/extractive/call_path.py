@@ -1,0 +1,249 @@
+"""How something works, as a path: the definition that explains it and what it calls, in the order
+of its text, two levels deep.
+
+Of the best hits the one leads that does most of what the others are about: a method that calls
+several of them explains the flow, a stub or a wrapper around one call explains nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from codeqa.context.statements import owning_statements, statements
+from codeqa.extractive.doc_comment import inline
+from codeqa.extractive.excerpt import first_sentence
+from codeqa.search import Query
+from codeqa.store import Tables
+from codeqa.symbols import usages
+from codeqa.symbols.callees import Call, callees
+from codeqa.text.markdown import cite, code_span
+from codeqa.types import METHOD_KINDS, Hit, Unit
+
+LEADERS = 10
+"""Best hits of which one may lead."""
+NEAR_BEST = 0.7
+"""What a leader calls counts when it scores at least this part of the best hit: below there is
+noise (`unpack`, `len`)."""
+CALLED_WEIGHT = 0.5
+"""What a leader calls, against the leader's own score."""
+LEAST_WORTH = 0.7
+"""Of a leader: with less, what was found explains itself better."""
+CAUGHT_WEIGHT = 2.0
+"""What is called where failures are caught, when the question is about one."""
+CALLERS = 4
+"""Best methods whose callers may lead an answer on what happens to a failure."""
+SURE = 0.6
+"""Least confidence that a caller calls what it is taken to call."""
+STEPS = 12
+FIRST_LEVEL = 8
+BELOW_ONE = 3
+"""Lines of the path, and at most of them on the first level, and below one of those."""
+TRIVIAL_LINES = 3
+"""A callee so short and without a doc comment is an accessor, and no step."""
+
+SIGNATURE = 100
+"""Characters of a signature that stands for a doc comment."""
+
+STEP_KINDS = METHOD_KINDS - {"constructor"}
+
+_ASKS_HOW = re.compile(
+    r"\b(?:how (?!many|much|often|long|old)|what happens|what if|why\b|(?:which|what) order)",
+    re.IGNORECASE,
+)
+_IN_TESTS = re.compile(r"(?:^|\W)tests?(?:\W|_)")
+_FAILURE = re.compile(
+    r"\b(?:rais(?:es?|ed|ing)|throw(?:s|n)?|panic(?:s|ked)?|fail(?:s|ed|ures?)?|crash(?:es|ed)?"
+    r"|errors?|exceptions?)\b",
+    re.IGNORECASE,
+)
+_CATCHES = re.compile(r"\b(?:(except|catch|rescue)|(recover)\(\)|catch_unwind|pcall)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A definition on the path; `depth` is 1 for what the leader calls, 2 below that."""
+
+    unit: Unit
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallPath:
+    """What explains the flow: the leader and what it calls."""
+
+    leader: Hit
+    steps: tuple[Step, ...]
+    caller: Unit | None = None
+    """The one definition that calls the leader, where there is one."""
+    around: tuple[Unit, ...] = ()
+    """What that calls, the leader among it."""
+
+    def units(self) -> list[Unit]:
+        """Everything that is named."""
+        return [
+            *(step.unit for step in self.steps),
+            *([self.caller] if self.caller else []),
+            *self.around,
+        ]
+
+
+def asks_how(text: str) -> bool:
+    """Whether the question is about a course of events rather than about a place."""
+    return _ASKS_HOW.search(text) is not None
+
+
+def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | None:
+    """The path of the hit that explains the flow; None where no hit calls anything."""
+    if not hits:
+        return None
+    best = hits[0].score or 1.0
+    scores = {hit.unit.id: hit.score / best for hit in hits}
+    known: dict[str, list[Call]] = {}
+
+    def called(unit: Unit) -> list[Call]:
+        if unit.id not in known:
+            known[unit.id] = [
+                call
+                for call in callees(tables, unit, searched=scores)
+                if _is_step(unit, call, scores)
+            ]
+        return known[unit.id]
+
+    thin: dict[str, bool] = {}
+
+    def explains(unit: Unit) -> bool:
+        if not unit.is_method or unit.role != "source" or _IN_TESTS.search(unit.qualified_name):
+            return False
+        if unit.id not in thin:
+            thin[unit.id] = is_thin(unit)
+        return not thin[unit.id]
+
+    failure = _FAILURE.search(query.text) is not None
+    leaders = [hit for hit in hits[:LEADERS] if explains(hit.unit)]
+    if failure:
+        callers = _callers(tables, leaders[:CALLERS])
+        leaders += [hit for hit in callers if explains(hit.unit)]
+
+    def worth(hit: Hit) -> float:
+        near = caught = 0.0
+        lines = _caught_lines(hit.unit) if failure else ()
+        for call in called(hit.unit):
+            score = scores.get(call.unit.id, 0.0)
+            if score >= NEAR_BEST and explains(call.unit):
+                near += score
+                caught += score if call.line in lines else 0.0
+        return scores.get(hit.unit.id, 0.0) * (1 + CALLED_WEIGHT * near) + CAUGHT_WEIGHT * caught
+
+    leader = max((hit for hit in leaders if called(hit.unit)), key=worth, default=None)
+    if leader is None or worth(leader) < LEAST_WORTH:
+        return None
+    calling = [hit.unit for hit in _callers(tables, [leader]) if hit.unit.id != leader.unit.id]
+    caller = calling[0] if len(calling) == 1 else None
+    around = [call.unit for call in called(caller)] if caller else []
+    steps = tuple(_steps(leader.unit, called, scores))
+    return CallPath(leader, steps, caller, tuple(around[:FIRST_LEVEL]))
+
+
+def path_section(path: CallPath) -> str:
+    """Markdown: one line for each step, cited."""
+    items = []
+    if caller := path.caller:
+        names = [
+            _name(unit) if unit.id != path.leader.unit.id else f"this ({code_span(unit.name)})"
+            for unit in path.around
+        ]
+        calls = f", which calls {', '.join(names)}" if len(names) > 1 else ""
+        items.append(f"Called by {_name(caller)}{calls}.")
+    lines = []
+    for step in path.steps:
+        told = inline(first_sentence(step.unit.doc_comment))
+        told = told or code_span(textwrap.shorten(step.unit.signature, SIGNATURE, placeholder=" …"))
+        lines.append(f"{'  ' * (step.depth - 1)}- {_name(step.unit)}: {told}")
+    items.append("**What it calls, in this order:**\n\n" + "\n".join(lines))
+    return "\n\n".join(items)
+
+
+def _name(unit: Unit) -> str:
+    return f"{code_span(unit.qualified_name)} {cite(unit.path, unit.start_line, unit.end_line)}"
+
+
+def is_thin(unit: Unit) -> bool:
+    """Whether a definition does nothing itself: a stub, or a wrapper around one call."""
+    lines = unit.source_code.split("\n")
+    found = statements(unit.source_code, unit.language)
+    body = [one for one in found if one.parent == 0 and one.first < one.end]
+    code = [one for one in body if lines[one.first].strip()[:1] not in ("'", '"')]
+    return len(code) <= 1 and all(one.parent <= 0 for one in found)
+
+
+def _is_step(unit: Unit, call: Call, scores: Mapping[str, float]) -> bool:
+    """Whether what `unit` calls is worth a line: found by the search, or no accessor and near."""
+    called = call.unit
+    if called.role != "source":
+        return False
+    near = call.sure or PurePosixPath(called.path).parent == PurePosixPath(unit.path).parent
+    short = called.end_line - called.start_line < TRIVIAL_LINES and not called.doc_comment
+    return called.id in scores or (near and not short and called.kind in STEP_KINDS)
+
+
+def _steps(
+    leader: Unit, called: Callable[[Unit], list[Call]], scores: Mapping[str, float]
+) -> Iterable[Step]:
+    """What `leader` calls and what that calls, in order; where not all has room, what the search
+    found goes before what it did not find."""
+
+    def chosen(unit: Unit, most: int) -> list[Unit]:
+        new = [call.unit for call in called(unit) if call.unit.id not in seen]
+        best = sorted(new, key=lambda one: -scores.get(one.id, 0.0))[:most]
+        kept = [one for one in new if one in best]
+        seen.update(one.id for one in kept)
+        return kept
+
+    seen = {leader.id}
+    first = chosen(leader, FIRST_LEVEL)
+    room = STEPS - len(first)
+    for unit in first:
+        yield Step(unit, 1)
+        below = chosen(unit, min(BELOW_ONE, room))
+        room -= len(below)
+        yield from (Step(one, 2) for one in below)
+
+
+def _callers(tables: Tables, hits: Iterable[Hit]) -> list[Hit]:
+    """What calls `hits` and is none of them; their scores are of what they call."""
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        sites = usages(tables, hit.unit).references
+        calls = [
+            one.reference
+            for one in sites
+            if one.confidence >= SURE and one.reference.kind == "call"
+        ]
+        ids = dict.fromkeys(call.unit_id for call in calls)
+        for unit in tables.by_ids(list(ids)):
+            if unit.is_method and unit.role == "source":
+                found.setdefault(unit.id, Hit(unit, hit.score, (f"calls {hit.unit.name}",)))
+    return list(found.values())
+
+
+def _caught_lines(unit: Unit) -> set[int]:
+    """Lines of the file inside a statement that catches failures."""
+    lines = unit.source_code.split("\n")
+    found = statements(unit.source_code, unit.language)
+    owners = owning_statements(lines, found)
+    caught: set[int] = set()
+    for number, line in enumerate(lines):
+        match = _CATCHES.search(line)
+        if match is None or owners[number] < 0:
+            continue
+        one = found[owners[number]]
+        if match[1] and one.first == number and one.parent >= 0:
+            one = found[one.parent]  # a clause of it
+        if match[2]:
+            one = found[0]  # for all that the function calls
+        caught.update(range(unit.start_line + one.first, unit.start_line + one.end))
+    return caught
