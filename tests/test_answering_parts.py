@@ -165,7 +165,8 @@ def test_an_excerpt_is_whole_statements() -> None:
     assert shown is not None
     assert shown.matches
     assert "    for row in rows:\n        if row:\n            total += row.cookie\n" in shown.code
-    assert "    other = {\n        'a': 1,\n    }" in shown.code
+    assert ("other = {" in shown.code) == ("        'a': 1,\n    }" in shown.code)
+    assert shown.code.endswith("\n    step()"), "what a function comes to is its last statement"
 
 
 def test_an_excerpt_does_not_end_before_what_its_condition_leads_to() -> None:
