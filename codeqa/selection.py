@@ -124,8 +124,8 @@ def build_context(
     files = Files(lambda: tables, settings.max_file_bytes)
     whole = found_whole(tables, files, result, budget.characters, small=not fast)
     best = _three_and_three(result, settings, most) if fast else _ranked(tables, result)
-    mentioned = {chunk.unit_id: chunk for chunk in whole.parts}
-    mentioned |= {hit.unit.id: unit_chunk(hit.unit, _why(hit)) for hit in result.mentioned}
+    best = [*whole.parts, *best]
+    mentioned = {hit.unit.id: unit_chunk(hit.unit, _why(hit)) for hit in result.mentioned}
     chunks = list(
         {**mentioned, **{c.unit_id: c for c in best if c.unit_id not in mentioned}}.values()
     )

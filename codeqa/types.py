@@ -154,7 +154,7 @@ class Chunk:
     language: str
     content: str
     unit_id: str = ""
-    """The unit that it shows or lies in; '' for lines that a user chose."""
+    """The unit that it shows or lies in; '' for whole files, and lines that a user chose."""
     why: str = ""
     name: str = ""
     kind: str = ""

@@ -18,7 +18,7 @@ from codeqa.selection import UNITS_RANKED, budget_of, build_context, parse_effor
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
 from codeqa.types import ContextBlock
-from codeqa.whole_files import POOL, asked_whole
+from codeqa.whole_files import POOL, best_files, every_file
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -133,8 +133,9 @@ def test_a_named_file_that_is_too_long_is_sent_as_its_beginning_and_its_best_uni
     block = block_for(large, settings, "what does whistle_77 of @whistle.py note?")
     assert len(LARGE["whistle.py"]) > len(block.text)
     own = [chunk for chunk in block.chunks if chunk.path == "whistle.py"]
-    assert own[0].start_line == 1 and own[0].content.startswith('"""The whistle of kettles."""')
-    assert "whistle_77" in {chunk.name for chunk in own}
+    assert own[0].name == "whistle_77"
+    (head,) = (chunk for chunk in own if chunk.start_line == 1)
+    assert head.content.startswith('"""The whistle of kettles."""')
     lines = LARGE["whistle.py"].split("\n")
     assert all(
         chunk.content == "\n".join(lines[chunk.start_line - 1 : chunk.end_line]) for chunk in own
@@ -152,7 +153,7 @@ def test_a_small_repository_is_sent_whole_the_best_files_first(
     whole = whole_of(block)
     assert set(whole) == {"README.md", "kettle/pour.py", "kettle/boil.py", "tests/test_boil.py"}
     assert whole[0] == "kettle/pour.py"
-    assert block.note == "The whole repository was sent: 4 files."
+    assert block.note == "The whole repository was sent: 4 of 4 files, 1 KB."
     assert TOKEN not in block.text and "KEY = '****" in block.text
 
 
@@ -161,7 +162,7 @@ def test_what_a_filter_leaves_out_is_not_sent_and_fast_sends_units(
 ) -> None:
     filtered = block_for(small, settings, "where is water poured? @kettle/")
     assert set(whole_of(filtered)) == {"kettle/pour.py", "kettle/boil.py"}
-    assert "filters" in filtered.note
+    assert filtered.note == "Sent whole: 2 of 2 files, 1 KB."
     assert block_for(small, settings, "where is water poured? kind:function").note == ""
     assert block_for(small, settings, "where is water poured?", "fast").note == ""
 
@@ -178,7 +179,7 @@ def test_a_file_that_is_gone_is_said_to_be_unreadable(tmp_path: Path, settings: 
     gone.symlink_to("/etc/passwd")
     block = block_for(tables, settings, "what does a_0 do?")
     assert "a.py" in whole_of(block) and "root:" not in block.text
-    assert "1 could not be read: b.py." in block.note
+    assert "Left out: b.py (could not be read)." in block.note
 
 
 # /files and /all.
@@ -219,12 +220,12 @@ def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_
 ) -> None:
     query = parse_query("what is heated?", path=mask)
     files = Files(lambda: large, settings.max_file_bytes)
-    block = asked_whole(large, files, query, None, room, every=True)
+    block = every_file(large, files, query, room)
     folder = mask.split("/")[0]
     assert [chunk.path for chunk in block.chunks] == [f"{folder}/{name}.txt" for name in sent]
     assert len(block.text) <= room
     for name in left_out:
-        assert f"{folder}/{name}" in block.note.split("No room for")[1]
+        assert f"{folder}/{name}" in block.note.split("Left out:")[1]
 
 
 def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
@@ -234,7 +235,7 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
     ranked = list(dict.fromkeys(hit.unit.path for hit in result.units))
     assert len(ranked) == 5
     files = Files(lambda: large, settings.max_file_bytes)
-    block = asked_whole(large, files, result.query, result, 10**9, every=False)
+    block = best_files(large, files, result, 10**9)
     size, expected = 0, []
     for path in ranked:
         if size > 100 * 1024:
@@ -251,7 +252,7 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
 def test_exactly_the_soft_limit_is_not_exceeded(large: Tables, settings: Settings) -> None:
     result = found(large, settings, "how is a kettle heated by its base? path:exact", POOL)
     files = Files(lambda: large, settings.max_file_bytes)
-    block = asked_whole(large, files, result.query, result, 10**9, every=False)
+    block = best_files(large, files, result, 10**9)
     assert {"exact/a100.txt", "exact/b100.txt"} <= {chunk.path for chunk in block.chunks}
 
 
@@ -291,7 +292,7 @@ def test_a_small_repository_reaches_the_model_whole_and_the_answer_says_so(
     events = ask(engine, "@codebase what is sold?")
     paths = {chunk.path for chunk in parse_block(parts(script.sent[-1])[1])}
     assert {"README.md", "shop/session.py", "shop/Basket.cs", "legacy/stock.py"} <= paths
-    assert told(events, "done")["notice"] == "The whole repository was sent: 12 files."
+    assert told(events, "done")["notice"] == "The whole repository was sent: 12 of 12 files, 14 KB."
 
 
 def test_a_mask_that_matches_nothing_is_said(opened: Open, script: Script) -> None:
@@ -307,7 +308,7 @@ def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script
         notice = told(ask(engine, question), "done")["notice"]
         block = parts(script.sent[-1])[1]
         assert 2_000 < len(block) <= 4_000 * 0.5 * 3.5
-        assert "No room for" in notice and "shop/part4.py (2 KB)" in notice
+        assert "Left out: " in notice and "shop/part4.py (2 KB)" in notice
 
 
 def test_without_a_model_the_answer_quotes_those_files_alone(quoting: Engine) -> None:

@@ -139,20 +139,15 @@ class TurnRecord:
     @property
     def hits_shown(self) -> list[dict[str, Any]]:
         """The hits, each with whether it is among the chunks that were sent."""
-
-        def sent(hit: Values) -> bool:
-            """As a chunk of its own, whole or cut, or inside of another."""
-            return any(
-                chunk.path == hit["path"]
-                and chunk.start_line <= hit["start_line"]
-                and (chunk.unit_id == hit["unit_id"] or hit["end_line"] <= chunk.end_line)
-                for chunk in self.chunks
-            )
-
+        sent = {(chunk.unit_id, chunk.start_line) for chunk in self.chunks}
+        lines = [
+            (c.path, range(c.start_line, c.end_line + 1)) for c in self.chunks if not c.unit_id
+        ]
         return [
             {
                 **{name: value for name, value in hit.items() if name != "unit_id"},
-                "sent": sent(hit),
+                "sent": (hit["unit_id"], hit["start_line"]) in sent
+                or any(hit["path"] == path and hit["end_line"] in shown for path, shown in lines),
             }
             for hit in self.hits
         ]

@@ -20,7 +20,7 @@ from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.files import Files
 from codeqa.llm import Model, context_window
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search import Search, SearchResult, parse_query
+from codeqa.search import Search, parse_query
 from codeqa.selection import (
     UNITS_RANKED,
     Budget,
@@ -32,7 +32,7 @@ from codeqa.selection import (
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
-from codeqa.whole_files import POOL, asked_whole, within
+from codeqa.whole_files import POOL, best_files, every_file
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""
@@ -69,6 +69,8 @@ class Retrieval:
             turn.asked = replace(turn.asked, block=replaced.block, searched=True)
         elif decision.inject_rag:
             yield from self._search(turn, needs_evidence)
+            if turn.whole or turn.generator != EXTRACTIVE:
+                turn.warnings += filter(None, [turn.asked.block.note])
         elif decision.use_cached_context:
             turn.asked = replace(turn.asked, block=self._fitting(turn, turn.so_far.context))
             if options.branches_off:
@@ -99,10 +101,10 @@ class Retrieval:
 
     def _search(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         options, so_far = turn.options, turn.so_far
-        block = NO_CONTEXT
-        if turn.whole == "all" and not needs_evidence:
-            block = self._whole_files(turn, None)
-            if block.chunks:
+        tables, block = self.open_tables(), NO_CONTEXT
+        if turn.whole == "all":
+            block = every_file(tables, self.files, turn.query, self._room(turn))
+            if block.chunks and not needs_evidence:
                 turn.asked = replace(turn.asked, block=block, searched=True)
                 return
         question = turn.text
@@ -137,29 +139,22 @@ class Retrieval:
         if before:
             yield _hits_event(result.units[:HITS_SHOWN])
         turn.warnings.extend(result.warnings)
-        tables = self.open_tables()
         most = RETRIEVAL_K if turn.decision.searched_automatically else None
         # Asked for only now: a local server knows its window once the model has been loaded.
-        if turn.whole and not block.note:
-            block = self._whole_files(turn, result)
-        found = within(result, block) if block.chunks else result
-        if not block.chunks:
-            budget = self.budget(turn)
+        budget = self.budget(turn)
+        if turn.whole == "files":
+            block = best_files(tables, self.files, result, self._room(turn))
+        if block.chunks:
+            paths = {chunk.path for chunk in block.chunks}
+            units = tuple(hit for hit in result.units if hit.unit.path in paths)
+            result = replace(result, units=units, files=())
+        else:
+            turn.warnings += filter(None, [block.note])  # of whole files, none of which fits
             block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
-            if turn.generator != EXTRACTIVE:
-                turn.warnings += filter(None, [block.note])
-        turn.search = result.head(HITS_SHOWN)
-        evidence = None
-        if needs_evidence:
-            shown, further = found.head(HITS_SHOWN), found.units[HITS_SHOWN:]
-            evidence = gather_evidence(tables, shown, further)
+        further = result.units[HITS_SHOWN:]
+        turn.search = result = result.head(HITS_SHOWN)
+        evidence = gather_evidence(tables, result, further) if needs_evidence else None
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
-
-    def _whole_files(self, turn: TurnState, result: SearchResult | None) -> ContextBlock:
-        room, every = self._room(turn), turn.whole == "all"
-        block = asked_whole(self.open_tables(), self.files, turn.query, result, room, every=every)
-        turn.warnings += filter(None, [block.note])
-        return block
 
     def leaving(self, turn: TurnState) -> Leaving:
         """Whether the words of the question leave the topic. Raises what the index raises."""
@@ -195,8 +190,7 @@ class Retrieval:
         return budget_of(self._effort(turn), self.settings, self._window(turn))
 
     def _room(self, turn: TurnState) -> int:
-        """Characters of the block; whole files, which were asked for, may take all that the model
-        leaves them."""
+        """Characters of the block; whole files may take all that the model leaves them."""
         return largest_block(self._window(turn)) if turn.whole else self.budget(turn).characters
 
     def _window(self, turn: TurnState) -> int:

@@ -59,9 +59,8 @@ _BY_WORDS = [(mode, re.compile(pattern, re.IGNORECASE)) for mode, pattern in _WO
 def read_mode(question: str, given: str = "") -> tuple[str, str]:
     """The mode of `question`, and the question without a leading `/mode`.
 
-    A `/mode` in front decides, then `given`, then the words; `/files` and `/all` are no part of
-    the question either. Raises UsageError when `given`
-    is no mode; an unknown `/word` in front is part of the question.
+    A `/mode` in front decides, then `given`, then the words; `/files` and `/all` are left out, any
+    other `/word` is part of the question. Raises UsageError when `given` is no mode.
     """
     _, _, question = read_whole(question)
     command = _COMMAND.match(question)

@@ -145,8 +145,7 @@ class Tables:
 
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
         """Up to `limit` of the indexed files that `where`, which has no kinds, lets through."""
-        conditions = (f"status = {quote(INDEXED)}", where.sql())
-        condition = " AND ".join(filter(None, conditions))
+        condition = " AND ".join(filter(None, (f"status = {quote(INDEXED)}", where.sql())))
         rows = self._reader.arrow("files", FileRecord.__slots__, condition, limit).to_pylist()
         return [FileRecord(**row) for row in rows]
 
