@@ -9,8 +9,11 @@ import chat_kit
 import pytest
 
 from codeqa.engine import Engine
+from codeqa.search import parse_query
 
 FILES = {
+    "pyproject.toml": '[project]\nname = "shop"\nrequires-python = ">=3.10"\n',
+    "package.json": '{"name": "shop", "engines": {"node": ">=18"}}\n',
     "README.md": "# Shop\n\nA small shop that sells teapots over the network to everyone.\n",
     "src/shop/hooks.py": "class Hooks:\n    close_callbacks = []\n\n"
     "    def on_close(self, f):\n"
@@ -20,7 +23,27 @@ FILES = {
     '        """Call the callbacks."""\n'
     "        for f in self.close_callbacks:\n            f()\n\n"
     "    def count(self):\n        return len(self.close_callbacks)\n",
-    "src/shop/app.py": "def main(hooks):\n    hooks.on_close(print)\n    hooks.close()\n",
+    "src/shop/app.py": "from shop.cart.basket import Basket\n\n\n"
+    "def main(hooks):\n    hooks.on_close(print)\n    hooks.close()\n    return Basket()\n",
+    "src/shop/cart/__init__.py": '"""What is bought."""\n',
+    "src/shop/cart/basket.py": "from shop.cart.price import price_of\n\n\n"
+    "class Basket:\n    def add(self, article):\n"
+    "        # TODO: more than one\n        return price_of(article)  # todo later\n",
+    "src/shop/cart/price.py": "def price_of(article):\n    return article.price\n",
+    "src/shop/store/shelf.py": "from shop.cart.basket import Basket\n"
+    "from shop.cart.price import price_of\n\n\n"
+    "def stock(articles):\n    return [price_of(one) for one in articles], Basket\n",
+    **{f"src/shop/pages/page{n}.py": f"PAGE = {n}\n" for n in range(9)},
+    "src/cart.rs": "struct Cart;\n\nimpl Cart {\n"
+    '    fn add(&self) {\n        panic!("full")\n    }\n}\n',
+    "web/router.ts": "export function handle(request) {\n  return request.user.name;\n}\n",
+    "java/com/shop/Till.java": "package com.shop;\n\nclass Till {\n    int sum() {\n"
+    "        return add(1);\n    }\n}\n",
+    "go/server.go": "package main\n\nfunc (s *Server) Serve() {\n\ts.list[5]()\n}\n",
+    "tests/test_basket.py": "from shop.cart.basket import Basket\n"
+    "from shop.cart.price import price_of\n\n\ndef test_an_article_is_added():\n"
+    "    def article():\n        return price_of(1)\n\n"
+    "    assert Basket().add(article)\n",
     "tests/test_hooks.py": "def test_hooks(hooks):\n" + "    hooks.on_close(print)\n" * 4,
 }
 
@@ -46,6 +69,133 @@ def test_who_calls_what_is_registered_stands_before_who_registers_it(engine: Eng
     kept = text.index("**It keeps what it is given in `close_callbacks`, which is read in**:")
     reader = text.index("- [src/shop/hooks.py:11] in `Hooks.close`: `for f in self.close_callbacks")
     used = text.index("**Used in 5 places, 4 of them in tests**:")
-    source = text.index("- [src/shop/app.py:2] in `main`, ")
+    source = text.index("- [src/shop/app.py:5] in `main`, ")
     assert kept < reader < used < source < text.index("- [tests/test_hooks.py:")
     assert "- and 1 more, in tests" in text and "in `Hooks.count`" not in text
+
+
+PYTHON = """Traceback (most recent call last):
+  File "/usr/lib/python3.13/runpy.py", line 198, in _run_module_as_main
+    return _run_code(code, main_globals, None,
+  File "/home/ada/venv/lib/python3.13/site-packages/shop/app.py", line 7, in main
+    return Basket()
+  File "C:\\shop\\cart\\basket.py", line 7, in add
+    return price_of(article)
+           ^^^^^^^^^^^^^^^^^
+AttributeError: 'str' object has no attribute 'price'
+"""
+SCRIPT = """TypeError: Cannot read properties of undefined (reading 'name')
+    at Layer.handle [as handle_request] (file:///srv/shop/web/router.ts:2:23)
+    at node:internal/process/task_queues:95:5
+    at next (/srv/node_modules/express/lib/router/route.js:149:13)
+"""
+JAVA = """java.lang.IllegalStateException: closed
+\tat com.other.Main.main(Main.java:9)
+Caused by: java.lang.NullPointerException: no article
+\tat com.shop.Till.sum(Till.java:5)
+\t... 1 more
+"""
+GO = """panic: runtime error: index out of range [5] with length 3
+
+goroutine 1 [running]:
+main.(*Server).Serve(0xc000012345, {0x1, 0x2})
+\t/home/ada/go/server.go:4 +0x1d
+"""
+RUST = """thread 'main' panicked at src/cart.rs:5:9:
+full
+stack backtrace:
+   0: rust_begin_unwind
+             at /rustc/abc/library/std/src/panicking.rs:645:5
+   1: shop::Cart::add
+             at ./src/cart.rs:5:9
+"""
+
+
+@pytest.mark.parametrize(
+    ("traceback", "error", "places"),
+    [
+        (
+            PYTHON,
+            "AttributeError: 'str' object has no attribute 'price'",
+            ["[src/shop/cart/basket.py:7] in `Basket.add`: `return price_of(article)",
+             "[src/shop/app.py:7] in `main`: `return Basket()`"],
+        ),
+        (SCRIPT, "TypeError: Cannot read", ["[web/router.ts:2] in `handle`: `return request.user"]),
+        (JAVA, "Caused by: java.lang.Null", ["[java/com/shop/Till.java:5] in `Till.sum`: `return"]),
+        (GO, "panic: runtime error: index", ["[go/server.go:4] in `Server.Serve`: `s.list[5]()`"]),
+        (RUST, "panicked at src/cart.rs:5:9: full", ["[src/cart.rs:5] in `Cart::add`: `panic!("]),
+    ],
+)  # fmt: skip
+def test_a_traceback_is_read_as_one(
+    engine: Engine, traceback: str, error: str, places: list[str]
+) -> None:
+    """Without a tag and with words around it: the innermost frame of the repository first."""
+    question = f"why do I get this?\n\n{traceback}\nany idea?"
+    events = chat_kit.ask(engine, question, conversation=uuid.uuid4().hex)
+    text = chat_kit.answer(events)
+    found = [text.index(one) for one in (error, *places)]
+    assert found == sorted(found)
+    assert "express" not in text and "runpy" not in text and "Main.java" not in text
+    # For a model the code of the frames stands in the context.
+    sent = engine.chat.build_context(question).chunks[: len(places)]
+    assert {one[1:].partition(":")[0] for one in places} == {chunk.path for chunk in sent}
+    searched = parse_query(question).text
+    assert "any idea?" in searched and " ".join(error.split()) in searched
+    assert "handle_request" not in searched and "Traceback" not in searched
+
+
+def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
+    raised = 'File "/opt/other/lib.py", line 3, in work\nValueError: too few baskets'
+    assert "None of its 1 frames lies in this repository." in ask(engine, raised)
+
+
+@pytest.mark.parametrize(
+    ("question", "says", "says_not"),
+    [
+        (
+            "search TODO",
+            ["stands on 1 line of 1 file**", "- [src/shop/cart/basket.py:6]: `# TODO"],
+            "later",
+        ),
+        ("grep todo path:src/", ["stands on 2 lines of 1 file**"], "### "),
+        ("find all FIXMEs", ["**“FIXME” stands on no line** of "], "### "),
+        ('"price_of(one) for one"', ["- [src/shop/store/shelf.py:6]: `return [price_of("], "### "),
+        (
+            "which Python versions does the shop support?",
+            ["[pyproject.toml:3]: `requires-python"],
+            "node",
+        ),
+        ("minimum node version", ['[package.json:1]: `{"name"'], "python"),
+        (
+            "which tests cover Basket.add?",
+            ["**1 tests** in 1 file", "- [tests/test_basket.py:5-9] `test_an_article_is_added`"],
+            "hooks",
+        ),
+        ("which tests cover kubernetes volumes?", ["**No test was found**"], "`test_hooks`"),
+        (
+            "overview of the architecture",
+            ["- `src/shop/store/`: 1 file, mostly python\n  - imports from `src/shop/cart/` (1)",
+             "- `price_of` [src/shop/cart/price.py:1-2] Used in 2 files.", "What is bought."],
+            "Also relevant",
+        ),
+    ],
+)  # fmt: skip
+def test_questions_of_a_kind(engine: Engine, question: str, says: list[str], says_not: str) -> None:
+    text = ask(engine, question)
+    assert [part for part in says if part not in text] == []
+    assert says_not not in text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what is the call chain in the test function that checks prices?",
+        "test file names that cannot be checked out",
+        "how does the python version check work in the cart?",
+        "find all places where a price is computed",
+        "what does the basket do with File and line 3?",
+    ],
+)
+def test_other_questions_are_answered_as_always(engine: Engine, question: str) -> None:
+    text = ask(engine, question)
+    assert "### `" in text or "**The evidence is weak.**" in text

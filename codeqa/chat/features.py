@@ -120,7 +120,7 @@ def extract_features(
     conversation so far.
     """
     says = (intent.name, by_rules.name)
-    named = query.names or query.qualified or query.files or query.pointed or query.filtered
+    named = query.names or query.qualified or query.files or query.points_at_code or query.filtered
     about_code = bool(named) or _WHERE_OR_HOW.search(text) is not None
     return Features(
         is_greeting=is_greeting(text),
@@ -132,7 +132,7 @@ def extract_features(
         has_profile_data=bool(profile),
         profile_name=profile.get("name", ""),
         conversation_length=messages,
-        tagged=tagged or bool(query.pointed),
+        tagged=tagged or query.points_at_code,
         has_context=has_context,
         code_signal=leaves_for == "code" if leaves_for else about_code,
         off_topic=bool(leaves_for),

@@ -72,6 +72,8 @@ _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n"
 def needs_rewriting(query: Query, features: Features) -> bool:
     """Whether a question, if it is searched for, says too little without the conversation: it
     refers to something else, or neither names code nor says enough."""
+    if query.traceback:
+        return False
     if not features.is_followup or _REFERS.search(query.text):
         return features.is_followup
     if _code_names(query) or query.pointed:

@@ -133,7 +133,7 @@ class Chat:
             if sure or is_greeting(turn.text):
                 turn.question, turn.intent = strip_tag(turn.question), rules
                 return
-        if options.chooses_chunks or turn.mode_chosen or turn.query.pointed:
+        if options.chooses_chunks or turn.mode_chosen or turn.query.points_at_code:
             # A mode, a place or an `@name` that the user chose is about the code.
             turn.intent = Intent("knowledge_base", 1.0, "user", "chosen by the user")
         elif turn.personal.deletes and not turn.tagged:

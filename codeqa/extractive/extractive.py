@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from codeqa.extractive.call_path import path_section
 from codeqa.extractive.doc_comment import inline, prose
-from codeqa.extractive.evidence import OTHERS, Finding, Overview, QuotedEvidence
+from codeqa.extractive.evidence import OTHERS, Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
@@ -18,6 +18,7 @@ from codeqa.extractive.excerpt import (
     signature_lines,
     whole_unit,
 )
+from codeqa.extractive.overview import Overview
 from codeqa.extractive.uses import uses_section
 from codeqa.text.markdown import (
     block_quote,
@@ -90,6 +91,12 @@ def quoted_answer(evidence: QuotedEvidence | None, *, about_code: bool = True) -
 def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     if evidence.cached:
         yield from _from_cache(evidence)
+    elif evidence.listing:
+        yield joined([INTRODUCTION])
+        yield from evidence.listing.sections()
+        if not (evidence.listing.alone or evidence.weak):
+            hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
+            yield _also([hit for hit in hits if not evidence.listing.holds(hit.unit)])
     elif evidence.overview and (evidence.overview.readme or evidence.overview.folders):
         yield joined([INTRODUCTION])
         yield from _overview(evidence.overview)
@@ -101,8 +108,11 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         yield joined([INTRODUCTION])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
-        if evidence.others:
-            yield joined(["### Also relevant", "\n".join(map(_unit_line, evidence.others))])
+        yield _also(evidence.others)
+
+
+def _also(hits: Sequence[Hit]) -> str:
+    return joined(["### Also relevant", "\n".join(map(_unit_line, hits))]) if hits else ""
 
 
 def _weak(evidence: QuotedEvidence) -> str:
@@ -157,9 +167,15 @@ def _overview(overview: Overview) -> Iterator[str]:
         item = f"- {code_span(folder.path)}: {files}, mostly {escape(folder.language or 'other')}"
         if about := folder.about:
             item += f". {inline(first_sentence(about.doc_comment))} {_cite(about)}"
+        if folder.needs:
+            needs = ", ".join(f"{code_span(path)} ({files:,})" for path, files in folder.needs)
+            item += f"\n  - imports from {needs}"
         items.append(item)
     if items:
         yield joined(["\n".join(items)])
+    central = (f"{_unit_line(Hit(u, 0.0))} Used in {n:,} files." for u, n in overview.central)
+    if items := list(central):
+        yield joined(["### What most of it uses", "\n".join(items)])
     if overview.entries:
         starts = [_unit_line(Hit(unit, 0.0)) for unit in overview.entries]
         yield joined(["### Where it starts", "\n".join(starts)])

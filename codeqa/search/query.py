@@ -16,6 +16,7 @@ from codeqa.search.question_words import (
     describing_part,
     separate,
 )
+from codeqa.search.traceback import Traceback, take_traceback
 from codeqa.store import Filter
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import name_key, search_tokens, split_identifier, well_formed, words
@@ -96,8 +97,10 @@ class Query:
     """Values of `kind:` that no unit has; they stay in the text."""
     pointed: tuple[str, ...] = ()
     """What stands behind each `@`, as written."""
+    traceback: Traceback | None = None
+    """What was pasted of one; of its text only the error is searched for."""
     mentions: tuple[Mention, ...] = ()
-    """What of it is in the index (`resolve_query`): guaranteed, folders restrict."""
+    """What of these is in the index (`resolve_query`): guaranteed, folders restrict."""
     misspelt: tuple[tuple[str, str], ...] = ()
     """Names that nothing is called by, each with the nearest that there is."""
     roles: frozenset[str] = frozenset()
@@ -106,6 +109,11 @@ class Query:
     """It is a name to look up rather than a sentence."""
     overview: bool = False
     """It asks about the whole repository."""
+
+    @property
+    def points_at_code(self) -> bool:
+        """Whether it says itself which code it is about."""
+        return bool(self.pointed or self.traceback)
 
     @property
     def filtered(self) -> bool:
@@ -118,8 +126,9 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
     An unknown `kind:` is searched for as a word rather than refused.
     """
     question, language, kind, path = map(well_formed, (question, language, kind, path))
-    text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))[:LONGEST_QUESTION]
-    text, pointed = take_mentions(text)
+    text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))
+    text, traceback = take_traceback(text)
+    text, pointed = take_mentions(text[:LONGEST_QUESTION])
     text, filters = _take_filters(text, [("lang", language), ("kind", kind), ("path", path)])
     phrases = [first or second for first, second in _PHRASE.findall(text)]
     text = separate(text)
@@ -138,6 +147,7 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
         ),
         unknown_kinds=filters.get("?", ()),
         pointed=pointed,
+        traceback=traceback,
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
         overview=_OVERVIEW.search(text) is not None,
     )

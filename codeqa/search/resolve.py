@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather, patterns
-from codeqa.search.mentions import looks_like_path, resolve_mentions
+from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
 from codeqa.search.query import KINDS, Query, with_words
 from codeqa.search.question_words import asking_words
+from codeqa.search.traceback import frames_here
 from codeqa.search.word_forms import variants
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, nearest_words
 from codeqa.text.tokens import name_key, words
@@ -23,6 +24,8 @@ EDITS = ((16, 3), (8, 2), (4, 1))
 """Letters of a name from which on so many edits are forgiven; in fewer than four each counts."""
 MOST_NAMES = 3
 """Equally near names that take the place of one; where more are as near, none is meant."""
+INNER_FRAMES = 5
+"""Frames of a traceback whose code is sure to be found, the innermost."""
 WRITTEN_BY_HAND = tuple(role for role in ROLES if role not in ("vendored", "generated"))
 """Roles of files in which a word counts as known: translations hold any word."""
 
@@ -58,6 +61,10 @@ def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
             if len(places := mention.files or mention.folders) > 1:
                 listed = ", ".join(places)
                 warnings.append(f"@{mention.text} is {len(places)} places: {listed}.")
+    if query.traceback:
+        units = [unit for unit, _ in frames_here(tables, query.traceback.frames)]
+        inner = tuple(Mention(unit.location, units=(unit.id,)) for unit in units[:INNER_FRAMES])
+        query = replace(query, mentions=(*query.mentions, *inner))
     for kind in query.unknown_kinds:
         rest = _did_you_mean(kind.lower(), KINDS)
         warnings.append(f"kind:{kind} is no kind of unit and was searched for as a word; {rest}")

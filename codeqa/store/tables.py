@@ -131,6 +131,13 @@ class Tables:
         """References that stand in one file, by line."""
         return self._references(f"path = {quote(path)}", ALL_ROWS)
 
+    def imported(self, limit: int) -> set[tuple[str, str, str]]:
+        """Up to `limit` places that name something of another module, each as (path, name, module
+        without the class in it)."""
+        columns = ("path", "name", "module")
+        rows = self._reader.arrow("edges", columns, "module != ''", limit).to_pylist()
+        return {(one["path"], one["name"], one["module"].partition("#")[0]) for one in rows}
+
     def _references(self, condition: str, limit: int) -> list[Reference]:
         rows = self._reader.arrow("edges", REFERENCE_COLUMNS, condition, limit).to_pylist()
         rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
