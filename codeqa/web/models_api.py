@@ -117,7 +117,7 @@ def budgets(query: RepoQuery) -> Values:
     except CodeQAError:  # whoever answers says what is wrong with it
         model = None
     window = context_window(model.endpoint) if model else 0
-    sizes = {effort: budget_of(effort, engine.settings, window).tokens for effort in EFFORTS}
+    sizes: Values = {e: budget_of(e, engine.settings, window).tokens for e in EFFORTS}
     return {**sizes, "window": window}
 
 

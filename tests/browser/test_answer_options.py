@@ -246,7 +246,7 @@ def test_the_rerank_switch_beside_the_question_says_what_it_runs_and_what_would_
 ) -> None:  # fmt: skip
     switch = page.get_by_role("button", name="Rerank", exact=True)
     note = page.locator("#rerank-note")
-    about = "Reads the best hits again and puts them in order; slower. Done by built-in"
+    about = "Reads the best hits again and puts them in order; slower. Reranker: built-in"
     expect(switch).to_have_accessible_description(about)
     expect(switch).to_have_attribute("aria-pressed", "false")
     switch.focus()
@@ -266,7 +266,7 @@ def test_the_rerank_switch_beside_the_question_says_what_it_runs_and_what_would_
         switch.click()
         expect(switch).to_have_attribute("aria-pressed", pressed)
     expect(note).to_contain_text(
-        "Done by built-in; answerdotai/answerai-colbert-small-v1 is not used"
+        "Reranker: built-in; answerdotai/answerai-colbert-small-v1 is not used"
     )
     expect(note.locator("code")).to_have_text('pip install "codeqa[models]"')
     expect(note.get_by_role("button", name="Copy")).to_be_visible()

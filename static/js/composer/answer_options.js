@@ -227,7 +227,7 @@ export class AnswerOptions {
     const about = element(
       "span",
       { id: "rerank-about" },
-      `Reads the best hits again and puts them in order; slower. Done by ${before}`,
+      `Reads the best hits again and puts them in order; slower. Reranker: ${before}`,
       command ? element("code", command) : null,
       after,
     );
