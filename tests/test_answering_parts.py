@@ -14,7 +14,6 @@ from codeqa.extractive.excerpt import (
     excerpt,
     first_sentence,
     leading_doc,
-    signature_lines,
     whole_unit,
 )
 from codeqa.text.citation_format import ShownLines
@@ -151,7 +150,7 @@ def test_the_excerpt_is_the_declaration_and_the_lines_that_matter() -> None:
 def test_the_excerpt_leaves_the_doc_comment_out() -> None:
     shown = excerpt(long_function(), ["nothing"])
     assert shown is not None
-    assert not shown.matches
+    assert shown.label == "It begins with"
     assert shown.code.split("\n")[3:5] == ["    … 4 lines", "    step_0 = prepare(0)"]
 
 
@@ -163,7 +162,7 @@ def test_an_excerpt_is_whole_statements() -> None:
     )
     shown = excerpt(make_unit(source.rstrip(), signature="def f(rows)"), ["cookie"])
     assert shown is not None
-    assert shown.matches
+    assert shown.label == "The lines that matter"
     assert "    for row in rows:\n        if row:\n            total += row.cookie\n" in shown.code
     assert ("other = {" in shown.code) == ("        'a': 1,\n    }" in shown.code)
     assert shown.code.endswith("\n    step()"), "what a function comes to is its last statement"
@@ -182,21 +181,28 @@ def test_an_excerpt_does_not_end_before_what_its_condition_leads_to() -> None:
     assert "        raise LookupError(\n            'no such thing'\n        )\n" in shown.code
 
 
-def test_a_class_without_a_word_of_the_question_has_no_excerpt() -> None:
+def test_of_a_class_without_a_word_of_the_question_the_declaration_is_shown() -> None:
     source = "class A:\n    x = 1\n    y = 2"
-    assert excerpt(make_unit(source, signature="class A", kind="class"), ["z"]) is None
+    shown = excerpt(make_unit(source, signature="class A", kind="class"), ["z"])
+    assert shown is not None and (shown.code, shown.label, shown.end) == ("class A:", "", 101)
     shown = excerpt(make_unit(source, signature="class A", kind="class"), ["y"])
-    assert shown is not None
-    assert shown.code == source
+    assert shown is not None and shown.code == source
 
 
-def test_a_signature_is_shown_as_it_is_written() -> None:
+def test_a_declaration_is_shown_as_it_is_written() -> None:
     source = "# told\n@decorated\ndef f(\n    a,\n    b,\n):\n    return a"
-    unit = make_unit(source, signature="def f( a, b, )", doc="told")
-    assert signature_lines(unit) == ["@decorated", "def f(", "    a,", "    b,", "):"]
-    kept_in_part = make_unit(source, signature="def f( a", doc="told")
-    assert signature_lines(kept_in_part) == signature_lines(unit)
-    assert signature_lines(make_unit("x = 1")) == []
+    shown = excerpt(make_unit(source, signature="def f( a, b, )", doc="told"), ["a"])
+    assert shown is not None and shown.code == source.removeprefix("# told\n")
+    many = "def f(\n" + "".join(f"    a{n},\n" for n in range(30)) + "):\n    return a1"
+    shown = excerpt(make_unit(many, signature="def f( …)"), ["a1"])
+    assert shown is not None
+    assert shown.code.split("\n")[10:] == [
+        "    a9,",
+        "    … 19 lines",
+        "    a29,",
+        "):",
+        "    return a1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -212,8 +218,8 @@ def test_a_file_is_told_by_a_comment_before_its_code(source: str, doc: str, expe
     assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
 
 
-def test_a_unit_without_a_body_has_no_excerpt() -> None:
-    assert excerpt(make_unit("def f(): ...", signature="def f(): ..."), ["f"]) is None
+def test_comments_alone_are_no_excerpt() -> None:
+    assert excerpt(make_unit("# f does\n# nothing", kind="chunk"), ["f"]) is None
 
 
 def test_a_short_unit_is_shown_whole() -> None:

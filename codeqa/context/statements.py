@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from codeqa.languages import languages
 from codeqa.parsing import grammar as grammars
@@ -60,12 +60,6 @@ class Statement:
     """Number of the statement that it lies in."""
 
 
-class _Span(NamedTuple):
-    start: int
-    first: int
-    end: int
-
-
 def statements(code: str, language: str) -> tuple[Statement, ...]:
     """All statements of `code`, each before those inside it. Spans of siblings do not overlap.
 
@@ -91,14 +85,14 @@ def statements(code: str, language: str) -> tuple[Statement, ...]:
         if parent >= 0 and span.end > found[parent].end:
             continue
         around.append(len(found))
-        found.append(Statement(*span, parent))
+        found.append(replace(span, parent=parent))
     return tuple(found)
 
 
-def _parsed(code: str, language: str) -> list[_Span] | None:
+def _parsed(code: str, language: str) -> list[Statement] | None:
     """By the tree of the frame and grammar that fit best; None where none does."""
     keys = [one.key for one in languages().values() if one.name == language and one.grammar]
-    best: tuple[int, int, list[_Span]] | None = None
+    best: tuple[int, int, list[Statement]] | None = None
     height = code.count("\n") + 1
     for frame, key in product(_FRAMES, keys):
         grammar = grammars.grammar(key)
@@ -123,12 +117,12 @@ def _parsed(code: str, language: str) -> list[_Span] | None:
 
 def _of_tree(
     root: tree_sitter.Node, data: bytes, frame: int, height: int, leading: Collection[str]
-) -> list[_Span]:
+) -> list[Statement]:
     """`leading` are the types of comments and attributes, `frame` is the length of what was
     written before the fragment, `height` its number of lines."""
     lines = data.split(b"\n")
     lines[0] = b" " * frame + lines[0][frame:]
-    spans: list[_Span] = []
+    spans: list[Statement] = []
     above: dict[int, int] = {}
     """Of comments and attributes with their own lines: the line behind and the first one."""
     waiting = [(root, -1)]
@@ -145,16 +139,17 @@ def _of_tree(
             elif begins and holds and child.is_named and child.start_byte >= frame:
                 part = bool(_PART.search(child.type))
                 if not part:
-                    spans.append(_Span(first, first, end))
+                    spans.append(Statement(first, first, end))
                 waiting.append((child, inside if part else first))
             elif last > first or begins:
                 waiting.append((child, inside))
     whole = []
-    for start, first, end in sorted(spans):
+    for one in sorted(spans, key=lambda one: one.start):
+        start = one.start
         while start in above:
             start = above.pop(start)
-        whole.append(_Span(start, first, end))
-    return whole + [_Span(start, end, end) for end, start in above.items()]
+        whole.append(replace(one, start=start))
+    return whole + [Statement(start, end, end) for end, start in above.items()]
 
 
 def _broken_lines(root: tree_sitter.Node) -> int:
@@ -171,7 +166,7 @@ def _broken_lines(root: tree_sitter.Node) -> int:
 
 def _by_indentation(
     lines: Sequence[str], start: int, end: int, margin: int = -1
-) -> Iterator[_Span]:
+) -> Iterator[Statement]:
     """Lines deeper than `margin`, each with the deeper ones below it."""
     open_: list[tuple[int, int, int]] = []
     """Indentation, first line and first line of code of what is not complete."""
@@ -185,14 +180,14 @@ def _by_indentation(
         depth, goes_on = _indent(lines[number]), bool(_GOES_ON.match(lines[number]))
         while open_ and (open_[-1][0] > depth or (open_[-1][0] == depth and not goes_on)):
             _, begun, first = open_.pop()
-            yield _Span(begun, first, last)
+            yield Statement(begun, first, last)
         if depth > margin and not (open_ and open_[-1][0] == depth):
             open_.append((depth, number if above < 0 else above, number))
         last, above = number + 1, -1
     for _, begun, first in reversed(open_):
-        yield _Span(begun, first, last)
+        yield Statement(begun, first, last)
     if above >= 0:
-        yield _Span(above, end, end)
+        yield Statement(above, end, end)
 
 
 def _indent(line: str) -> int:

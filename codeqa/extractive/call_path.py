@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from codeqa.context.statements import owning_statements, statements
@@ -45,7 +46,7 @@ BELOW_ONE = 3
 TRIVIAL_LINES = 3
 """A callee so short and without a doc comment is an accessor, and no step."""
 
-SIGNATURE = 100
+SIGNATURE = 80
 """Characters of a signature that stands for a doc comment."""
 
 STEP_KINDS = METHOD_KINDS - {"constructor"}
@@ -60,7 +61,7 @@ _FAILURE = re.compile(
     r"|errors?|exceptions?)\b",
     re.IGNORECASE,
 )
-_CATCHES = re.compile(r"\b(?:(except|catch|rescue)|(recover)\(\)|catch_unwind|pcall)\b")
+_CATCHES = re.compile(r"\b(?:(except|catch|rescue)|catch_unwind|pcall)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,54 +99,39 @@ def asks_how(text: str) -> bool:
 
 def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | None:
     """The path of the hit that explains the flow; None where no hit calls anything."""
-    if not hits:
-        return None
-    best = hits[0].score or 1.0
+    best = hits[0].score or 1.0 if hits else 1.0
     scores = {hit.unit.id: hit.score / best for hit in hits}
     known: dict[str, list[Call]] = {}
 
     def called(unit: Unit) -> list[Call]:
         if unit.id not in known:
-            known[unit.id] = [
-                call
-                for call in callees(tables, unit, searched=scores)
-                if _is_step(unit, call, scores)
-            ]
+            calls = callees(tables, unit, searched=scores)
+            known[unit.id] = [call for call in calls if _is_step(unit, call, scores)]
         return known[unit.id]
 
-    thin: dict[str, bool] = {}
-
-    def explains(unit: Unit) -> bool:
-        if not unit.is_method or unit.role != "source" or _IN_TESTS.search(unit.qualified_name):
-            return False
-        if unit.id not in thin:
-            thin[unit.id] = is_thin(unit)
-        return not thin[unit.id]
-
     failure = _FAILURE.search(query.text) is not None
-    leaders = [hit for hit in hits[:LEADERS] if explains(hit.unit)]
+    leaders = [hit for hit in hits[:LEADERS] if _explains(hit.unit)]
     if failure:
-        callers = _callers(tables, leaders[:CALLERS])
-        leaders += [hit for hit in callers if explains(hit.unit)]
+        leaders += [h for h in _callers(tables, leaders[:CALLERS]) if _explains(h.unit)]
 
     def worth(hit: Hit) -> float:
-        near = caught = 0.0
-        lines = _caught_lines(hit.unit) if failure else ()
+        caught = _caught_lines(hit.unit) if failure else ()
+        weight = 0.0
         for call in called(hit.unit):
             score = scores.get(call.unit.id, 0.0)
-            if score >= NEAR_BEST and explains(call.unit):
-                near += score
-                caught += score if call.line in lines else 0.0
-        return scores.get(hit.unit.id, 0.0) * (1 + CALLED_WEIGHT * near) + CAUGHT_WEIGHT * caught
+            if score >= NEAR_BEST and _explains(call.unit):
+                own = CALLED_WEIGHT * scores.get(hit.unit.id, 0.0)
+                weight += score * (own + CAUGHT_WEIGHT * (call.line in caught))
+        return scores.get(hit.unit.id, 0.0) + weight
 
     leader = max((hit for hit in leaders if called(hit.unit)), key=worth, default=None)
     if leader is None or worth(leader) < LEAST_WORTH:
         return None
     calling = [hit.unit for hit in _callers(tables, [leader]) if hit.unit.id != leader.unit.id]
     caller = calling[0] if len(calling) == 1 else None
-    around = [call.unit for call in called(caller)] if caller else []
-    steps = tuple(_steps(leader.unit, called, scores))
-    return CallPath(leader, steps, caller, tuple(around[:FIRST_LEVEL]))
+    around = [call.unit for call in called(caller)][:FIRST_LEVEL] if caller else []
+    seen = {unit.id for unit in (leader.unit, *calling)}
+    return CallPath(leader, tuple(_steps(leader.unit, called, scores, seen)), caller, tuple(around))
 
 
 def path_section(path: CallPath) -> str:
@@ -171,6 +157,7 @@ def _name(unit: Unit) -> str:
     return f"{code_span(unit.qualified_name)} {cite(unit.path, unit.start_line, unit.end_line)}"
 
 
+@lru_cache(256)
 def is_thin(unit: Unit) -> bool:
     """Whether a definition does nothing itself: a stub, or a wrapper around one call."""
     lines = unit.source_code.split("\n")
@@ -178,6 +165,11 @@ def is_thin(unit: Unit) -> bool:
     body = [one for one in found if one.parent == 0 and one.first < one.end]
     code = [one for one in body if lines[one.first].strip()[:1] not in ("'", '"')]
     return len(code) <= 1 and all(one.parent <= 0 for one in found)
+
+
+def _explains(unit: Unit) -> bool:
+    source = unit.is_method and unit.role == "source"
+    return source and not _IN_TESTS.search(unit.qualified_name) and not is_thin(unit)
 
 
 def _is_step(unit: Unit, call: Call, scores: Mapping[str, float]) -> bool:
@@ -191,7 +183,10 @@ def _is_step(unit: Unit, call: Call, scores: Mapping[str, float]) -> bool:
 
 
 def _steps(
-    leader: Unit, called: Callable[[Unit], list[Call]], scores: Mapping[str, float]
+    leader: Unit,
+    called: Callable[[Unit], list[Call]],
+    scores: Mapping[str, float],
+    seen: set[str],
 ) -> Iterable[Step]:
     """What `leader` calls and what that calls, in order; where not all has room, what the search
     found goes before what it did not find."""
@@ -203,7 +198,6 @@ def _steps(
         seen.update(one.id for one in kept)
         return kept
 
-    seen = {leader.id}
     first = chosen(leader, FIRST_LEVEL)
     room = STEPS - len(first)
     for unit in first:
@@ -237,13 +231,9 @@ def _caught_lines(unit: Unit) -> set[int]:
     owners = owning_statements(lines, found)
     caught: set[int] = set()
     for number, line in enumerate(lines):
-        match = _CATCHES.search(line)
-        if match is None or owners[number] < 0:
-            continue
-        one = found[owners[number]]
-        if match[1] and one.first == number and one.parent >= 0:
-            one = found[one.parent]  # a clause of it
-        if match[2]:
-            one = found[0]  # for all that the function calls
-        caught.update(range(unit.start_line + one.first, unit.start_line + one.end))
+        if owners[number] >= 0 and (match := _CATCHES.search(line)):
+            one = found[owners[number]]
+            if match[1] and one.first == number and one.parent >= 0:
+                one = found[one.parent]  # `except` is a part of it
+            caught.update(range(unit.start_line + one.first, unit.start_line + one.end))
     return caught

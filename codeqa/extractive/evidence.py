@@ -93,7 +93,8 @@ def gather_evidence(
     asks_uses = _ASKS_USES.search(query.text) is not None
     main = _main(hits)
     path = None
-    if asks_how(query.text) and not query.overview:
+    thin = bool(main) and main[0].unit.is_method and is_thin(main[0].unit)
+    if asks_how(query.text) or (thin and not asks_uses and not query.symbol_like):
         path = find_path(tables, query, (*hits, *further))
         named = {unit.id for unit in path.units()} if path else set()
         # What the path leads through before what only has the words, wrappers and stubs last.

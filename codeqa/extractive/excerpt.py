@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codeqa.context.statements import Statement, choose_lines, outlined, statements
+from codeqa.context.statements import Statement, choose_lines, outlined, spans_of, statements
 from codeqa.search import form_pattern
 from codeqa.text.tokens import split_identifier
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
 
 EXCERPT_LINES = 12
 """Lines of code shown of one unit: what is read without scrolling."""
+LONG_DECLARATION = 11
+"""Lines of a declaration that are shown, beside its last two."""
 LONGEST_LINE = 300
 """A longer line is data or machine-made; it is never shown, nor cut."""
 SENTENCE_CHARACTERS = 140
@@ -41,8 +43,8 @@ class Excerpt:
     end: int
     code: str
     """Where lines are left out, one says how many."""
-    matches: bool = True
-    """Whether words of the question stand in it; else it is just the beginning."""
+    label: str = ""
+    """What the lines are, '' for all of the unit or its declaration alone."""
 
 
 def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Excerpt | None:
@@ -50,8 +52,7 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     words of the question, what they lie in, and what stands near them.
 
     A rare word of the unit counts more than one that stands on every line. Without any of the
-    words, the beginning of the body, and of a class nothing; None when nothing but declaration
-    and comment is left.
+    words, the beginning of the body, and of a class only its declaration; None for comments alone.
     """
     lines = unit.source_code.split("\n")
     found = statements(unit.source_code, unit.language)
@@ -65,11 +66,14 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     spans = choose_lines(lines, found, weights, costs, limit)
     shown = [line for span in spans for line in range(*span) if costs[line]]
     matches = any(weights[line] for line in shown)
+    label = "The lines that matter" if matches else "It begins with"
     if not shown or (unit.kind in CLASS_KINDS and not matches):
+        spans, label = spans_of([line for line, cost in enumerate(costs) if not cost], lines), ""
+    if not spans:
         return None
     code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans))
     first = unit.start_line
-    return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, code, matches)
+    return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, code, label)
 
 
 def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
@@ -107,13 +111,6 @@ def leading_doc(unit: Unit) -> str:
     return ""
 
 
-def signature_lines(unit: Unit) -> list[str]:
-    """The declaration as it is written in the file, decorators included; [] for none."""
-    lines = unit.source_code.split("\n")
-    declaration, _ = _declaration(unit, lines, statements(unit.source_code, unit.language))
-    return [lines[line].rstrip("\r") for line in declaration]
-
-
 def _declaration(
     unit: Unit, lines: Sequence[str], found: Sequence[Statement]
 ) -> tuple[list[int], int]:
@@ -124,8 +121,10 @@ def _declaration(
     end = found[body].start if body < len(found) else len(lines)
     head = [n for n in range(end * body) if lines[n].strip() and not _COMMENT.match(lines[n])]
     doc = _doc_lines(unit)
-    if doc and body < len(found) and _is_doc(lines[found[body].first], doc):
-        end = found[body].end
+    if doc and body < len(found):
+        one = found[body]
+        if _is_doc(lines[one.start], doc):
+            end = one.end if one.start == one.first else one.first
     return [n for n in head if n >= found[0].first or not _is_doc(lines[n], doc)], end
 
 
@@ -139,7 +138,7 @@ def _costs(unit: Unit, lines: Sequence[str], found: Sequence[Statement], limit: 
     hidden += [n for n, line in enumerate(lines) if len(line) > LONGEST_LINE or 0 < last < n]
     for line in (*range(behind), *hidden):
         costs[line] = limit + 1
-    for line in declaration:
+    for line in (*declaration[:LONG_DECLARATION], *declaration[-2:]):
         costs[line] = 0
     return costs
 

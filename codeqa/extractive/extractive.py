@@ -15,7 +15,6 @@ from codeqa.extractive.excerpt import (
     excerpt,
     first_sentence,
     leading_doc,
-    signature_lines,
     whole_unit,
 )
 from codeqa.extractive.overview import Overview
@@ -59,8 +58,6 @@ NOTHING_LOOKED_UP = (
 
 MEMBERS = 16
 """Members of a class that are named."""
-SIGNATURE_LINES = 14
-"""A longer signature is shown by its beginning and its end."""
 FIRST_LINES = 24
 """Lines of code shown of the best unit, if it is a method; else `EXCERPT_LINES`."""
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
@@ -68,7 +65,6 @@ AFTER_DESCRIPTION = (
     ":param", ":return", ":rtype", ":raise", "@param", "@return", "@throws", "@since", "@author",
     "@see",
 )  # fmt: skip
-_BODY_MARK = re.compile(r"\s*[:{]\s*$")
 _BEFORE_NAME = re.compile(r"^(?:func|pub)\s*\([^)]*\)\s*")
 LIST_HEADINGS = frozenset(
     {"Args", "Arguments", "Parameters", "Returns", "Raises", "Yields", "Attributes"}
@@ -230,7 +226,7 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         body += [steps, code_block(small.code, unit.language)]
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
-        body += [_doc(unit), steps, *(lines or [_signature(unit)]), _members(unit)]
+        body += [_doc(unit), steps, *lines, _members(unit)]
     asked = evidence.asks_uses and finding is evidence.findings[0]
     body.append(uses_section(finding.uses, asked=asked))
     return joined(body)
@@ -249,14 +245,6 @@ def _title(unit: Unit) -> str:
     return code_span(unit.qualified_name or unit.name)
 
 
-def _signature(unit: Unit) -> str:
-    lines = signature_lines(unit) or unit.signature.strip("\n").split("\n")
-    if len(lines) > SIGNATURE_LINES:
-        lines[SIGNATURE_LINES - 3 : -1] = ["    …"]
-    signature = _BODY_MARK.sub("", textwrap.dedent("\n".join(lines)).strip("\n"))
-    return code_block(signature, unit.language) if signature else ""
-
-
 def _doc(unit: Unit) -> str:
     """The part of the doc comment before its lists of parameters and the like."""
 
@@ -272,9 +260,8 @@ def _lines(unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES) -> 
     shown = excerpt(unit, evidence.query.words, limit)
     if shown is None:
         return []
-    place = cite(unit.path, shown.start, shown.end)
-    label = "The lines that matter" if shown.matches else "It begins with"
-    return [f"{label} {place}:", code_block(shown.code, unit.language)]
+    label = f"{shown.label} {cite(unit.path, shown.start, shown.end)}:" if shown.label else ""
+    return [label, code_block(shown.code, unit.language)]
 
 
 def _members(unit: Unit) -> str:

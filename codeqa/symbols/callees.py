@@ -77,7 +77,7 @@ def _likeliest(
         return alike[0] if len(_places(alike)) == 1 else None
     if len(_places(source)) == 1 and len(call.name) >= SHORT_NAME:
         return source[0]
-    among = [one for one in source if one.id in searched]
+    among = [o for o in source if o.id in searched and len(call.name) >= SHORT_NAME]
     return among[0] if len(_places(among)) == 1 else None
 
 
