@@ -121,7 +121,7 @@ def _whole(
         if soft and taken > SOFT_BYTES:
             break
         size = record.size
-        if taken + size <= HARD_BYTES:  # else it need not be read
+        if taken + size <= HARD_BYTES and size <= room:  # else it need not be read
             try:
                 file = files.read(record.path)
             except CodeQAError:  # deleted since it was indexed, or not to be read any more
@@ -129,7 +129,8 @@ def _whole(
                 continue
             size, content = len(file.text.encode()), file.text.removesuffix("\n")
             key, last = chunk_id(file.path, "", content), content.count("\n") + 1
-            chunk = Chunk(key, file.path, 1, last, file.language, content, why=WHOLE)
+            chunk = Chunk(key, file.path, 1, last, file.language, content, "", WHOLE)
+            chunk = replace(chunk, role=record.role)
             cost = len(format_block([chunk]))  # with a heading of its own: more than it takes
             if taken + size <= HARD_BYTES and cost <= room:
                 chunks.append(chunk)
