@@ -8,19 +8,29 @@ characters of three and three held the answer to .59 of them, 8,000 tokens of th
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codeqa.context import call_site_chunk, unit_chunk
+from codeqa.context import call_site_chunk, span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.files import Files
-from codeqa.search import SearchResult
+from codeqa.search import SearchResult, form_pattern
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.symbols import usages
 from codeqa.symbols.callees import callees
-from codeqa.types import EFFORTS, TEXT_KINDS, Chunk, ContextBlock, Effort, Hit, Unit
+from codeqa.types import (
+    CLASS_KINDS,
+    EFFORTS,
+    TEXT_KINDS,
+    Chunk,
+    ContextBlock,
+    Effort,
+    Hit,
+    Unit,
+)
 from codeqa.whole_files import HARD_BYTES, found_whole
 
 BUDGET_TOKENS: dict[Effort, int] = {"normal": 8_000, "deep": 24_000}
@@ -61,6 +71,10 @@ SURE_ENOUGH = 0.5
 
 UNITS_RANKED = 80
 """Units of a search that come into question: more than any budget but the deepest holds."""
+
+_ABOUT_IMPORTS = re.compile(r"\b(?:import|includ|requir|depend)")
+_VALUE = re.compile(r"^(?!.*\brequire\b).*=|^\s*#\s*define\b", re.MULTILINE)
+"""A line of a file's head that sets something, beside its imports."""
 
 CALLED_WHY = "called by {}"
 EARLIER = "found for an earlier question"
@@ -136,13 +150,53 @@ def build_context(
     beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
     chunks = [*chunks[:at], *sites, *beside, *chunks[at:]]
     share = 1 / max(2, len(mentioned)) if fast else min(LARGEST_SHARE, 1 / max(1, len(mentioned)))
-    return whole.beside(chunks, budget.characters, share=share)
+    words = [form_pattern(word) for word in result.query.words]
+    return whole.beside(chunks, budget.characters, share=share, words=words)
 
 
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:
+    """The best methods and classes, and of those classes the members that the search likes best:
+    where whole classes were sent once, the room holds their heads and what matters of them."""
+    classes = [hit.unit for hit in result.classes[: settings.top_classes]]
     best = [*result.methods[: settings.top_methods], *result.classes[: settings.top_classes]]
-    best.sort(key=lambda hit: -hit.score)
-    return [unit_chunk(hit.unit, _why(hit)) for hit in best[:most]]
+    best = sorted(best, key=lambda hit: -hit.score)[:most]
+    chosen = {hit.unit.id for hit in best}
+    classes = [unit for unit in classes if unit.id in chosen]
+    members = [h for h in result.units if any(_is_member(h.unit, around) for around in classes)]
+    hits = {hit.unit.id: hit for hit in (*best, *members)}.values()
+    return [chunk for hit in hits if (chunk := _shown(result, hit)) is not None]
+
+
+def _is_member(unit: Unit, around: Unit) -> bool:
+    """Whether it belongs to a class, wherever it is written; the head of a file stands for it."""
+    if _is_file_head(around):
+        return unit.path == around.path
+    if unit.class_name and unit.class_name == around.qualified_name:
+        return unit.language == around.language
+    inside = around.start_line <= unit.start_line and unit.end_line <= around.end_line
+    return unit.path == around.path and inside and unit.id != around.id
+
+
+def _is_file_head(unit: Unit) -> bool:
+    return unit.kind == "module" and not unit.signature
+
+
+def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
+    """The chunk of a hit; None for a head that says nothing: one of a class that holds its name
+    alone, one of a file that holds imports alone while the question does not ask for them."""
+    unit, why = hit.unit, _why(hit)
+    first = hit.unit.id == result.units[0].unit.id if result.units else False
+    if first and unit.kind in CLASS_KINDS and unit.signature and "symbol" in hit.channels:
+        return span_chunk(unit, unit.start_line, unit.end_line, unit.qualified_name, why)
+    chunk = unit_chunk(unit, why)
+    if unit.kind not in CLASS_KINDS or unit.doc_comment:
+        return chunk
+    if _is_file_head(unit):
+        asked = _ABOUT_IMPORTS.search(result.query.text.lower())
+        return chunk if asked or _VALUE.search(chunk.content) else None
+    bare = "".join(chunk.content.split()).rstrip("{:")
+    cut_off = chunk.end_line < unit.end_line
+    return None if cut_off and bare.endswith("".join(unit.signature.split())) else chunk
 
 
 def _ranked(tables: Tables, result: SearchResult) -> list[Chunk]:
@@ -158,8 +212,9 @@ def _ranked(tables: Tables, result: SearchResult) -> list[Chunk]:
         return own if unit.is_method else CLASS_SHARE * own
 
     found = {
-        hit.unit.id: (value(hit.unit, hit.score), unit_chunk(hit.unit, _why(hit)))
+        hit.unit.id: (value(hit.unit, hit.score), chunk)
         for hit in result.units
+        if (chunk := _shown(result, hit)) is not None
     }
     for hit in [hit for hit in result.units if hit.unit.is_method][:CALLING]:
         worth = CALLED_SHARE * found[hit.unit.id][0]

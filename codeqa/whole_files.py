@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -45,12 +46,20 @@ class WholeFiles:
     note: str = ""
     """What the reader should know, as sentences."""
 
-    def beside(self, others: Iterable[Chunk], room: int, *, share: float) -> ContextBlock:
+    def beside(
+        self,
+        others: Iterable[Chunk],
+        room: int,
+        *,
+        share: float,
+        words: Sequence[re.Pattern[str]] = (),
+    ) -> ContextBlock:
         """The block of these files and, in what they leave of `room` characters, of `others`,
-        each of which gets at most the part `share` of that."""
+        each of which gets at most the part `share` of that, cut around `words`."""
         whole = {chunk.path for chunk in self.chunks}
         left = room - len(format_block(self.chunks))
-        packed = pack([one for one in others if one.path not in whole], left, share=share)
+        beside = [one for one in others if one.path not in whole]
+        packed = pack(beside, left, share=share, words=words)
         chunks = (*self.chunks, *packed.chunks)
         return ContextBlock(format_block(chunks), chunks, packed.dropped, self.note)
 

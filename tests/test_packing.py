@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codeqa.context import call_site_chunk, chunk_id, pack, parse_block, unit_chunk
+from codeqa.search import form_pattern
 from codeqa.types import Chunk, Reference, Unit
 
 
@@ -92,6 +93,38 @@ def test_a_chunk_that_does_not_fit_is_left_out_and_a_smaller_one_still_enters() 
     block = pack(chunks, 11_000)
     assert [c.path for c in block.chunks] == ["90.py", "92.py", "3.py"]
     assert [c.path for c in block.dropped] == ["80.py"]
+
+
+LONG_FUNCTION = [
+    "def weave(threads):",
+    '    """Weave."""',
+    *(f"    first_{number} = prepare(threads, {number})" for number in range(300)),
+    "    for thread in threads:",
+    "        shuttle.throw(",
+    "            thread,",
+    "            twice=True,",
+    "        )",
+    *(f"    last_{number} = finish(threads, {number})" for number in range(300)),
+]
+
+
+def test_a_long_function_is_cut_at_statements_around_the_lines_that_matter() -> None:
+    whole = file_chunk(LONG_FUNCTION, 1, len(LONG_FUNCTION))
+    block = pack([whole], 3_000, words=[form_pattern("shuttle")])
+    head, around = block.chunks
+    assert head.content.startswith('def weave(threads):\n    """Weave."""')
+    assert "\n".join(LONG_FUNCTION[302:307]) in around.content
+    assert len(block.text) <= 3_000
+    for chunk in block.chunks:
+        lines = LONG_FUNCTION[chunk.start_line - 1 : chunk.end_line]
+        assert chunk.content == "\n".join(lines)
+
+
+@pytest.mark.parametrize("budget", range(400, 1_400, 50))
+def test_a_cut_never_ends_within_a_statement(budget: int) -> None:
+    lines = ["def f():", *(["    call(", "        one,", "        two,", "    )"] * 40)]
+    (chunk,) = pack([file_chunk(lines, 1, len(lines))], budget).chunks
+    assert chunk.content.endswith(("):", "    )"))
 
 
 def test_contained_duplicates_are_dropped_and_neighbours_stay_apart() -> None:

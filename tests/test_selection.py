@@ -78,8 +78,50 @@ def test_fast_is_three_methods_and_three_classes_in_twelve_thousand_characters(
     block = build_context(tables, result, settings, budget_of("fast", settings))
     shown = [chunk for chunk in block.chunks if not chunk.why.startswith("uses ")]
     best = {hit.unit.id for hit in (*result.methods[:3], *result.classes[:3])}
-    assert {chunk.unit_id for chunk in shown} <= best
+    files = {hit.unit.path for hit in result.classes[:3]}  # heads of files stand for the files
+    assert all(chunk.unit_id in best or chunk.path in files for chunk in shown)
     assert len(block.text) <= 12_000
+
+
+LONG = "".join(f"    def step_{number}(self):\n        return {number}\n\n" for number in range(40))
+CLASSES = {
+    "loom.py": "import os\nimport sys\n\n\nclass Loom:\n" + LONG,
+    "press.py": "PRESSURE = 3\n\n\nclass Press:\n    force = 1\n\n" + LONG,
+    "many.py": "".join(f"def other_{n}(x):\n    return x + {n}\n\n\n" for n in range(900)),
+}
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return indexed(tmp_path_factory.mktemp("classes"), CLASSES)
+
+
+def shown_of(tables: Tables, settings: Settings, question: str, effort: str) -> list[Chunk]:
+    result = open_search(settings, lambda: tables).search(question, top=UNITS_RANKED)
+    budget = budget_of(parse_effort(effort), settings)
+    return list(build_context(tables, result, settings, budget).chunks)
+
+
+@pytest.mark.parametrize("effort", ["fast", "normal"])
+def test_a_class_that_is_named_is_shown_with_its_members(
+    classes: Tables, settings: Settings, effort: str
+) -> None:
+    loom = shown_of(classes, settings, "Loom", effort)[0]
+    assert (loom.name, loom.start_line) == ("Loom", 5)
+    assert loom.content.count("def step_") == 40
+
+
+@pytest.mark.parametrize("effort", ["fast", "normal"])
+def test_heads_that_say_nothing_give_way_to_their_members_unless_imports_are_asked_for(
+    classes: Tables, settings: Settings, effort: str
+) -> None:
+    shown = shown_of(classes, settings, "which step_7 of a press or a loom", effort)
+    heads = {(chunk.path, chunk.content.split("\n")[0]) for chunk in shown}
+    assert ("press.py", "class Press:") in heads, "it has a field"
+    assert not {("loom.py", "class Loom:"), ("loom.py", "import os")} & heads
+    assert any(chunk.name == "step_7" and chunk.path == "loom.py" for chunk in shown)
+    asked = shown_of(classes, settings, "what does loom.py import", effort)
+    assert any(chunk.content.startswith("import os") for chunk in asked)
 
 
 @pytest.mark.parametrize(

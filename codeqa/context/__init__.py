@@ -1,7 +1,7 @@
 """The context block: its grammar (`blocks`), what becomes a chunk and how chunks are packed."""
 
 from codeqa.context.blocks import chunk_id, format_block, parse_block
-from codeqa.context.packing import call_site_chunk, pack, unit_chunk
+from codeqa.context.packing import call_site_chunk, pack, span_chunk, unit_chunk
 
 __all__ = [
     "call_site_chunk",
@@ -9,5 +9,6 @@ __all__ = [
     "format_block",
     "pack",
     "parse_block",
+    "span_chunk",
     "unit_chunk",
 ]

@@ -38,6 +38,8 @@ from codeqa.types import Chunk
 
 HEADER = "[CONTEXT]\n\n"
 
+_WIDEST_NUMBER = 999
+"""Chunks are measured with a three-digit number; a block holds fewer than a thousand."""
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]*")
 _UNSAFE_PATH = re.compile('[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]|^[\\s"]|\\s$')
 _CHUNK = re.compile(
@@ -78,6 +80,11 @@ def format_chunk(number: int, chunk: Chunk) -> str:
         f"{fence}\n"
         "\n"
     )
+
+
+def chunk_cost(chunk: Chunk) -> int:
+    """Characters that it takes in a block, at most."""
+    return len(format_chunk(_WIDEST_NUMBER, chunk))
 
 
 def format_block(chunks: Iterable[Chunk]) -> str:

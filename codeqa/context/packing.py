@@ -7,18 +7,19 @@ The rules of packing, in order:
 2. A chunk that lies within lines already packed is left out; one that holds packed
    chunks takes the place of the first of them when that fits, else it is left out.
    Neighbours are never merged.
-3. While others wait, one chunk gets at most half of the budget: a longer one is cut after
-   a line and its `Lines:` say so. What is left at the end is given back to chunks that
-   were cut, by rank. A chunk alone may use the whole budget.
+3. While others wait, one chunk gets at most half of the budget: a longer one is cut between
+   statements (`cutting`), and several spans of it are several chunks. What is left at the end
+   is given back to chunks that were cut, by rank. A chunk alone may use the whole budget.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codeqa.context.blocks import HEADER, chunk_id, format_block, format_chunk
+from codeqa.context.blocks import HEADER, chunk_cost, chunk_id, format_block
+from codeqa.context.cutting import cut
 from codeqa.types import CLASS_KINDS, Chunk, ContextBlock, Reference, Unit
 
 LONG_CLASS_LINES = 80
@@ -31,9 +32,6 @@ CALL_SITE_MARGIN = 2
 LARGEST_SHARE = 0.5
 """Part of the budget that one chunk may take while others wait: room for at least one more
 of the same size, so that a single huge function never is the whole evidence."""
-
-_WIDEST_NUMBER = 999
-"""Chunks are measured with a three-digit number; a block holds fewer than a thousand."""
 
 
 def span_chunk(unit: Unit, start: int, end: int, symbol: str, why: str = "") -> Chunk:
@@ -84,43 +82,59 @@ def call_site_chunk(reference: Reference, inside: Unit) -> Chunk | None:
     )
 
 
-def pack(chunks: Sequence[Chunk], budget: int, *, share: float = LARGEST_SHARE) -> ContextBlock:
+def pack(
+    chunks: Sequence[Chunk],
+    budget: int,
+    *,
+    share: float = LARGEST_SHARE,
+    words: Sequence[re.Pattern[str]] = (),
+) -> ContextBlock:
     """The block of `chunks` (best first) in at most `budget` characters.
 
-    `share` is the part of it that one chunk may take while others wait. `dropped` holds what
-    found no room, not the contained duplicates.
+    `share` is the part of it that one chunk may take while others wait; a longer one is cut
+    around lines that hold `words`. `dropped` holds what found no room, not the contained
+    duplicates.
     """
-    packed: list[tuple[Chunk, Chunk]] = []  # each whole, and what is shown of it
+    packed: list[tuple[Chunk, tuple[Chunk, ...]]] = []  # each whole, and what is shown of it
     dropped: list[Chunk] = []
 
-    def room_beside(others: Sequence[tuple[Chunk, Chunk]]) -> int:
+    def room_beside(others: Sequence[tuple[Chunk, tuple[Chunk, ...]]]) -> int:
         return budget - len(HEADER) - sum(_cost(shown) for _, shown in others)
 
     most = room_beside(()) if len(chunks) == 1 else int(room_beside(()) * share)
     for chunk in chunks:
-        if any(_holds(shown, chunk) for _, shown in packed):
+        if any(_holds(one, chunk) for _, shown in packed for one in shown):
             continue
-        inside = [pair for pair in packed if _holds(chunk, pair[1])]
+        inside = [pair for pair in packed if all(_holds(chunk, one) for one in pair[1])]
         others = [pair for pair in packed if pair not in inside]
-        cut = chunk if inside else _cut(chunk, most)
-        # What is left of a chunk after cutting may lie within another one.
-        repeated = cut is not None and any(_holds(shown, cut) for _, shown in packed)
-        if cut is None or repeated or _cost(cut) > room_beside(others):
+        shown = (chunk,) if inside else cut(chunk, most, words)
+        shown = _not_in(shown, others)  # what is left of a chunk may lie within another one
+        if not shown or _cost(shown) > room_beside(others):
             dropped.append(chunk)
             continue
-        others.insert(packed.index(inside[0]) if inside else len(packed), (chunk, cut))
+        others.insert(packed.index(inside[0]) if inside else len(packed), (chunk, shown))
         packed = others
     for place, (whole, shown) in enumerate(packed):
         others = [*packed[:place], *packed[place + 1 :]]
-        longer = _cut(whole, room_beside(others)) if shown is not whole else None
-        if longer and not any(_holds(longer, other) for _, other in others):
-            packed[place] = (whole, longer)
-    shown_chunks = _unique([shown for _, shown in packed])
+        longer = cut(whole, room_beside(others), words) if shown != (whole,) else ()
+        if _cost(longer) > _cost(shown) and not any(
+            _holds(one, other) for one in longer for _, beside in others for other in beside
+        ):
+            packed[place] = (whole, _not_in(longer, others))
+    shown_chunks = _unique([one for _, shown in packed for one in shown])
     return ContextBlock(format_block(shown_chunks), tuple(shown_chunks), tuple(dropped))
 
 
-def _cost(chunk: Chunk) -> int:
-    return len(format_chunk(_WIDEST_NUMBER, chunk))
+def _cost(chunks: Sequence[Chunk]) -> int:
+    return sum(map(chunk_cost, chunks))
+
+
+def _not_in(
+    chunks: Sequence[Chunk], packed: Sequence[tuple[Chunk, tuple[Chunk, ...]]]
+) -> tuple[Chunk, ...]:
+    """Those of `chunks` that do not lie within what is packed."""
+    beside = [one for _, shown in packed for one in shown]
+    return tuple(c for c in chunks if not any(_holds(one, c) for one in beside))
 
 
 def _holds(outer: Chunk, inner: Chunk) -> bool:
@@ -129,22 +143,6 @@ def _holds(outer: Chunk, inner: Chunk) -> bool:
         and outer.start_line <= inner.start_line
         and inner.end_line <= outer.end_line
     )
-
-
-def _cut(chunk: Chunk, limit: int) -> Chunk | None:
-    """`chunk`, or as many of its first lines as fit `limit`; None when not one does."""
-    if _cost(chunk) <= limit:
-        return chunk
-    lines = chunk.content.split("\n")
-
-    def first(count: int) -> Chunk:
-        content = "\n".join(lines[:count])
-        key, end = chunk_id(chunk.path, chunk.id, content), chunk.start_line + count - 1
-        return replace(chunk, id=key, end_line=end, content=content)
-
-    # The cost grows with the lines, so halving finds the last that fits.
-    fits = bisect_right(range(1, len(lines)), limit, key=lambda count: _cost(first(count)))
-    return first(fits) if fits else None
 
 
 def _unique(chunks: list[Chunk]) -> list[Chunk]:
