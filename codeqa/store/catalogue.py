@@ -4,20 +4,23 @@ answer: what ends so, what is nearest."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from codeqa.store.filters import one_of, quote
 from codeqa.store.meta import EmbeddingRecord
 from codeqa.store.reader import Reader, Snapshot
 from codeqa.store.records import INDEXED, FileRecord, IndexCounts
-from codeqa.store.schema import REFINED, UNIT_TABLES
-from codeqa.types import TEXT_KINDS
+from codeqa.store.schema import REFERENCE_COLUMNS, REFINED, UNIT_TABLES
+from codeqa.types import TEXT_KINDS, Reference
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFINITION_COLUMNS = ("path", "name", "qualified_name", "kind", "role", "start_line", "end_line")
+REMEMBERED = 32
+"""Answers about references that are kept: what calls a definition and what it calls are looked up
+for several units of a question, in the same files and under the same names."""
 
 
 class Catalogue:
@@ -28,6 +31,7 @@ class Catalogue:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self.references = lru_cache(REMEMBERED)(self._references)
 
     @cached_property
     def counts(self) -> IndexCounts:
@@ -81,6 +85,18 @@ class Catalogue:
         return pa.concat_tables(
             [self._reader.arrow(table, columns, condition) for table in UNIT_TABLES]
         )
+
+    def _references(self, condition: str, limit: int) -> tuple[Reference, ...]:
+        """References that meet `condition`, by place."""
+        rows = self._reader.arrow("edges", REFERENCE_COLUMNS, condition, limit).to_pylist()
+        rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
+        return tuple(Reference(**row) for row in rows)
+
+    def indexed_in(self, roles: Iterable[str]) -> pa.Table:
+        """The manifest's rows of the indexed files that are for one of `roles`."""
+        import pyarrow.compute as pc
+
+        return self._files.filter(pc.field("role").isin(list(roles)))
 
     def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
         """The manifest's rows of `paths`; unknown ones are left out."""

@@ -36,6 +36,9 @@ KEEP_AFTER = 1.0
 """Seconds that a version has been searched before it is copied: a command that searches once is
 over by then, and what an indexing run is still writing has another version."""
 
+LOOKED_UP_BY = ("id", "path", "name_key")
+"""Columns by whose values units are found in the copy as well."""
+
 NPROBES = 50
 """Partitions searched of a vector index, which has one per 4,096 rows: all of them up to 200,000
 rows. Of 16 partitions 8 hold only 91 % of the 70 nearest units of a question."""
@@ -178,20 +181,23 @@ async def _all_units(snapshot: Snapshot) -> dict[str, pa.Table]:
 
 
 class CachedUnits:
-    """The units of one table, by row id and by the key of their name."""
+    """The units of one table, by row id and by what they are looked up by."""
 
     def __init__(self, rows: pa.Table) -> None:
         ids = rows["_rowid"].to_pylist()
         self._units = dict(zip(ids, units_of(rows), strict=True))
-        self._named: dict[str, list[int]] = {}
-        for row, key in zip(ids, rows["name_key"].to_pylist(), strict=True):
-            self._named.setdefault(key, []).append(row)
+        self._rows: dict[str, dict[str, list[int]]] = {}
+        for column in LOOKED_UP_BY:
+            own = self._rows[column] = {}
+            for row, value in zip(ids, rows[column].to_pylist(), strict=True):
+                own.setdefault(value, []).append(row)
 
     def at(self, rows: Sequence[int]) -> dict[int, Unit]:
         """Row id → unit; all of `rows` are of this table."""
         return {row: self._units[row] for row in rows}
 
-    def named(self, keys: Sequence[str], limit: int) -> list[Unit]:
-        """The first units whose name has one of `keys` (`tokens.name_key`)."""
-        rows = sorted(row for key in set(keys) for row in self._named.get(key, ()))
+    def having(self, column: str, values: Sequence[str], limit: int) -> list[Unit]:
+        """The first units with one of `values` in `column`, which is one of LOOKED_UP_BY."""
+        known = self._rows[column]
+        rows = sorted(row for value in set(values) for row in known.get(value, ()))
         return [self._units[row] for row in rows[:limit]]

@@ -19,7 +19,7 @@ from codeqa.store.lookups import TextSearch, UnitCache, VectorSearch, read_units
 from codeqa.store.meta import EmbeddingRecord, Meta, record_of
 from codeqa.store.reader import Reader, Snapshot
 from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
-from codeqa.store.schema import ALL_ROWS, REFERENCE_COLUMNS, REFINED, UNIT_TABLES
+from codeqa.store.schema import ALL_ROWS, REFINED, UNIT_TABLES
 from codeqa.types import Reference, Unit
 
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -92,26 +92,31 @@ class Tables:
         self, keys: Sequence[str], limit: int = 200, where: Filter | None = None
     ) -> list[Unit]:
         """Units of both tables whose name has one of `keys` (`tokens.name_key`)."""
-        if not keys:
-            return []
-        if where is None and (cached := self._cache.of(self._reader.snapshot())):
-            found = [one for own in cached.values() for one in own.named(keys, limit)]
-            return _placed(found)[:limit]
-        conditions = (one_of("name_key", keys), where.sql() if where else "")
-        return self._units(" AND ".join(filter(None, conditions)), limit)
+        return self._having("name_key", keys, limit, where)
 
     def in_file(self, path: str) -> list[Unit]:
         """Units of one file, by line."""
-        return self._units(f"path = {quote(path)}")
+        return self._having("path", [path])
 
     def by_ids(self, ids: Sequence[str]) -> list[Unit]:
         """Units with these ids, in the order of `ids`; unknown ids are left out."""
-        found = {unit.id: unit for unit in self._units(one_of("id", ids))} if ids else {}
+        found = {unit.id: unit for unit in self._having("id", ids)}
         return [found[identity] for identity in dict.fromkeys(ids) if identity in found]
 
     def units(self, where: Filter | None = None) -> list[Unit]:
         """All units that `where` lets through, by path and line; holds them all in memory."""
         return self._units(where.sql() if where else "")
+
+    def _having(
+        self, column: str, values: Sequence[str], limit: int = ALL_ROWS, where: Filter | None = None
+    ) -> list[Unit]:
+        if not values:
+            return []
+        if where is None and (cached := self._cache.of(self._reader.snapshot())):
+            found = [one for own in cached.values() for one in own.having(column, values, limit)]
+            return _placed(found)[:limit]
+        conditions = (one_of(column, values), where.sql() if where else "")
+        return self._units(" AND ".join(filter(None, conditions)), limit)
 
     def _units(self, condition: str, limit: int = ALL_ROWS) -> list[Unit]:
         units = [
@@ -125,11 +130,11 @@ class Tables:
 
     def references_named(self, name: str, limit: int = 500) -> list[Reference]:
         """Places where exactly `name` is called, used, imported or inherited from."""
-        return self._references(f"name = {quote(name)}", limit)
+        return list(self.catalogue().references(f"name = {quote(name)}", limit))
 
     def references_in(self, path: str) -> list[Reference]:
         """References that stand in one file, by line."""
-        return self._references(f"path = {quote(path)}", ALL_ROWS)
+        return list(self.catalogue().references(f"path = {quote(path)}", ALL_ROWS))
 
     def imported(self, limit: int) -> set[tuple[str, str, str]]:
         """Up to `limit` places that name something of another module, each as (path, name, module
@@ -137,11 +142,6 @@ class Tables:
         columns = ("path", "name", "module")
         rows = self._reader.arrow("edges", columns, "module != ''", limit).to_pylist()
         return {(one["path"], one["name"], one["module"].partition("#")[0]) for one in rows}
-
-    def _references(self, condition: str, limit: int) -> list[Reference]:
-        rows = self._reader.arrow("edges", REFERENCE_COLUMNS, condition, limit).to_pylist()
-        rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
-        return [Reference(**row) for row in rows]
 
     # Files and numbers
 
@@ -152,9 +152,12 @@ class Tables:
 
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
         """Up to `limit` of the indexed files that `where`, which has no kinds, lets through."""
-        condition = " AND ".join(filter(None, (f"status = {quote(INDEXED)}", where.sql())))
-        rows = self._reader.arrow("files", FileRecord.__slots__, condition, limit).to_pylist()
-        return [FileRecord(**row) for row in rows]
+        if where.roles and where == Filter(roles=where.roles):  # as every question asks
+            rows = self.catalogue().indexed_in(where.roles).slice(0, limit)
+        else:
+            condition = " AND ".join(filter(None, (f"status = {quote(INDEXED)}", where.sql())))
+            rows = self._reader.arrow("files", FileRecord.__slots__, condition, limit)
+        return [FileRecord(**row) for row in rows.to_pylist()]
 
     def file(self, path: str) -> FileRecord | None:
         """The manifest's row of `path`; None when it is unknown."""
