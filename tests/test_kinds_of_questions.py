@@ -146,7 +146,7 @@ def test_a_traceback_is_read_as_one(
 
 def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
     raised = 'File "/opt/other/lib.py", line 3, in work\nValueError: too few baskets'
-    assert "None of its 1 frames lies in this repository." in ask(engine, raised)
+    assert "None of its frames lies in this repository." in ask(engine, raised)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
         ("minimum node version", ['[package.json:1]: `{"name"'], "python"),
         (
             "which tests cover Basket.add?",
-            ["**1 tests** in 1 file", "- [tests/test_basket.py:5-9] `test_an_article_is_added`"],
+            ["**1 test** in 1 file", "- [tests/test_basket.py:5-9] `test_an_article_is_added`"],
             "hooks",
         ),
         ("which tests cover kubernetes volumes?", ["**No test was found**"], "`test_hooks`"),

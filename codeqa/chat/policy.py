@@ -70,7 +70,8 @@ class PolicyRule:
 
 RULES = (
     # A tag decides before anything else.
-    PolicyRule("intent", "tagged", "it carries `@codebase`, `@name`, `/files`, `/all` or a traceback",
+    PolicyRule("intent", "tagged",
+        "it carries `@codebase`, `@name`, `/files`, `/all` or a traceback",
         lambda seen, intent, auto: seen.tagged,
         "treat it as knowledge_base", {"intent": "knowledge_base"}),
     PolicyRule("intent", "not-to-be-kept",
@@ -90,7 +91,8 @@ RULES = (
     PolicyRule("intent", "new-topic", "it is off topic or a continuation of nothing",
         lambda seen, intent, auto: _starts_anew(seen, intent),
         "treat it as general", {"intent": "general"}),
-    PolicyRule("code", "search-as-tagged", "it carries `@codebase`, `@name`, `/files`, `/all` or a traceback",
+    PolicyRule("code", "search-as-tagged",
+        "it carries `@codebase`, `@name`, `/files`, `/all` or a traceback",
         lambda seen, intent, auto: seen.tagged,
         "search the code and past answers", {"inject_rag": True}),
     PolicyRule("code", "continue-from-the-code-at-hand",

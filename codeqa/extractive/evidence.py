@@ -74,7 +74,7 @@ class QuotedEvidence:
         if self.overview:
             units += self.overview.units()
         spans = [ShownLines(u.path, u.start_line, u.end_line, u.qualified_name) for u in units]
-        spans += self.listing.spans() if self.listing else []
+        spans += [lines for lines, _ in self.listing.places] if self.listing else []
         spans += [span for finding in self.findings for span in finding.uses.spans()]
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import cite, code_block, code_span, joined
 from codeqa.text.tokens import word_set
-from codeqa.types import ROLES, TEXT_KINDS, Hit, Unit
+from codeqa.types import ROLES, Hit, Unit
 
 AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
@@ -39,25 +38,12 @@ NEAR = 0.65
 LINES = 40
 PER_FILE = 6
 """Lines listed in all, and of one file."""
-MORE_FILES = 5
-"""Files named that hold more lines."""
 READ_SECONDS = 3.0
 """How long files are read for one question."""
 LONGEST_LINE = 160
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Lines of a file, and what is said of them."""
-
-    path: str
-    start: int
-    end: int
-    told: str = ""
-    """Markdown behind the citation."""
-    code: str = ""
-    """Shown below it."""
-    language: str = ""
+Place = tuple[ShownLines, str]
+"""Lines, and the Markdown that stands behind their citation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +53,32 @@ class Listing:
     said: str
     """What they are and how many there are, as Markdown."""
     places: tuple[Place, ...] = ()
-    after: str = ""
-    """What else there is to know."""
+    left: int = 0
+    """How many more there are."""
     alone: bool = False
     """Nothing else that was found belongs to the answer."""
-
-    def spans(self) -> list[ShownLines]:
-        """The lines that are cited."""
-        return [ShownLines(one.path, one.start, one.end) for one in self.places]
-
-    def holds(self, unit: Unit) -> bool:
-        """Whether one of the places is in `unit`."""
-        return any(
-            one.path == unit.path and unit.start_line <= one.start <= unit.end_line
-            for one in self.places
-        )
 
     def sections(self) -> Iterator[str]:
         """It as Markdown."""
         yield joined([self.said])
-        for place in self.places:
-            code = f"\n{code_block(place.code, place.language)}\n\n" if place.code else ""
-            yield f"- {cite(place.path, place.start, place.end)}{place.told}\n{code}"
-        yield f"\n{self.after}\n\n" if self.after else "\n"
+        for one, told in self.places:
+            yield f"- {cite(one.path, one.start, one.end)}{told}\n"
+        yield f"- and {self.left:,} more\n\n" if self.left else "\n"
+
+    def holds(self, unit: Unit) -> bool:
+        """Whether one of the places is in `unit`."""
+        places = [one for one, _ in self.places if one.path == unit.path]
+        return any(unit.start_line <= one.start <= unit.end_line for one in places)
 
 
 def listing_of(tables: Tables, result: SearchResult) -> Listing | None:
     """The list that the question asks for, None for a question of another kind."""
     kinds = (_traceback, _literal, _versions, _tests)
     return next(filter(None, (kind(tables, result) for kind in kinds)), None)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 # A traceback: the code that its frames stand in.
@@ -107,26 +90,27 @@ def _traceback(tables: Tables, result: SearchResult) -> Listing | None:
         return None
     found = frames_here(tables, raised.frames)
     error = f"**{inline(raised.error)}**\n\n" if raised.error else ""
-    number = len(raised.frames)
     if not found:
-        return Listing(f"{error}None of its {number:,} frames lies in this repository.")
-    elsewhere = number - len(found)
-    others = f" {elsewhere:,} of its {number:,} frames lie elsewhere." if elsewhere > 0 else ""
-    said = f"{error}It came through this code, the innermost first.{others}"
-    return Listing(
-        said, tuple(_frame(unit, line, at < FRAMES) for at, (unit, line) in enumerate(found))
-    )
+        return Listing(f"{error}None of its frames lies in this repository.")
+    of = f"{len(found):,} of its {_count(len(raised.frames), 'frame')}"
+    said = f"{error}In this repository, the innermost first, {of}:"
+    places = [_frame(unit, line, at < FRAMES) for at, (unit, line) in enumerate(found)]
+    return Listing(said, tuple(places))
 
 
 def _frame(unit: Unit, line: int, shown: bool) -> Place:
     lines = unit.source_code.split("\n")
     at = line - unit.start_line
-    inside = f" in {code_span(unit.qualified_name)}" if unit.kind not in TEXT_KINDS else ""
-    told = f"{inside}: {code_span(textwrap.shorten(lines[at], LONGEST_LINE, placeholder=' …'))}"
+    place, told = _line(unit.path, line, lines[at], f" in {code_span(unit.qualified_name)}")
     near = lines[max(0, at - AROUND) : at + AROUND + 1]
-    readable = shown and max(map(len, near)) <= LONGEST_LINE
-    code = textwrap.dedent("\n".join(near)) if readable else ""
-    return Place(unit.path, line, line, told, code, unit.language)
+    if shown and max(map(len, near)) <= LONGEST_LINE:
+        told += f"\n\n{code_block(textwrap.dedent(chr(10).join(near)), unit.language)}\n"
+    return place, told
+
+
+def _line(path: str, number: int, line: str, inside: str = "") -> Place:
+    shown = textwrap.shorten(line, LONGEST_LINE, placeholder=" …")
+    return ShownLines(path, number, number), f"{inside}: {code_span(shown)}"
 
 
 # A literal text: the lines that hold it, from the files as they are now.
@@ -152,26 +136,17 @@ def _literal(tables: Tables, result: SearchResult) -> Listing | None:
     records.sort(key=lambda one: (ROLES.index(one.role), one.path))
     paths = [one.path for one in records if allowed is None or one.path in allowed]
     # Letters are taken as written where one is a capital.
-    as_written = wanted != wanted.lower()
-    found, read = _lines(
-        tables, paths, lambda line: wanted in (line if as_written else line.lower())
-    )
-    named = f"“{inline(wanted)}”"
-    of = f"{len(paths):,} files" if read == len(paths) else f"{read:,} of {len(paths):,} files"
-    of += "" if read == len(paths) else ", for reading them takes too long"
+    spelled = str if wanted != wanted.lower() else str.lower
+    found, read = _lines(tables, paths, lambda line: wanted in spelled(line))
+    of = _count(len(paths), "file")
+    of = of if read == len(paths) else f"the first {read:,} of {of}, for reading takes too long"
     number = sum(map(len, found.values()))
     if not number:
-        return Listing(f"**{named} stands on no line** of {of}.", alone=True)
-    places = [_line_place(p, *line) for p, held in found.items() for line in held[:PER_FILE]]
-    lines = f"{number:,} line{'s' if number > 1 else ''}"
-    in_files = f"{len(found):,} file{'s' if len(found) > 1 else ''}"
-    said = f"**{named} stands on {lines} of {in_files}**; {of} were read."
-    left = Counter({path: len(held) for path, held in found.items()})
-    left.subtract(place.path for place in places[:LINES])
-    more = [f"{code_span(path)} ({n:,})" for path, n in left.most_common(MORE_FILES) if n > 0]
-    after = f"{number - min(LINES, len(places)):,} more lines, in {', '.join(more)}"
-    after += ", …" if sum(n > 0 for n in left.values()) > MORE_FILES else "."
-    return Listing(said, tuple(places[:LINES]), after if more else "", alone=True)
+        return Listing(f"**“{inline(wanted)}” stands on no line** of {of}.", alone=True)
+    places = [_line(path, *one) for path, held in found.items() for one in held[:PER_FILE]][:LINES]
+    counted = f"{_count(number, 'line')} of {_count(len(found), 'file')}"
+    said = f"**“{inline(wanted)}” stands on {counted}**, of {of} that were read:"
+    return Listing(said, tuple(places), number - len(places), alone=True)
 
 
 def _lines(
@@ -186,22 +161,13 @@ def _lines(
             return found, read
         with suppress(CodeQAError):  # a file that is gone holds nothing
             lines = enumerate(files.read(path).text.split("\n"), 1)
-            if held := [(number, line.strip()) for number, line in lines if wanted(line)]:
+            if held := [(number, line) for number, line in lines if wanted(line)]:
                 found[path] = held
     return found, len(paths)
 
 
-def _line_place(path: str, number: int, line: str) -> Place:
-    shown = textwrap.shorten(line, LONGEST_LINE, placeholder=" …")
-    return Place(path, number, number, f": {code_span(shown)}")
-
-
 # The versions of a language that the manifests name.
 
-_MANIFESTS = word_set(
-    "pyproject.toml setup.cfg setup.py package.json go.mod Cargo.toml pom.xml build.gradle "
-    "build.gradle.kts"
-)
 _TELLING = {
     "python": r"requires-python|python_requires|Programming Language :: Python :: \d|^python\s*=",
     "node": r'"node"\s*:',
@@ -210,24 +176,25 @@ _TELLING = {
     "java": r"java\.version|maven\.compiler|<release>|sourceCompatibility|JavaLanguageVersion",
 }
 """Language → the lines of a manifest that say which versions of it are asked for."""
+_MANIFESTS = word_set(
+    "pyproject.toml setup.cfg setup.py package.json go.mod Cargo.toml pom.xml build.gradle"
+)
 _ABOUT_VERSIONS = word_set(
-    "version versions supports support supported minimum min require requires required need needs "
-    "needed run runs oldest js"
+    "version versions support supports supported minimum min require requires required need needs"
 )
 
 
 def _versions(tables: Tables, result: SearchResult) -> Listing | None:
     words = {*result.query.words} - {tables.location.root.name.lower()}
-    languages = words & {*_TELLING}
-    if not languages or words - languages - _ABOUT_VERSIONS or not words & _ABOUT_VERSIONS:
+    languages = sorted(words & {*_TELLING})
+    if not languages or not words & _ABOUT_VERSIONS or words - _ABOUT_VERSIONS - {*languages}:
         return None
     known = [path for path in tables.catalogue().paths if path.rpartition("/")[2] in _MANIFESTS]
-    telling = re.compile("|".join(_TELLING[language] for language in sorted(languages)))
+    telling = re.compile("|".join(_TELLING[language] for language in languages))
     found, _ = _lines(tables, sorted(known, key=lambda p: (p.count("/"), p)), telling.search)
-    places = tuple(_line_place(path, *line) for path, held in found.items() for line in held)
-    named = " and ".join(language.capitalize() for language in sorted(languages))
-    said = f"**Versions of {named}**, as the manifests say:"
-    return Listing(said, places[:LINES], alone=True) if places else None
+    places = [_line(path, *one) for path, held in found.items() for one in held]
+    said = f"**Versions of {' and '.join(languages).capitalize()}**, as the manifests say:"
+    return Listing(said, tuple(places[:LINES]), alone=True) if places else None
 
 
 # Tests: those that use the definition which the question names, and those that hold its words.
@@ -248,41 +215,40 @@ def _tests(tables: Tables, result: SearchResult) -> Listing | None:
     if not _ASKS_TESTS.search(result.query.text) or not says_something(subject):
         return None
     about = with_words(result.query, subject)
-    reasons: dict[str, str] = {}
+    told: dict[str, str] = {}
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
             for use in usages(tables, hit.unit, CANDIDATES).references:
                 if use.confidence >= SURE_USE and role_of(use.reference.path) == "test":
-                    used = f": uses {code_span(hit.unit.qualified_name)}"
-                    reasons.setdefault(use.reference.unit_id, used)
+                    told[use.reference.unit_id] = f": uses {code_span(hit.unit.qualified_name)}"
     hits = _ranked(tables, about, "test")
-    near = [h.unit for h in hits if h.score >= NEAR * hits[0].score]
-    reasons = {**reasons, **{u.id: "" for u in near if u.id not in reasons}}
-    found: dict[tuple[str, str], Place] = {}
-    for unit in tables.by_ids(list(reasons)):
+    told |= {
+        h.unit.id: "" for h in hits if h.score >= NEAR * hits[0].score and h.unit.id not in told
+    }
+    found: dict[str, Place] = {}
+    for unit in tables.by_ids(list(told)):
         if unit.is_method or unit.kind == "chunk":
-            unit = _whole_test(tables, unit)
-            told = f" {code_span(unit.qualified_name)}{reasons.get(unit.id, '')}"
-            place = Place(unit.path, unit.start_line, unit.end_line, told)
-            found.setdefault((unit.path, unit.qualified_name), place)
+            # A function inside a test says less than the test.
+            outer = min(_around(tables, unit), key=lambda one: one.start_line, default=unit)
+            lines = ShownLines(outer.path, outer.start_line, outer.end_line)
+            name = f" {code_span(outer.qualified_name)}{told[unit.id]}"
+            found.setdefault(outer.location, (lines, name))
     if not found:
         return Listing("**No test was found** that uses this or holds its words.")
-    files = list(dict.fromkeys(path for path, _ in found))
-    places = sorted(list(found.values())[:TESTS], key=lambda one: files.index(one.path))
-    left = len(found) - len(places)
-    of = "1 file" if len(files) == 1 else f"{len(files):,} files"
-    said = f"**{len(found):,} tests** in {of} use this or hold its words:"
-    return Listing(said, tuple(places), f"And {left:,} more." if left else "")
+    files = list(dict.fromkeys(lines.path for lines, _ in found.values()))
+    places = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
+    counted = f"**{_count(len(found), 'test')}** in {_count(len(files), 'file')}"
+    said = f"{counted}, found by what they use and by their words:"
+    return Listing(said, tuple(places), len(found) - len(places))
+
+
+def _around(tables: Tables, unit: Unit) -> list[Unit]:
+    first, last = unit.start_line, unit.end_line
+    methods = [one for one in tables.in_file(unit.path) if one.is_method]
+    return [one for one in methods if one.start_line <= first and last <= one.end_line]
 
 
 def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
     """What the words of `query` find in files of `role`, best first."""
     query = replace(query, filters=replace(query.filters, roles=(role,)))
     return rank(gather(tables, query), query)
-
-
-def _whole_test(tables: Tables, unit: Unit) -> Unit:
-    """The test that `unit` is a part of: a function inside it says little."""
-    around = [one for one in tables.in_file(unit.path) if one.is_method]
-    around = [o for o in around if o.start_line <= unit.start_line and unit.end_line <= o.end_line]
-    return min(around, key=lambda one: one.start_line, default=unit)

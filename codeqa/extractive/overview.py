@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from codeqa.extractive.excerpt import leading_doc
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.symbols.imports import IMPORTED, import_evidence
-from codeqa.symbols.surroundings import PACKAGE_FILES, language_name
+from codeqa.symbols.surroundings import language_name
 from codeqa.text.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit
 
@@ -31,7 +31,6 @@ index.js index.ts main.ts main.js server.js server.ts Main.java Program.cs
 """
 _ENTRIES = frozenset(_ENTRY_NAMES.split())
 
-
 OFTEN = 200
 """Names that the most files import, among which are those of libraries."""
 CENTRAL = 8
@@ -40,7 +39,7 @@ NEEDS = 5
 """Folders named that a folder depends on."""
 MOST_IMPORTS = 200_000
 Import = tuple[str, str, str]
-"""The file that imports, the name, and the module that it is from."""
+"""The file that imports, the name, and the file that it is imported from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,85 +78,68 @@ def overview_of(tables: Tables) -> Overview:
     files = [record for record in tables.files() if record.status == INDEXED]
     source = [record for record in files if record.role == "source"] or files
     prefix = _opened(source)
-    folders = _folders(tables, files, prefix)
-    imports = {(path, name, module) for path, name, module in tables.imported(MOST_IMPORTS)}
-    imports &= {one for one in imports if one[0] in {record.path for record in source}}
+    inside = {record.path for record in source}
+    files_named: dict[str, list[str]] = {}
+    for path in sorted(inside):
+        for word in {PurePosixPath(path).stem, PurePosixPath(path).parent.name}:
+            files_named.setdefault(word, []).append(path)
+    imports: list[Import] = []
+    for path, name, module in sorted(tables.imported(MOST_IMPORTS)):
+        if path in inside and (file := _file_of(path, module, files_named)):
+            imports.append((path, name, file))
     return Overview(
         readme=tuple(_readme(tables)),
-        folders=tuple(_with_needs(folders, imports, [record.path for record in source])),
+        folders=tuple(_with_needs(_folders(tables, files, prefix), imports)),
         entries=tuple(_entries(tables, source, prefix)),
         languages=tuple(Counter(r.language for r in source if r.language).most_common(6)),
         central=tuple(_central(tables, imports)),
     )
 
 
-def _with_needs(
-    folders: Sequence[Folder], imports: Iterable[Import], source: Sequence[str]
-) -> Iterator[Folder]:
+def _file_of(path: str, module: str, files_named: Mapping[str, Sequence[str]]) -> str:
+    """The file that `module`, imported in `path`, surely leads to; '' for none of these."""
+    words = [word for word in re.split(r"\W+", module) if word][-2:]
+    near = (one for word in reversed(words) for one in files_named.get(word, ()))
+    language = language_name(path)
+    return next((o for o in near if import_evidence(language, path, module, o) >= IMPORTED), "")
+
+
+def _with_needs(folders: Sequence[Folder], imports: Iterable[Import]) -> Iterator[Folder]:
     """`folders` with those of them that their files import from."""
-    called: dict[str, list[str]] = {}
-    for path in source:
-        folder, _, name = path.rpartition("/")
-        for word in (name.partition(".")[0], folder.rpartition("/")[2]):
-            called.setdefault(word, []).append(path)
 
     @cache
     def folder_of(path: str) -> str:
-        inside = [one.path for one in folders if path.startswith(one.path)]
-        return max(inside, key=len, default="")
+        return max((f.path for f in folders if path.startswith(f.path)), key=len, default="")
 
-    @cache
-    def target(path: str, module: str) -> str:
-        """The folder of the file that `module`, imported in `path`, surely leads to."""
-        words = [word for word in re.split(r"\W+", module) if word][-2:]
-        near = dict.fromkeys(one for word in words for one in called.get(word, ()))
-        language = language_name(path)
-        sure = (o for o in near if import_evidence(language, path, module, o) >= IMPORTED)
-        return folder_of(next(sure, ""))
-
-    needs: dict[str, dict[str, set[str]]] = {}
-    for path, _, module in imports:
-        own, other = folder_of(path), target(path, module)
-        if own and other and own != other:
-            needs.setdefault(own, {}).setdefault(other, set()).add(path)
+    pairs = {(path, folder_of(file)) for path, _, file in imports}
+    needs = Counter((folder_of(path), other) for path, other in pairs if other)
     for folder in folders:
-        counted = Counter({one: len(files) for one, files in needs.get(folder.path, {}).items()})
-        yield replace(folder, needs=tuple(counted.most_common(NEEDS)))
+        own = [(other, files) for (one, other), files in needs.most_common() if one == folder.path]
+        yield replace(folder, needs=tuple(one for one in own if one[0] != folder.path)[:NEEDS])
 
 
 def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]]:
-    """The definitions that the most files import, from their file or a package around it."""
-    named: dict[str, set[tuple[str, str]]] = {}
-    for path, name, module in imports:
-        named.setdefault(name, set()).add((path, module))
-    often = sorted(named, key=lambda name: (-len(named[name]), name))[:OFTEN]
+    """The definitions that the most files import, from their file or a package around it; of
+    several of one name the one that is imported from its file most."""
+    users: dict[str, dict[str, set[str]]] = {}
+    for path, name, file in imports:
+        users.setdefault(name, {}).setdefault(file, set()).add(path)
+    often = sorted(users, key=lambda name: -sum(map(len, users[name].values())))[:OFTEN]
     keys, source = [name_key(name) for name in often], Filter(roles=("source",))
-    units = tables.named(keys, 10 * OFTEN, source)
-    modules = {unit.name for unit in units if unit.kind == "module"}
     best: dict[str, tuple[int, int, Unit]] = {}
-    for unit in units:
-        if unit.name in named and not unit.class_name and unit.name not in modules:
-            folders = PurePosixPath(unit.path).parents
-            packages = PACKAGE_FILES.get(unit.language, ())
-            own = _importing(unit, named[unit.name], [unit.path])
-            handed_on = [str(folder / name) for folder in folders for name in packages]
-            every = own | _importing(unit, named[unit.name], handed_on)
+    modules = {PurePosixPath(path).stem for path, _, _ in imports}
+    for unit in tables.named(keys, 10 * OFTEN, source):
+        if unit.name in users and not unit.class_name and unit.name not in modules:
+            own, every = users[unit.name].get(unit.path, set()), set[str]()
+            for file, paths in users[unit.name].items():
+                folder, _, name = file.rpartition("/")
+                hands_on = name in _HEADS or name.endswith(".go")
+                if file == unit.path or (hands_on and unit.path.startswith(f"{folder}/")):
+                    every |= paths
             known = best.get(unit.name, (0, 0, unit))
-            if (len(own), len(every)) > known[:2]:
-                best[unit.name] = (len(own), len(every), unit)
-    found = [(unit, number) for _, number, unit in best.values() if number > 1]
-    found.sort(key=lambda one: (-one[1], one[0].path))
-    return found[:CENTRAL]
-
-
-def _importing(unit: Unit, imports: Iterable[tuple[str, str]], files: Sequence[str]) -> set[str]:
-    """Files whose import, one of `imports` (path, module), surely leads to one of `files`."""
-    return {
-        path
-        for path, module in imports
-        for file in files
-        if path != unit.path and import_evidence(unit.language, path, module, file) >= IMPORTED
-    }
+            best[unit.name] = max(known, (len(own), len(every), unit), key=lambda one: one[:2])
+    found = [(unit, files) for _, files, unit in best.values() if files > 1]
+    return sorted(found, key=lambda one: (-one[1], one[0].path))[:CENTRAL]
 
 
 def _readme(tables: Tables) -> list[Unit]:

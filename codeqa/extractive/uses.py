@@ -3,24 +3,45 @@ calls it, then tests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from codeqa.extractive.doc_comment import inline
 from codeqa.repository.roles import role_of
-from codeqa.store import Tables
+from codeqa.store import Filter, Tables, TextSearch
 from codeqa.symbols import UsageSite, usages
-from codeqa.symbols.registered import Reader, readers
 from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import cite, code_span
-from codeqa.types import TEXT_KINDS, Hit
+from codeqa.text.tokens import search_tokens, words
+from codeqa.types import TEXT_KINDS, Hit, Unit
 
 USES = 5
 USES_ASKED = 20
 """Places of use listed, and when the question asks for them."""
 TESTS = 3
 """Tests among them, unless there is little else."""
+READERS = 5
+"""Units that are named; a collection is read in one or two places."""
+NAMED = 50
+"""Units with the name of a collection among which its readers are looked for."""
+LONGEST_LINE = 300
+"""Characters of a line that are looked at."""
+
+_KEEPS = (
+    r"(?:\w(?:\.|->)|@)(\w{{3,}})(?:\[[^\]]*\]|(?:\.|->)\w+\([^()]*\))*"
+    r"(?:(?:\.|->)(?:append|add|push|push_back|insert|put|set|extend|unshift|emplace)"
+    r"\((?:[^()]*[,\s&])?{0}\s*\)|(?<=\])\s*=\s*{0}\s*;?\s*$|\s*=\s*append\([^()]*,\s*{0}\s*\))"
+)
+"""A line that puts the parameter `{0}` into an attribute of something: `self.callbacks.append(f)`,
+`s->handlers[name] = f`, `s.hooks = append(s.hooks, f)`."""
+_GOES_THROUGH = (
+    r"\b(?:for|foreach|range|while)\b.*(?:\.|->|@){0}\b"
+    r"|(?:\.|->|@){0}\b.*(?:\.(?:for)?[eE]ach|\.(?:into_)?iter|\.map|\[.+\]\)?\()"
+)
+"""A line that takes what is in the collection `{0}`, one after another or by its key."""
 _SURE = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
 """Confidence from which a place of use is called so."""
 
@@ -34,13 +55,14 @@ class Uses:
     total: int = 0
     in_tests: int = 0
     """Lines, and those of them that are in tests."""
-    readers: tuple[Reader, ...] = ()
-    """What goes through the collection that it puts its parameters in."""
+    readers: tuple[tuple[str, Unit, int], ...] = ()
+    """Names of collections that it puts its parameters in, each with a unit that goes through it
+    and the line."""
 
     def spans(self) -> list[ShownLines]:
         """The lines that are cited."""
         places = [(site.reference.path, site.reference.line, inside) for site, inside in self.sites]
-        places += [(one.unit.path, one.line, one.unit.qualified_name) for one in self.readers]
+        places += [(unit.path, line, unit.qualified_name) for _, unit, line in self.readers]
         return [ShownLines(path, line, line, inside) for path, line, inside in places]
 
 
@@ -65,13 +87,22 @@ def find_uses(tables: Tables, hit: Hit, *, asked: bool, listed: bool) -> Uses:
         if unit.kind not in TEXT_KINDS
     }
     sites = tuple((site, around.get(site.reference.unit_id, "")) for site in kept)
-    read = tuple(readers(tables, hit.unit)) if asked else ()
+    read = tuple(islice(_readers(tables, hit.unit), READERS)) if asked else ()
     return Uses(sites, len(lines), len(tests), read)
 
 
 def uses_section(uses: Uses, *, asked: bool) -> str:
     """Markdown of `uses`; '' where there are none and they were not `asked` for."""
-    blocks = _read(uses.readers)
+    blocks = []
+    if uses.readers:
+        names = ", ".join(code_span(name) for name in dict.fromkeys(r[0] for r in uses.readers))
+        items = []
+        for _, unit, line in uses.readers:
+            text = unit.source_code.split("\n")[line - unit.start_line]
+            place = f"{cite(unit.path, line, line)} in {code_span(unit.qualified_name)}"
+            items.append(f"- {place}: {code_span(text)}")
+        title = f"**It keeps what it is given in {names}, which is read in**"
+        blocks.append(f"{title}:\n\n" + "\n".join(items))
     times = f"{uses.total:,} place{'s' if uses.total != 1 else ''}"
     if uses.in_tests:
         all_of = uses.in_tests == uses.total
@@ -90,22 +121,27 @@ def uses_section(uses: Uses, *, asked: bool) -> str:
     return "\n\n".join(blocks)
 
 
-def _read(found: Sequence[Reader]) -> list[str]:
-    if not found:
-        return []
-    names = ", ".join(code_span(name) for name in dict.fromkeys(one.name for one in found))
-    items = []
-    for one in found:
-        unit = one.unit
-        line = unit.source_code.split("\n")[one.line - unit.start_line].strip()
-        place = cite(unit.path, one.line, one.line)
-        items.append(f"- {place} in {code_span(unit.qualified_name)}: {code_span(line)}")
-    title = f"**It keeps what it is given in {names}, which is read in**"
-    return [f"{title}:\n\n" + "\n".join(items)]
-
-
 def _site(site: UsageSite, inside: str) -> str:
     place = cite(site.reference.path, site.reference.line, site.reference.line)
     around = f" in {code_span(inside)}" if inside else ""
     sure = next(word for least, word in _SURE if site.confidence >= least)
     return f"- {place}{around}, {sure}: {inline(site.reason)}"
+
+
+def _readers(tables: Tables, unit: Unit) -> Iterator[tuple[str, Unit, int]]:
+    """What goes through the collections that `unit` puts its parameters in: who calls the callbacks
+    that `on_close(callback)` appends to `self.close_callbacks`. No edge leads from the one to the
+    other, only the collection's name does.
+    """
+    taken = "|".join(map(re.escape, words(unit.signature.partition("(")[2])))
+    keeps = re.compile(_KEEPS.format(f"(?:{taken})"))
+    lines = unit.source_code.split("\n") if taken else []
+    kept = [match[1] for line in lines if (match := keeps.search(line[:LONGEST_LINE]))]
+    for name in dict.fromkeys(kept):
+        through = re.compile(_GOES_THROUGH.format(re.escape(name)))
+        where = Filter(roles=("source",)).sql()
+        for one, _ in tables.find(TextSearch("methods", search_tokens(name)[-1], NAMED, where)):
+            numbered = enumerate(one.source_code.split("\n"), one.start_line)
+            line = next((n for n, text in numbered if through.search(text[:LONGEST_LINE])), 0)
+            if line and one.id != unit.id:
+                yield name, one, line
