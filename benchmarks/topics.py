@@ -2,8 +2,8 @@
 
 `python -m benchmarks.topics --trees FOLDER [--unseen] [--answers FILE] [--prompts FILE] [--json
 FILE] [--markdown FILE]` measures on evals/intents: topic_pairs.jsonl, whose repositories lie in
-FOLDER and are indexed already where CODEQA_DATA says, and of pairs.jsonl, which have no code, what a
-model says. No model is asked: --prompts writes what one would be sent, --answers reads what one
+FOLDER and are indexed already where CODEQA_DATA says; and, of pairs.jsonl, which have no code, what
+a model says. No model is asked: --prompts writes what one would be sent, --answers reads what one
 said, as lines of {"id", "answer"}.
 """
 

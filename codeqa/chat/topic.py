@@ -61,7 +61,7 @@ def leaving_by_words(
     that could mislead. Raises what the tables raise.
     """
     words = query.words
-    if not (words and context.chunks and stands_alone(query.text)):
+    if not (words and context.chunks):
         return STAYS
     tokens = full_text_query(query)
     found = tables.best([TextSearch(table, tokens, SEARCHED) for table in UNIT_TABLES])
@@ -69,6 +69,8 @@ def leaving_by_words(
     said = "\n".join(part for one in history for part in (one.question, one.answer))
     known = "\n".join((said, *(unit.path + unit.source_code for unit, _ in hits[:READ])))
     unknown = _missing(words, known)
+    if not stands_alone(query.text):
+        return Leaving(doubtful=2 * len(unknown) >= len(words))
     if 2 * len(unknown) > len(words):
         return Leaving("elsewhere", f"neither code nor conversation has {', '.join(unknown)}", True)
     at_hand = max((score for unit, score in hits if _begins_in(context, unit)), default=0.0)
