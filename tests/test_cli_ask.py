@@ -104,13 +104,15 @@ def test_a_follow_up_goes_on_from_the_code_that_was_found(
 ) -> None:
     model = ("--repo", shop, "--model", "custom/m")
     shop_codeqa("ask", QUESTION, *model)
-    result = shop_codeqa("ask", "-c", "and what does it cost?", *model)
+    result = shop_codeqa("ask", "-c", "why is that?", *model)
     assert (result.status, result.out) == (0, "".join(ANSWER))
-    assert "Searched:" not in result.err
+    assert "Searched:" not in result.err, "it is about the answer"
     _, second = server.requests
     assert "add_article" in last_message(second)
     said = [message["content"] for message in second[1]["messages"][1:-1]]
     assert said == [QUESTION, "".join(ANSWER)]
+    result = shop_codeqa("ask", "-c", "and who calls it?", "--repo", shop, "--no-model")
+    assert "Used in" in result.out or "No place" in result.out, "it takes a search"
     # A question that is no follow-up owes nothing to what was said before.
     shop_codeqa("ask", "who pays?", *model)
     assert len(server.requests[2][1]["messages"]) == 2
@@ -144,7 +146,7 @@ def test_a_follow_up_belongs_to_its_repository(
     assert shop_codeqa("repos", "remove", other, "--yes").status == 0
 
 
-def test_a_follow_up_to_nothing_says_so(
+def test_a_follow_up_to_nothing_is_searched_for_as_it_stands(
     shop_codeqa: Command, tmp_path: Path, server: ScriptedServer
 ) -> None:
     empty = tmp_path / "never asked"
@@ -152,7 +154,7 @@ def test_a_follow_up_to_nothing_says_so(
     (empty / "a.py").write_text("def alone():\n    return 1\n")
     assert shop_codeqa("index", empty).status == 0
     result = shop_codeqa("ask", "--continue", "and then?", "--repo", empty)
-    assert result.status == 0 and "@codebase" in result.out
+    assert result.status == 0 and "**The evidence is weak.**" in result.out
     assert shop_codeqa("repos", "remove", empty, "--yes").status == 0
 
 

@@ -102,9 +102,9 @@ MANY = "what do `a_one`, `b_two`, `c_three`, `d_four`, `e_five`, `f_six`, `g_sev
     [
         (FOLLOW_UP, HISTORY, NAMES[1:3], "and who calls it? total_price"),
         ("and when it is empty?", HISTORY[:1], NAMES, "and when it is empty? baskets priced"),
-        ("is that tested?", (*HISTORY, AGAIN), (), "is that tested? calls checkout total_price"),
+        ("is that tested?", (*HISTORY, AGAIN), (), "is that tested? checkout total_price"),
         (FOLLOW_UP, (WHY,), NAMES[:2], f"{FOLLOW_UP} total_price Basket.add_article"),
-        ("really?", (*HISTORY[:1], *(WHY,) * 5), (), "really?"),
+        ("really?", (*HISTORY[:1], *(WHY,) * 5), (), "really? baskets priced"),
         (FOLLOW_UP, (Exchange(MANY, "Much."),), (), f"{FOLLOW_UP} {SIX}"),
         ("does total_price call that?", HISTORY, NAMES, "does total_price call that?"),
         (FOLLOW_UP, (), (), FOLLOW_UP),

@@ -66,7 +66,11 @@ CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
      "explicit", {"inject_rag": True, "use_cached_context": False,
                   "searched_automatically": False}),
     ("continue-from-the-code-at-hand", "continuation", {"has_context": True, "code_signal": True},
+     "explicit", {"use_cached_context": True, "inject_rag": False}),
+    ("continue-from-the-code-at-hand", "continuation", {"has_context": True, "about_answer": True},
      "auto", {"use_cached_context": True, "inject_rag": False}),
+    ("search-automatically", "continuation", {"has_context": True},
+     "auto", {"inject_rag": True, "searched_automatically": True, "use_cached_context": False}),
     ("search-automatically", "continuation", {"code_signal": True},
      "auto", {"inject_rag": True, "searched_automatically": True}),
     ("no-code-at-hand", "continuation", {"code_signal": True},
@@ -153,7 +157,7 @@ def test_whatever_the_features_are_the_promises_hold() -> None:
     """Every combination of what the rules look at, every intent, both retrieval modes."""
     looked_at = (
         "tagged", "privacy_signal", "is_profile_statement", "is_profile_question", "asks",
-        "code_signal", "has_context", "off_topic", "is_followup", "has_preferences",
+        "code_signal", "has_context", "off_topic", "is_followup", "has_preferences", "about_answer",
     )  # fmt: skip
     broken = []
     for values in itertools.product((False, True), repeat=len(looked_at)):
@@ -262,6 +266,32 @@ def test_code_signals_are_names_of_code_and_questions_for_a_place(
     text: str, about_code: bool
 ) -> None:
     assert features_of(text).code_signal is about_code
+
+
+@pytest.mark.parametrize(
+    ("text", "about_answer"),
+    [
+        ("explain the second one", True),
+        ("why?", True),
+        ("shorter please", True),
+        ("in German", True),
+        ("are you sure?", True),
+        ("what does that mean", True),
+        ("give me an example", True),
+        ("who registers them", False),
+        ("what if the view raises?", False),
+        ("what about its callers' callers?", False),
+        ("and the tests of it?", False),
+        ("what about blocking tasks", False),
+        ("where is that tested", False),
+        ("shorter, and where is `Session.get` defined?", False),
+    ],
+)
+def test_a_follow_up_is_about_the_last_answer_or_asks_for_more_code(
+    text: str, about_answer: bool
+) -> None:
+    assert features_of(text, messages=2, intent="continuation").about_answer is about_answer
+    assert not features_of(text).about_answer, "a first message"
 
 
 def test_features_of_the_conversation_and_the_profile_are_passed_on() -> None:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from codeqa.account import PersonalReading, preferences
 from codeqa.chat.topic import Destination
 from codeqa.intents import Intent
+from codeqa.intents.reading import read
 from codeqa.search import Query
+from codeqa.search.question_words import QUESTION_WORDS
+from codeqa.text.tokens import word_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Features:
     """There are lasting wishes as to the answers, or it states one."""
     asks: bool = False
     """It asks something, or asks for something."""
+    about_answer: bool = False
+    """It is about the last answer, its form or a part of it, and takes no other code."""
 
 
 HELLO = (
@@ -98,6 +103,11 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 
+_OF_THE_ANSWER = word_set(
+    "first second third fourth last latter former above below line lines two three mean means s"
+)
+"""Words that point into an answer, beside those that only ask."""
+
 
 def extract_features(
     text: str,
@@ -138,7 +148,18 @@ def extract_features(
         off_topic=bool(leaves_for),
         has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=_ASKS.search(text) is not None,
+        about_answer=messages > 0 and not about_code and _about_answer(text, query),
     )
+
+
+def _about_answer(text: str, query: Query) -> bool:
+    """Whether `text`, without a sign of code, wishes the last answer in another form, doubts it, or
+    has no word that more code could be found by."""
+    said = read(text, has_history=True)
+    if said.has("FORM", "DOUBT") and not said.has("if", "when"):
+        return said.names <= 1
+    telling = set(query.words) - QUESTION_WORDS - _OF_THE_ANSWER
+    return all(word.isdigit() for word in telling)
 
 
 def is_greeting(text: str) -> bool:

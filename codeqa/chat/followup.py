@@ -25,6 +25,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Query, parse_query
 from codeqa.search.hyde import DONE, generate_bounded
 from codeqa.search.question_words import QUESTION_WORDS
+from codeqa.symbols.relations import without_relations
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import search_tokens
 
@@ -74,11 +75,13 @@ def needs_rewriting(query: Query, features: Features) -> bool:
     refers to something else, or neither names code nor says enough."""
     if query.traceback:
         return False
-    if not features.is_followup or _REFERS.search(query.text):
-        return features.is_followup
-    if _code_names(query) or query.pointed:
+    if features.is_followup and _REFERS.search(query.text):
+        return True
+    if not features.conversation_length or code_names(query) or query.pointed:
         return False
-    return len(_told(query)) < ENOUGH_WORDS or _GOES_ON.match(query.text) is not None
+    if _GOES_ON.match(query.text):
+        return True
+    return features.is_followup and len(told(query)) < ENOUGH_WORDS
 
 
 def carried(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str:
@@ -90,13 +93,15 @@ def carried(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str
     """
     query = parse_query(text)
     topic: list[str] = []
-    for exchange in reversed(history[-LAST_QUESTIONS:]):
+    for exchange in reversed(history):
         asked = parse_query(exchange.question)
-        topic += _code_names(asked) or _told(asked)
+        # "And its callers?" says what is asked, but not of what.
+        telling = told(parse_query(without_relations(exchange.question)))
+        topic += [_as_code(name) for name in code_names(asked)] or telling
         if topic and by_heuristics(exchange.question, has_history=True).name != "continuation":
             break
     said = {word for name in (text, query.text) for word in name.lower().split()}
-    new = [name for name in dict.fromkeys(topic or names) if name.lower() not in said]
+    new = [name for name in dict.fromkeys(topic or names) if name.strip("`").lower() not in said]
     return " ".join((text, *new[:CARRIED]))
 
 
@@ -183,19 +188,24 @@ def usable(
     typed, made = parse_query(text), parse_query(line)
     if _bounds(typed) != _bounds(made):
         return ""
-    if any(name.lower() not in line.lower() for name in (*_code_names(typed), *typed.phrases)):
+    if any(name.lower() not in line.lower() for name in (*code_names(typed), *typed.phrases)):
         return ""
     said = " ".join((text, *names, *(one.question for one in history[-LAST_QUESTIONS:])))
     known = {token for word in parse_query(said).words for token in search_tokens(word)}
     return line if known.intersection(t for w in made.words for t in search_tokens(w)) else ""
 
 
-def _told(query: Query) -> list[str]:
+def told(query: Query) -> list[str]:
     """Words that say what the question is about."""
     return [word for word in query.words if word not in QUESTION_WORDS]
 
 
-def _code_names(query: Query) -> list[str]:
+def _as_code(name: str) -> str:
+    """`name`, marked as code where it could be any word."""
+    return name if code_names(parse_query(name)) else f"`{name}`"
+
+
+def code_names(query: Query) -> list[str]:
     """What is written as code: dotted names whole, files, other identifiers."""
     inside = {name.rpartition(".")[2] for name in query.qualified}
     single = [name for name in query.names if name not in inside]

@@ -95,15 +95,16 @@ RULES = (
         "it carries `@codebase`, `@name`, `/files`, `/all` or a traceback",
         lambda seen, intent, auto: seen.tagged,
         "search the code and past answers", {"inject_rag": True}),
+    PolicyRule("code", "search-automatically",
+        "it is knowledge_base, or a continuation with a code signal or of code that asks for more "
+        "than the last answer, and retrieval is auto",
+        lambda seen, intent, auto: auto and (_about_code(seen, intent) or _asks_more(seen, intent)),
+        "search the code and past answers, and say so",
+        {"inject_rag": True, "searched_automatically": True}),
     PolicyRule("code", "continue-from-the-code-at-hand",
         "it is a continuation, and the conversation has code",
         lambda seen, intent, auto: intent == "continuation" and seen.has_context,
         "go on from that code", {"use_cached_context": True}),
-    PolicyRule("code", "search-automatically",
-        "it is knowledge_base, or a continuation with a code signal, and retrieval is auto",
-        lambda seen, intent, auto: auto and _about_code(seen, intent),
-        "search the code and past answers, and say so",
-        {"inject_rag": True, "searched_automatically": True}),
     # Never the code of an earlier topic.
     PolicyRule("code", "the-code-at-hand",
         "it is knowledge_base, not off topic, and the conversation has code",
@@ -165,6 +166,11 @@ def _starts_anew(seen: Features, intent: str) -> bool:
 
 def _about_code(seen: Features, intent: str) -> bool:
     return intent == "knowledge_base" or (intent == "continuation" and seen.code_signal)
+
+
+def _asks_more(seen: Features, intent: str) -> bool:
+    """When in doubt it does: what was found before stays among what may be shown."""
+    return intent == "continuation" and seen.has_context and not seen.about_answer
 
 
 def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyDecision:

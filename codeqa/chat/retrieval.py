@@ -9,6 +9,7 @@ from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import Standalone, needs_rewriting, rewrite
 from codeqa.chat.generation import EXTRACTIVE, NO_CONTEXT, Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
+from codeqa.chat.near import walk, with_near, with_walk
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
 from codeqa.chat.topic import Leaving, leaving_by_words
@@ -108,7 +109,7 @@ class Retrieval:
                 turn.asked = replace(turn.asked, block=block, searched=True)
                 return
         question = turn.text
-        earlier: tuple[Chunk, ...] = ()
+        goes_on, earlier = False, list[Chunk]()
         if so_far.history and needs_rewriting(turn.query, turn.features):
             made = turn.standalone or self.complete(turn)
             question = made.question
@@ -116,7 +117,7 @@ class Retrieval:
                 turn.rewritten = question
                 yield Event("rewritten", {"question": question, "by": made.by})
             # What was found before stays in the running: it may be what is asked about.
-            earlier = so_far.context.chunks
+            goes_on = True
         asks_model = self.hypotheses and options.use_model
         stages = self.search.steps(
             question,
@@ -139,6 +140,11 @@ class Retrieval:
         if before:
             yield _hits_event(result.units[:HITS_SHOWN])
         turn.warnings.extend(result.warnings)
+        if goes_on:
+            result, earlier = with_near(tables, result, turn.query, so_far)
+        walked = walk(tables, turn.query, question, so_far) if so_far.history else None
+        if walked:
+            result = with_walk(result, walked)
         most = RETRIEVAL_K if turn.decision.searched_automatically else None
         # Asked for only now: a local server knows its window once the model has been loaded.
         budget = self.budget(turn)
@@ -153,7 +159,7 @@ class Retrieval:
             block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
         further = result.units[HITS_SHOWN:]
         turn.search = result = result.head(HITS_SHOWN)
-        evidence = gather_evidence(tables, result, further) if needs_evidence else None
+        evidence = gather_evidence(tables, result, further, walked) if needs_evidence else None
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
 
     def leaving(self, turn: TurnState) -> Leaving:

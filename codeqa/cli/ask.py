@@ -50,7 +50,7 @@ TOLD = (
     [
         'codeqa ask "how are blueprints registered?"',
         'codeqa ask "what does the scrape loop do?" --repo ~/src/prometheus --rerank',
-        'codeqa ask -c "and who calls it?"          goes on from the code found before',
+        'codeqa ask -c "and who calls it?"          goes on from what was found before',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
         "pytest 2>&1 | codeqa ask -                  asks about the traceback in it",
     ],
@@ -64,7 +64,7 @@ TOLD = (
 @click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
-@click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: search nothing anew.")
+@click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
 @json_option
 def ask_command(
     question: str,
@@ -116,6 +116,7 @@ def ask_command(
             strict=strict,
             tag_is_default=not has_tag(question),
             use_model=not no_model,
+            retrieval="auto",
         )
         current = None if no_model else engine.models.current()
         events = _watched(engine.chat.ask(options), waiting, str(current or ""))

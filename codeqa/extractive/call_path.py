@@ -56,7 +56,7 @@ _ASKS_HOW = re.compile(
     re.IGNORECASE,
 )
 _IN_TESTS = re.compile(r"(?:^|\W)tests?(?:\W|_)")
-_FAILURE = re.compile(
+FAILURE = re.compile(
     r"\b(?:rais(?:es?|ed|ing)|throw(?:s|n)?|panic(?:s|ked)?|fail(?:s|ed|ures?)?|crash(?:es|ed)?"
     r"|errors?|exceptions?)\b",
     re.IGNORECASE,
@@ -109,7 +109,7 @@ def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | N
             known[unit.id] = [call for call in calls if _is_step(unit, call, scores)]
         return known[unit.id]
 
-    failure = _FAILURE.search(query.text) is not None
+    failure = FAILURE.search(query.text) is not None
     leaders = [hit for hit in hits[:LEADERS] if _explains(hit.unit)]
     if failure:
         leaders += [h for h in _callers(tables, leaders[:CALLERS]) if _explains(h.unit)]

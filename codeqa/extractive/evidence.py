@@ -11,8 +11,10 @@ from codeqa.extractive.call_path import CallPath, asks_how, find_path, is_thin
 from codeqa.extractive.listing import Listing, listing_of
 from codeqa.extractive.overview import Overview, overview_of
 from codeqa.extractive.uses import Uses, find_uses
+from codeqa.extractive.walk import walk_spans
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import Tables
+from codeqa.symbols.relations import Walk
 from codeqa.text.citation_format import ShownLines
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
@@ -66,6 +68,8 @@ class QuotedEvidence:
     changed: frozenset[str] = frozenset()
     path: CallPath | None = None
     """Of the first finding, when the question is how something works."""
+    walk: Walk | None = None
+    """Where the edges lead that the question asks for."""
 
     def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
@@ -76,15 +80,17 @@ class QuotedEvidence:
         spans = [ShownLines(u.path, u.start_line, u.end_line, u.qualified_name) for u in units]
         spans += [lines for lines, _ in self.listing.places] if self.listing else []
         spans += [span for finding in self.findings for span in finding.uses.spans()]
+        spans += walk_spans(self.walk) if self.walk else []
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
 def gather_evidence(
-    tables: Tables, result: SearchResult, further: Sequence[Hit] = ()
+    tables: Tables, result: SearchResult, further: Sequence[Hit] = (), walk: Walk | None = None
 ) -> QuotedEvidence:
     """Choose from `result` what is shown in full, and look up where it is used.
 
-    What explains a flow may be among `further` hits, behind those of `result`.
+    What explains a flow may be among `further` hits, behind those of `result`; what `walk` led to
+    stands in front of it.
     """
     query, hits = result.query, result.units
     if query.symbol_like and hits and "symbol" in hits[0].channels:
@@ -94,7 +100,8 @@ def gather_evidence(
     main = _main(hits)
     path = None
     thin = bool(main) and main[0].unit.is_method and is_thin(main[0].unit)
-    if asks_how(query.text) or (thin and not asks_uses and not query.symbol_like):
+    flow = asks_how(query.text) or (thin and not asks_uses and not query.symbol_like)
+    if flow and not walk:
         path = find_path(tables, query, (*hits, *further))
         named = {unit.id for unit in path.units()} if path else set()
         # What the path leads through before what only has the words, wrappers and stubs last.
@@ -102,6 +109,12 @@ def gather_evidence(
         near.sort(key=lambda hit: (hit.unit.id not in named, is_thin(hit.unit)))
         first = [path.leader] if path else []
         main = [*first, *(hit for hit in near if hit.unit.id not in _ids(first))][:SHOWN]
+    if walk and walk.asks_callers:
+        start = {unit.id for unit in walk.start}
+        main = [*(hit for hit in hits if hit.unit.id in start), *main]
+        main = list({hit.unit.id: hit for hit in main}.values())[:SHOWN]
+    elif walk:
+        asks_uses = False
     findings = (
         Finding(hit)
         if hit.unit.kind in TEXT_KINDS
@@ -119,14 +132,15 @@ def gather_evidence(
         findings=tuple(findings),
         others=tuple(others),
         missing=tuple(w for w in query.words if not any(w in words for words in held)),
-        weak=not result.units or best < WEAK_COVERAGE * len(query.words),
+        weak=not walk and (not result.units or best < WEAK_COVERAGE * len(query.words)),
         asks_uses=asks_uses,
         overview=overview_of(tables) if query.overview else None,
-        listing=listing_of(tables, result),
+        listing=None if walk and walk.found else listing_of(tables, result),
         coverage=result.coverage,
         channels=result.channels,
         changed=frozenset(result.changed),
         path=path,
+        walk=None if walk and walk.asks_callers else walk,
     )
 
 

@@ -19,6 +19,7 @@ from codeqa.extractive.excerpt import (
 )
 from codeqa.extractive.overview import Overview
 from codeqa.extractive.uses import uses_section
+from codeqa.extractive.walk import walk_section
 from codeqa.text.markdown import (
     block_quote,
     cite,
@@ -102,6 +103,8 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         yield _weak(evidence)
     else:
         yield joined([INTRODUCTION])
+        if evidence.walk:
+            yield joined([walk_section(evidence.walk)])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
         yield _also(evidence.others)

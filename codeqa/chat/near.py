@@ -1,0 +1,156 @@
+"""What a follow-up is about by the code's edges: the definition that it refers to, the relation
+that it asks for, and what lies near the code that the conversation has found."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from codeqa.chat.followup import code_names, told
+from codeqa.chat.turn import ConversationSoFar
+from codeqa.context import unit_chunk
+from codeqa.extractive.call_path import FAILURE
+from codeqa.search import Query, SearchResult, form_pattern, parse_query
+from codeqa.search.hybrid import best_of_each
+from codeqa.store import Tables
+from codeqa.symbols.callees import callees
+from codeqa.symbols.relations import RelatedUnit, Walk, asked_relations, is_test, related
+from codeqa.text.tokens import last_word, name_key
+from codeqa.types import Chunk, Hit, Unit
+
+SEVERAL = 5
+"""Definitions that "those" are at most, and that are asked for tests where none was named."""
+RELATED = 8
+"""Definitions that the edges lead to, in the context."""
+CALLING = 3
+"""Definitions of the earlier context whose callees are near it."""
+NEAR_CALLED = 1.25
+NEAR_SHOWN = 0.25
+"""What is called by the code found before, and what was shown of it, where it holds every word of
+a follow-up: against its best hit."""
+_LAST_FOUND = re.compile(r"\b(?:th(?:at|is|ose|ese|em|ey|eir))\b", re.IGNORECASE)
+_MANY = re.compile(r"\b(?:th(?:ose|ese|em|ey|eir))\b", re.IGNORECASE)
+
+
+def walk(tables: Tables, typed: Query, standalone: str, so_far: ConversationSoFar) -> Walk | None:
+    """Where the relations lead that a follow-up asks for; None when it asks for none, or of
+    nothing that is known."""
+    whole = parse_query(standalone)
+    names = code_names(typed)
+    asked = asked_relations(typed.text, names) or asked_relations(whole.text, code_names(whole))
+    units = referred(tables, typed, whole, so_far, several="tests" in asked) if asked else []
+    if not units:
+        return None
+    found = related(tables, units, asked)
+    if "tests" in asked:
+        held = shares([one.unit for one in found], told(whole))
+        found.sort(key=lambda one: -held[one.unit.id])
+    return Walk(asked, tuple(units), tuple(found[:RELATED]))
+
+
+def referred(
+    tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar, *, several: bool
+) -> list[Unit]:
+    """The definitions that `typed` speaks of: those that it names; for "that" and "those" what the
+    last search found; else what the conversation has named, `whole` being the question made
+    standalone."""
+    last = _in_order_of(so_far)
+    points = _LAST_FOUND.search(typed.text) is not None
+    many = SEVERAL if several or _MANY.search(typed.text) else 1
+    names = code_names(typed) or (() if points and last else code_names(whole)) or last[:many]
+    return _defined(tables, names, so_far.context.chunks)
+
+
+def _defined(tables: Tables, names: Sequence[str], shown: Sequence[Chunk]) -> list[Unit]:
+    """The definition of each of `names`: of several the one that was shown, and source first."""
+    seen = [chunk.unit_id for chunk in shown]
+    units: list[Unit] = []
+    for name in names:
+        written = last_word(name)
+        same = [one for one in tables.named([name_key(written)]) if one.name == written]
+        exact = [one for one in same if one.qualified_name == name] or same
+        at = {one.id: seen.index(one.id) if one.id in seen else len(seen) for one in exact}
+        units += sorted(exact, key=lambda one: (at[one.id], one.role != "source"))[:1]
+    return units
+
+
+def _in_order_of(so_far: ConversationSoFar) -> tuple[str, ...]:
+    """Names that the last search found, those first that the last answer speaks of."""
+    answer = so_far.history[-1].answer if so_far.history else ""
+    at = {name: answer.find(last_word(name)) for name in so_far.names}
+    return tuple(sorted(so_far.names, key=lambda name: (at[name] < 0, at[name])))
+
+
+def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
+    """`result` with what the edges lead to in front, and guaranteed a place in the context."""
+    best = max((hit.score for hit in result.units), default=0.0) or 1.0
+    whys = {one.unit.id: _why(one) for one in walk.found}
+    hits = [
+        Hit(unit, (2 - 0.01 * number) * best, whys.get(unit.id, ()), {"edges": number + 1})
+        for number, unit in enumerate(walk.units)
+    ]
+    added = {hit.unit.id for hit in hits}
+    units, methods, classes = (
+        tuple(hit for hit in found if hit.unit.id not in added)
+        for found in (result.units, result.methods, result.classes)
+    )
+    mentioned = (*hits, *result.mentioned)
+    return replace(
+        result, units=(*hits, *units), methods=methods, classes=classes, mentioned=mentioned
+    )
+
+
+def _why(one: RelatedUnit) -> tuple[str, ...]:
+    caller, called, _ = one.calls[-1]
+    return (f"{caller.qualified_name} calls {called.qualified_name}",)
+
+
+def with_near(
+    tables: Tables, result: SearchResult, typed: Query, so_far: ConversationSoFar
+) -> tuple[SearchResult, list[Chunk]]:
+    """`result` with what the conversation has found before, and what that calls, as candidates
+    that count by the words of the follow-up itself; and all of them as chunks, best first."""
+    earlier = so_far.context.chunks
+    before = tables.by_ids([chunk.unit_id for chunk in earlier if chunk.unit_id])
+    before = before or _defined(tables, so_far.names, earlier)  # whole files were shown
+    best_source = [one for one in before if one.is_method and not is_test(one)][:CALLING]
+    called = {call.unit.id: call.unit for unit in best_source for call in callees(tables, unit)}
+    near = {**{unit.id: unit for unit in before}, **called}
+    held = shares(list(near.values()), told(typed))
+    best = max((hit.score for hit in result.units), default=1.0) or 1.0
+    found = {hit.unit.id: hit for hit in result.units}
+    for unit in near.values():
+        if held[unit.id]:
+            hit = found.get(unit.id) or Hit(unit, 0.0, ("near what was found before",))
+            weight = best * (NEAR_CALLED if unit.id in called else NEAR_SHOWN)
+            found[unit.id] = replace(hit, score=hit.score + weight * held[unit.id])
+    units = tuple(sorted(found.values(), key=lambda hit: -hit.score))
+    methods, classes = best_of_each(units)
+    result = replace(result, units=units, methods=methods, classes=classes)
+    known = {chunk.unit_id for chunk in earlier}
+    new = [unit_chunk(unit) for unit in called.values() if unit.id not in known and held[unit.id]]
+    new.sort(key=lambda chunk: -held[chunk.unit_id])
+    # What was shown already stands behind what it calls, which was not.
+    shown = sorted(earlier, key=lambda chunk: -held.get(chunk.unit_id, 0.0))
+    return result, [*new, *shown]
+
+
+def shares(units: Sequence[Unit], words: Collection[str]) -> dict[str, float]:
+    """Id of each unit → the part of `words` that it holds, from 0 to 1; a word that few of them
+    hold counts for more, one in the code alone for half of one in the name."""
+    names = {unit.id: unit.qualified_name.lower() for unit in units}
+    texts = {unit.id: f"{unit.path}\n{unit.source_code}".lower() for unit in units}
+    total, whole = dict.fromkeys(names, 0.0), 0.0
+    # What raises, in the words of a question, is an exception in those of the code that handles it.
+    patterns = {FAILURE if FAILURE.fullmatch(word) else form_pattern(word) for word in words}
+    for pattern in patterns:
+        named = {key for key, text in names.items() if pattern.search(text)}
+        held = named | {key for key, text in texts.items() if pattern.search(text)}
+        if held:
+            worth = math.log(1 + len(units) / len(held))
+            whole += worth
+            for key in held:
+                total[key] += worth if key in named else worth / 2
+    return {key: value / whole if whole else 0.0 for key, value in total.items()}

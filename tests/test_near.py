@@ -1,0 +1,167 @@
+"""Follow-ups along the edges: what they speak of, what they ask of it, and what is near."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chat_kit import Indexed, ask, index, told
+
+from codeqa.chat.record import TurnRecord
+from codeqa.engine import Engine
+from codeqa.symbols.relations import asked_relations
+
+FILES = {
+    "server.py": '''"""A small server."""
+
+from handling import deliver
+
+
+class Server:
+    def __call__(self, letter):
+        """What the outside world calls."""
+        return self.accept(letter)
+
+    def accept(self, letter):
+        """Take a letter in."""
+        return deliver(letter)
+''',
+    "handling.py": '''"""What happens to letters."""
+
+
+def deliver(letter):
+    """Deliver a letter to whom it is addressed."""
+    stamp(letter)
+    try:
+        return carry(letter)
+    except ValueError as error:
+        return return_to_sender(letter, error)
+
+
+def stamp(letter):
+    """Put the date on it."""
+    letter.date = "today"
+
+
+def carry(letter):
+    """Bring it there by bicycle."""
+    return letter.address.door
+
+
+def return_to_sender(letter, error):
+    """Send it back after an exception, with the reason on it."""
+    letter.reason = str(error)
+    return letter.sender
+''',
+    "tests/test_handling.py": """from handling import deliver
+
+
+def test_a_letter_arrives():
+    assert deliver(LETTER) == "door"
+""",
+    **{
+        f"filler{number}.py": f"def unrelated_{number}(stock):\n"
+        + "".join(f"    stock.move({line}, 'letter')\n" for line in range(40))
+        for number in range(4)
+    },
+}
+FIRST = "@codebase how does `deliver` bring a letter?"
+
+
+@pytest.fixture(scope="module")
+def post(tmp_path_factory: pytest.TempPathFactory) -> Indexed:
+    return index(tmp_path_factory.mktemp("post"), FILES)
+
+
+@pytest.fixture
+def engine(post: Indexed, data_dir: Path) -> Iterator[Engine]:
+    """Answers without a language model."""
+    engine = post.open(data_dir)
+    yield engine
+    engine.close()
+
+
+def answered(engine: Engine, *questions: str, effort: str = "fast") -> tuple[str, TurnRecord]:
+    """The answer to the last of `questions`, and what is kept of it."""
+    for question in questions:
+        events = ask(engine, question, retrieval="auto", effort=effort)
+    turn = engine.conversations.turn(told(events, "done")["turn"])
+    return turn.answer, turn
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "relations"),
+    [
+        ("who calls that?", (), ("callers",)),
+        ("and its callers?", (), ("callers",)),
+        ("where is it used?", (), ("callers",)),
+        ("what about its callers' callers?", (), ("callers", "callers")),
+        ("who calls its callers", (), ("callers", "callers")),
+        ("what does it call under the hood?", (), ("callees",)),
+        ("what does steal_work call?", ("steal_work",), ("callees",)),
+        ("which functions are called by it?", (), ("callees",)),
+        ("and the tests of it?", (), ("tests",)),
+        ("which tests cover it?", (), ("tests",)),
+        ("where is that tested", (), ("tests",)),
+        ("and the tests of its callers?", (), ("callers", "tests")),
+        ("what happens when it is called twice?", (), ()),
+        ("how is it tested that the session is kept?", (), ()),
+        ("which tests check the session of a visitor?", (), ()),
+        ("who registers them", (), ()),
+    ],
+)
+def test_relations_are_read_from_questions_that_ask_for_nothing_else(
+    text: str, names: tuple[str, ...], relations: tuple[str, ...]
+) -> None:
+    assert asked_relations(text, names) == relations
+
+
+def test_callers_of_callers_are_walked_and_cited(engine: Engine) -> None:
+    answer, turn = answered(engine, FIRST, "what about its callers' callers?")
+    assert "The callers of the callers of `deliver`" in answer
+    assert (
+        "`Server.__call__` calls `Server.accept` [server.py:9], which calls `deliver`"
+        " [server.py:13]" in answer
+    )
+    assert turn.found_names[:3] == ("Server.__call__", "deliver", "Server.accept")
+    assert "def __call__" in turn.block.text and "def deliver" in turn.block.text
+
+
+def test_it_is_the_definition_asked_about_and_that_is_what_was_found_last(engine: Engine) -> None:
+    answer, turn = answered(engine, FIRST, "who calls it?")
+    assert "[server.py:13] in `Server.accept`" in answer
+    assert turn.found_names[0] == "Server.accept"
+    answer, turn = answered(engine, "and who calls that?")
+    assert "[server.py:9] in `Server.__call__`" in answer
+    answer, _ = answered(engine, "what does it call?")
+    assert "What `deliver` calls" in answer
+    calls = ["stamp", "carry", "return_to_sender"]
+    assert [answer.index(f"`deliver` calls `{one}`") for one in calls] == sorted(
+        answer.index(f"`deliver` calls `{one}`") for one in calls
+    )
+    answer, turn = answered(engine, "and the tests of it?")
+    assert "`test_a_letter_arrives` calls `deliver` [tests/test_handling.py:5]" in answer
+    assert "def test_a_letter_arrives" in turn.block.text
+
+
+def test_what_edges_do_not_know_is_said(engine: Engine) -> None:
+    answer, _ = answered(engine, "@codebase what does return_to_sender do?", "what does it call?")
+    assert "What `return_to_sender` calls: none was found." in answer
+
+
+@pytest.mark.parametrize("effort", ["fast", "normal"])
+def test_what_the_found_code_calls_is_near(engine: Engine, effort: str) -> None:
+    answer, turn = answered(engine, FIRST, "and what happens if the bicycle raises?", effort=effort)
+    assert "def return_to_sender" in turn.block.text and "def carry" in turn.block.text
+    assert "return_to_sender" in answer
+
+
+def test_a_follow_up_about_the_answer_searches_nothing(engine: Engine) -> None:
+    ask(engine, FIRST, retrieval="auto")
+    events = ask(engine, "explain the second one", retrieval="auto")
+    assert told(events, "classified")["goes_on"]
+    events = ask(engine, "who registers it?", retrieval="auto")
+    assert told(events, "classified")["searched_automatically"]
+    events = ask(engine, "who registers it?", retrieval="explicit")
+    assert told(events, "classified")["goes_on"]
