@@ -140,8 +140,8 @@ def with_near(
 def shares(units: Sequence[Unit], words: Collection[str]) -> dict[str, float]:
     """Id of each unit → the part of `words` that it holds, from 0 to 1; a word that few of them
     hold counts for more, one in the code alone for half of one in the name."""
-    names = {unit.id: unit.qualified_name.lower() for unit in units}
-    texts = {unit.id: f"{unit.path}\n{unit.source_code}".lower() for unit in units}
+    names = {unit.id: _spaced(unit.qualified_name) for unit in units}
+    texts = {unit.id: _spaced(f"{unit.path}\n{unit.source_code}") for unit in units}
     total, whole = dict.fromkeys(names, 0.0), 0.0
     # What raises, in the words of a question, is an exception in those of the code that handles it.
     patterns = {FAILURE if FAILURE.fullmatch(word) else form_pattern(word) for word in words}
@@ -154,3 +154,7 @@ def shares(units: Sequence[Unit], words: Collection[str]) -> dict[str, float]:
             for key in held:
                 total[key] += worth if key in named else worth / 2
     return {key: value / whole if whole else 0.0 for key, value in total.items()}
+
+
+def _spaced(text: str) -> str:
+    return text.lower().replace("_", " ")
