@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from codeqa.chat.conversations import Conversations
@@ -129,16 +129,11 @@ class Retrieval:
             use_model=asks_model,
             cancelled=options.cancelled,
         )
-        before = False
         try:
             while True:
-                told = next(stages)
-                before = before or isinstance(told, tuple)
-                yield _stage_event(told) if isinstance(told, StageTime) else _hits_event(told)
+                yield _search_event(next(stages))
         except StopIteration as end:
             result = end.value
-        if before:
-            yield _hits_event(result.units[:HITS_SHOWN])
         turn.warnings.extend(result.warnings)
         if goes_on:
             result, earlier = with_near(tables, result, turn.query, so_far)
@@ -245,16 +240,15 @@ class Retrieval:
             return None
 
 
-def _stage_event(stage: StageTime) -> Event:
-    """`drafting` for a stage that begins, `drafted` for one that has ended."""
+def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
+    """`hits` for what is found so far, `drafting` for a stage that begins, `drafted` for one that
+    has ended."""
+    if isinstance(stage, tuple):
+        return Event("hits", {"hits": [place_of_hit(hit) for hit in stage]})
     if not stage.outcome:
         return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
     about = {"name": stage.name, "outcome": stage.outcome, "text": stage.text}
     return Event("drafted", {**about, "took": round(stage.milliseconds)})
-
-
-def _hits_event(hits: Iterable[Hit]) -> Event:
-    return Event("hits", {"hits": [place_of_hit(hit) for hit in hits]})
 
 
 def choose_chunks(

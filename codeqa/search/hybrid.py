@@ -150,7 +150,7 @@ class Search:
         cancelled: Cancelled = never,
     ) -> SearchSteps:
         """`search`, yielding each stage of the language model as it begins and as it ends, and
-        before the first of them the HITS_SO_FAR that the question alone finds.
+        before the first of them the HITS_SO_FAR that the question alone finds, then the final ones.
 
         `hyde` is how many hypothetical answers are searched by (`off`, `one`, `two`), '' for
         what the setting says; the question goes to the model for the first, what was found for
@@ -181,9 +181,9 @@ class Search:
             by_model = False
             warnings.append(NO_ORDER)
         no_help = needless(query, found)
-        if model is not None and not no_help and hits:
-            mentioned = guaranteed(hits, query.mentions)
-            yield tuple(keep_guaranteed(hits, mentioned, HITS_SO_FAR))
+        early = model is not None and not no_help and bool(hits)
+        if early:
+            yield tuple(keep_guaranteed(hits, guaranteed(hits, query.mentions), HITS_SO_FAR))
         if model is not None and mode != "off":
             found, stages = yield from search_by_hypotheses(
                 query,
@@ -215,6 +215,8 @@ class Search:
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
         units = keep_guaranteed(hits, mentioned, top)
+        if early:
+            yield tuple(units[:HITS_SO_FAR])
         files = files[: max(top, FILES)]
         changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *units)])
         signals = RankingSignals(found, query)
