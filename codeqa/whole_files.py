@@ -28,10 +28,8 @@ POOL = 300
 FILE_COST = 200
 """Characters of the block that a file takes beside its content, with a long path."""
 LISTED = 20
-"""Files left out that are named; of more, the number is told."""
+"""Files left out that are named; where there are more, number and size are told."""
 
-WHOLE = "whole file"
-NAMED_PART = "of a file named in the question"
 TOLD = "Sent whole"
 WHOLE_REPOSITORY = "The whole repository was sent"
 
@@ -112,7 +110,8 @@ def _named(tables: Tables, files: Files, result: SearchResult, room: int) -> Who
             whole[record.path] = block.chunks[0]
         else:  # its beginning and what the search likes best of it; half is for what else there is
             hits = [hit.unit for hit in result.units if hit.unit.path == record.path]
-            best = [unit_chunk(u, NAMED_PART) for u in (*tables.in_file(record.path)[:1], *hits)]
+            units = [*tables.in_file(record.path)[:1], *hits]
+            best = [unit_chunk(unit, "of a file that the question names") for unit in units]
             parts += pack(best, share // 2).chunks
         room -= len(block.text) or share
     return WholeFiles(tuple(whole[path] for path in named if path in whole), tuple(parts))
@@ -125,7 +124,7 @@ def _whole(
     with a note that says how many, and which had to be left out."""
     chunks: list[Chunk] = []
     left_out: list[str] = []
-    taken, wanted = 0, [record for record in records if record.size]
+    taken, lost, wanted = 0, 0, [record for record in records if record.size]
     for record in wanted:
         if soft and taken > SOFT_BYTES:
             break
@@ -138,7 +137,7 @@ def _whole(
                 continue
             size, content = len(file.text.encode()), file.text.removesuffix("\n")
             key, last = chunk_id(file.path, "", content), content.count("\n") + 1
-            chunk = Chunk(key, file.path, 1, last, file.language, content, "", WHOLE)
+            chunk = Chunk(key, file.path, 1, last, file.language, content, "", "whole file")
             chunk = replace(chunk, role=record.role)
             cost = len(format_block([chunk]))  # with a heading of its own: more than it takes
             if taken + size <= HARD_BYTES and cost <= room:
@@ -146,9 +145,11 @@ def _whole(
                 taken, room = taken + size, room - cost
                 continue
         left_out.append(f"{record.path} ({_kilobytes(size)})")
-    more = [f"{len(left_out) - LISTED:,} more"] if len(left_out) > LISTED else []
+        lost += size
+    if (more := len(left_out) - LISTED) > 0:
+        left_out[LISTED:] = [f"{more:,} more, {_kilobytes(lost)} in all"]
     note = f"{told}: {len(chunks):,} of {len(wanted):,} files, {_kilobytes(taken)}."
-    note += f" Left out: {', '.join([*left_out[:LISTED], *more])}." if left_out else ""
+    note += f" Left out: {', '.join(left_out)}." if left_out else ""
     return ContextBlock(format_block(chunks), tuple(chunks), note=note if wanted else "")
 
 
@@ -165,4 +166,4 @@ def _best_first(records: Iterable[FileRecord], ranked: Sequence[str]) -> list[Fi
 
 
 def _kilobytes(size: int) -> str:
-    return f"{max(1, round(size / 1024)):,} KB"
+    return f"{-(-size // 1024):,} KB"

@@ -228,6 +228,17 @@ def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_
         assert f"{folder}/{name}" in block.note.split("Left out:")[1]
 
 
+def test_of_many_files_left_out_the_first_are_named_and_the_size_of_all_is_told(
+    large: Tables, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.whole_files.LISTED", 1)
+    files = Files(lambda: large, settings.max_file_bytes)
+    block = every_file(large, files, parse_query("what?", path="sizes/"), 30_000)
+    assert block.note == (
+        "Sent whole: 1 of 5 files, 8 KB. Left out: sizes/a60.txt (60 KB), 3 more, 280 KB in all."
+    )
+
+
 def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
     large: Tables, settings: Settings
 ) -> None:
@@ -308,7 +319,7 @@ def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script
         notice = told(ask(engine, question), "done")["notice"]
         block = parts(script.sent[-1])[1]
         assert 2_000 < len(block) <= 4_000 * 0.5 * 3.5
-        assert "Left out: " in notice and "shop/part4.py (2 KB)" in notice
+        assert "Left out: " in notice and "shop/part4.py (3 KB)" in notice
 
 
 def test_without_a_model_the_answer_quotes_those_files_alone(quoting: Engine) -> None:
