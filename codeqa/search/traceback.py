@@ -59,7 +59,8 @@ def take_traceback(text: str) -> tuple[str, Traceback | None]:
         cause = text.rfind("\nCaused by: ")
         ordered = sorted(found, key=lambda one: one.start() < cause)
         frames = [_frame(one["path"], one["line"], one["function"]) for one in ordered]
-        raised = ([*_ERROR.finditer(text)] or [None])[-1]
+        errors: list[re.Match[str] | None] = [None, *_ERROR.finditer(text)]
+        raised = errors[-1]
         after = text[found[-1].end() :].partition("\n")[2]
     else:
         return text, None
@@ -91,7 +92,7 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
             around = [unit for unit in units if unit.start_line <= frame.line <= unit.end_line]
             inner = min(around, key=lambda unit: unit.end_line - unit.start_line, default=None)
             named = [unit for unit in units if unit.name == frame.function]
-            unit = inner if not frame.function or inner in named else (named or [None])[0]
+            unit = inner if not frame.function or inner in named else next(iter(named), None)
             if unit is not None:
                 line = frame.line if unit is inner else unit.start_line
                 found.setdefault((unit.id, line), (unit, line))
