@@ -218,6 +218,12 @@ def test_a_file_is_told_by_a_comment_before_its_code(source: str, doc: str, expe
     assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
 
 
+def test_a_comment_that_ends_a_function_is_no_statement_of_it() -> None:
+    source = "def f(a):\n" + "    go(a)\n" * 30 + "    # the end of a"
+    shown = excerpt(make_unit(source, signature="def f(a)"), ["a"])
+    assert shown is not None and shown.code.endswith("go(a)")
+
+
 def test_comments_alone_are_no_excerpt() -> None:
     assert excerpt(make_unit("# f does\n# nothing", kind="chunk"), ["f"]) is None
 

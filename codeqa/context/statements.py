@@ -45,7 +45,8 @@ _FRAMES = ("", "class _ {", "<?php ", "<?php class _ {")
 _GOES_ON = re.compile(
     r"\s*(?:[)\]}>]|(?:else|elif|elsif|except|catch|finally|rescue|ensure|end)\b)"
 )
-_COMMENT = re.compile(r"\s*(?:#(?![!\[])|//|/\*|\*(?:\s|/|$)|--\s|;)")
+COMMENT_LINE = re.compile(r"\s*(?:#(?![!\[])|//|/\*|\*(?:\s|/|$)|--\s|;)")
+"""How a comment begins its line, in most languages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,7 @@ def statements(code: str, language: str) -> tuple[Statement, ...]:
     `else`, its closing brace. `language` is a unit's.
     """
     lines = code.split("\n")
-    spans = _parsed(code, language)
-    if spans is None:
-        spans = list(_by_indentation(lines, 0, len(lines)))
+    spans = _parsed(code, language) or list(_by_indentation(lines, 0, len(lines)))
     holders = {span.start for span in spans}
     for span in list(spans):
         inside = any(line in holders for line in range(span.start + 1, span.end))
@@ -89,8 +88,8 @@ def statements(code: str, language: str) -> tuple[Statement, ...]:
     return tuple(found)
 
 
-def _parsed(code: str, language: str) -> list[Statement] | None:
-    """By the tree of the frame and grammar that fit best; None where none does."""
+def _parsed(code: str, language: str) -> list[Statement]:
+    """By the tree of the frame and grammar that fit best; [] where none does."""
     keys = [one.key for one in languages().values() if one.name == language and one.grammar]
     best: tuple[int, int, list[Statement]] | None = None
     height = code.count("\n") + 1
@@ -105,14 +104,14 @@ def _parsed(code: str, language: str) -> list[Statement] | None:
                 else grammars.parse(grammar, given)
             )
         except grammars.TooSlowError:
-            return None
+            return []
         leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}
         spans = _of_tree(tree.root_node, given, len(frame), height, leading)
         found = (_broken_lines(tree.root_node), -len(spans), spans)
         best = min(best or found, found, key=lambda one: one[:2])
         if not best[0] and len(best[2]) > 1:
             break
-    return None if best is None or 2 * best[0] > height else best[2]
+    return best[2] if best and 2 * best[0] <= height else []
 
 
 def _of_tree(
@@ -174,7 +173,7 @@ def _by_indentation(
     for number in range(start, end):
         if not lines[number].strip():
             continue
-        if _COMMENT.match(lines[number]):
+        if COMMENT_LINE.match(lines[number]):
             above = number if above < 0 else above
             continue
         depth, goes_on = _indent(lines[number]), bool(_GOES_ON.match(lines[number]))
@@ -291,6 +290,7 @@ def outlined(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> str:
     for number, (start, end) in enumerate(spans):
         if number:
             margin = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
-            parts.append(f"{margin}… {start - spans[number - 1][1]} lines")
+            count = start - spans[number - 1][1]
+            parts.append(f"{margin}… {count} line{'s' if count > 1 else ''}")
         parts += lines[start:end]
     return "\n".join(parts)

@@ -45,10 +45,8 @@ BELOW_ONE = 3
 """Lines of the path, and at most of them on the first level, and below one of those."""
 TRIVIAL_LINES = 3
 """A callee so short and without a doc comment is an accessor, and no step."""
-
 SIGNATURE = 80
 """Characters of a signature that stands for a doc comment."""
-
 STEP_KINDS = METHOD_KINDS - {"constructor"}
 
 _ASKS_HOW = re.compile(
@@ -85,11 +83,8 @@ class CallPath:
 
     def units(self) -> list[Unit]:
         """Everything that is named."""
-        return [
-            *(step.unit for step in self.steps),
-            *([self.caller] if self.caller else []),
-            *self.around,
-        ]
+        steps = (step.unit for step in self.steps)
+        return [*steps, *filter(None, [self.caller]), *self.around]
 
 
 def asks_how(text: str) -> bool:
@@ -211,14 +206,9 @@ def _callers(tables: Tables, hits: Iterable[Hit]) -> list[Hit]:
     """What calls `hits` and is none of them; their scores are of what they call."""
     found: dict[str, Hit] = {}
     for hit in hits:
-        sites = usages(tables, hit.unit).references
-        calls = [
-            one.reference
-            for one in sites
-            if one.confidence >= SURE and one.reference.kind == "call"
-        ]
-        ids = dict.fromkeys(call.unit_id for call in calls)
-        for unit in tables.by_ids(list(ids)):
+        sites = [one for one in usages(tables, hit.unit).references if one.confidence >= SURE]
+        ids = [one.reference.unit_id for one in sites if one.reference.kind == "call"]
+        for unit in tables.by_ids(ids):
             if unit.is_method and unit.role == "source":
                 found.setdefault(unit.id, Hit(unit, hit.score, (f"calls {hit.unit.name}",)))
     return list(found.values())

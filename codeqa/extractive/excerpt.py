@@ -7,8 +7,16 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 
-from codeqa.context.statements import Statement, choose_lines, outlined, spans_of, statements
+from codeqa.context.statements import (
+    COMMENT_LINE,
+    Statement,
+    choose_lines,
+    outlined,
+    spans_of,
+    statements,
+)
 from codeqa.search import form_pattern
 from codeqa.text.tokens import split_identifier
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
@@ -31,7 +39,6 @@ NEARNESS = 0.8
 
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z`(]|\s*$)", re.DOTALL)
 _RULE = re.compile(r"\s*([=\-~^*+#_.:])\1{2,}\s*")
-_COMMENT = re.compile(r"\s*(?:#(?![!\[])|//|/\*|\*(?:\s|/|$)|--\s|;)")
 _COMMENT_MARKS = re.compile(r"^\s*(?:///?!?|/\*\*?|\*/|\*(?!\w)|#+|--+|;+|\"\"\"|'''|%+)?\s?")
 
 
@@ -60,9 +67,9 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     if costs.count(1) <= WHOLE * limit:
         limit = max(limit, costs.count(1) + 1)
     weights = _weights(lines, costs, words, limit)
-    if unit.is_method and max(weights) > 0:
-        last = max(n for n, one in enumerate(found) if one.parent <= 0)
-        weights[found[last].first] += OUTCOME * max(weights)
+    outermost = [one for one in found if one.parent <= 0 and one.first < one.end]
+    for last in outermost[-1:] if unit.is_method else ():
+        weights[last.first] += OUTCOME * max(weights)
     spans = choose_lines(lines, found, weights, costs, limit)
     shown = [line for span in spans for line in range(*span) if costs[line]]
     matches = any(weights[line] for line in shown)
@@ -106,7 +113,7 @@ def leading_doc(unit: Unit) -> str:
         bare = line.strip()
         if bare and doc and (_is_doc(line, doc) or bare.lstrip("rRuU")[:3] in ('"""', "'''")):
             return unit.doc_comment
-        if bare and not _COMMENT.match(line) and not bare.startswith(("package ", "<?php")):
+        if bare and not COMMENT_LINE.match(line) and not bare.startswith(("package ", "<?php")):
             return ""
     return ""
 
@@ -119,7 +126,7 @@ def _declaration(
     if len(found) < body:
         return [], 0
     end = found[body].start if body < len(found) else len(lines)
-    head = [n for n in range(end * body) if lines[n].strip() and not _COMMENT.match(lines[n])]
+    head = [n for n in range(end * body) if lines[n].strip() and not COMMENT_LINE.match(lines[n])]
     doc = _doc_lines(unit)
     if doc and body < len(found):
         one = found[body]
@@ -169,17 +176,13 @@ def _weights(
         lower = line.lower() if 0 < cost <= limit else ""
         found.append([word for word, pattern in patterns.items() if pattern.search(lower)])
     counts = Counter(word for held in found for word in held)
-    own = [
-        sum(shares[word] / counts[word] ** 0.5 for word in held)
-        * (0.5 if _COMMENT.match(line) else 1.0)
-        for line, held in zip(lines, found, strict=True)
-    ]
+    own = []
+    for line, held in zip(lines, found, strict=True):
+        worth = sum(shares[word] / counts[word] ** 0.5 for word in held)
+        own.append(worth / 2 if COMMENT_LINE.match(line) else worth)
+    nearness = [NEARNESS ** abs(place - NEAR) for place in range(2 * NEAR + 1)]
+    around = [0.0] * NEAR + own + [0.0] * NEAR
     return [
-        sum(
-            own[near] * NEARNESS ** abs(near - line)
-            for near in range(max(0, line - NEAR), min(len(own), line + NEAR + 1))
-        )
-        if own[line]
-        else 0.0
-        for line in range(len(own))
+        sum(map(mul, nearness, around[line : line + 2 * NEAR + 1])) if worth else 0.0
+        for line, worth in enumerate(own)
     ]
