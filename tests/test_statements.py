@@ -201,6 +201,7 @@ def test_where_no_tree_helps_indentation_does(language: str, code: str) -> None:
         ("bash", "(" * 5000 + "\n" + ")\n" * 3000),
         ("rust", "cfg! {\n" * 3000),
         ("text", "\n" * 3000),
+        ("go", "func f() {\n" + '\tx("' + "y" * 200 + '")\n' * 5000 + "}"),
     ],
 )
 def test_long_and_hostile_code_takes_a_moment(language: str, code: str) -> None:

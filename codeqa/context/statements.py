@@ -26,6 +26,8 @@ LONG_LEAF = 6
 lines is taken apart by indentation."""
 LARGEST_SHARE = 0.5
 """Part of the room up to which a statement is shown with all that it holds."""
+LONGEST_CODE = 1 << 18
+"""Characters beyond which no tree is made: this runs while a question waits for its answer."""
 CANDIDATES = 64
 """Lines that matter, most first, and statements around them, that are tried for room."""
 
@@ -90,7 +92,8 @@ def statements(code: str, language: str) -> tuple[Statement, ...]:
 
 def _parsed(code: str, language: str) -> list[Statement]:
     """By the tree of the frame and grammar that fit best; [] where none does."""
-    keys = [one.key for one in languages().values() if one.name == language and one.grammar]
+    known = languages().values() if len(code) <= LONGEST_CODE else ()
+    keys = [one.key for one in known if one.name == language and one.grammar]
     best: tuple[int, int, list[Statement]] | None = None
     height = code.count("\n") + 1
     for frame, key in product(_FRAMES, keys):
