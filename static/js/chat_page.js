@@ -34,7 +34,7 @@ const hooks = {
   ask: askAnew,
   failed,
   model: () => models.name,
-  answerOptions: () => ({ ...composer.answerOptions, automatic: composer.automatic }),
+  answerOptions: () => composer.answerOptions,
   chooseModel: () => models.choose(),
 };
 
@@ -138,9 +138,7 @@ function onChange(conversation, { asked, answered, switched }) {
 }
 
 function newConversation() {
-  const conversation = new Conversation(repo, newId(), hooks);
-  conversation.codebase = !composer.automatic;
-  return conversation;
+  return new Conversation(repo, newId(), hooks);
 }
 
 /** Shows a conversation that is at hand. */

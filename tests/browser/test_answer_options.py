@@ -65,31 +65,32 @@ def test_what_failed_or_was_stopped_tells_nothing_of_the_time(page: Page) -> Non
     assert page.evaluate("localStorage.getItem('codeqa.answer-times')") is None
 
 
-def test_strict_and_searching_by_itself_go_with_the_question_and_are_remembered(
+def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     page: Page, scripted: ScriptedServer
 ) -> None:
-    set_answer_options(page, "Strict", "By itself")
-    expect(page.locator("#effort")).to_have_text("Normal · strict")
-    expect(page.locator("#effort")).to_have_accessible_name(
-        "How to answer: normal, searches by itself, strict"
-    )
-    get_answer(page, "one")
     mark = page.get_by_text("searched automatically")
-    expect(mark).to_be_hidden()
-    page.get_by_role("button", name="New conversation").first.click()
-    expect(chip_of(page)).to_have_attribute("aria-pressed", "false")  # the server decides
+    chip_of(page).click()
     expect(chip_of(page)).to_have_attribute("title", re.compile("where the question needs it"))
     get_answer(page, "needed: where are sessions kept?")
-    assert last(scripted, "retrieval", "strict") == ("auto", True)
+    assert last(scripted, "retrieval", "strict") == ("auto", False)
     assert not scripted.chat.asked[-1]["question"].startswith("@codebase")
     for reloaded in (False, True):
         if reloaded:
             page.reload()
         expect(mark).to_be_visible()
+    set_answer_options(page, "Only with @codebase", "Strict")
     expect(page.locator("#effort")).to_have_text("Normal · strict")
-    set_answer_options(page, "When asked", "Strict")
-    get_answer(page, "again")
-    assert last(scripted, "retrieval", "strict") == ("explicit", False)
+    expect(page.locator("#effort")).to_have_accessible_name(
+        "How to answer: normal, searches only with @codebase, strict"
+    )
+    for reloaded in (False, True):  # it is remembered
+        if reloaded:
+            page.reload()
+        get_answer(page, "again")
+        assert last(scripted, "retrieval", "strict") == ("explicit", True)
+    set_answer_options(page, "Automatically")
+    get_answer(page, "once more")
+    assert last(scripted, "retrieval", "strict") == ("auto", True)
 
 
 def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page) -> None:

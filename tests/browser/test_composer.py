@@ -94,7 +94,7 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     expect_chip(page, True)  # there is nothing to go on from
     get_answer(page, "How are sessions kept?")
     expect_chip(page, False)
-    expect(chip).to_have_attribute("title", re.compile("follow-ups go on from what was found"))
+    expect(chip).to_have_attribute("title", re.compile("searched where the question needs it"))
     expect(field).to_have_attribute("placeholder", "Follow up on what was found")
     get_answer(page, "and for how long?")
     assert scripted.chat.asked[-1]["question"] == "and for how long?"

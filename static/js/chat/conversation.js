@@ -38,8 +38,7 @@ export class Conversation {
   static async open(repo, id, hooks) {
     const kept = await request(`/api/conversations/${encodeURIComponent(id)}${query({ repo })}`);
     const conversation = new Conversation(repo, id, hooks, kept.title);
-    conversation.codebase =
-      !hooks.answerOptions().automatic && !(kept.context && kept.turns.at(-1)?.model);
+    conversation.codebase = !(kept.context && kept.turns.at(-1)?.model);
     conversation.#take(kept);
     return conversation;
   }
@@ -86,7 +85,7 @@ export class Conversation {
         replaces: (turn.replaces = await replaces),
         after: await after,
         without_model: Boolean(asked.withoutModel),
-        retrieval: asked.retrieval ?? "",
+        retrieval: asked.retrieval || "auto",
         strict: Boolean(asked.strict),
         pin: asked.pin ?? [],
         exclude: asked.exclude ?? [],
@@ -108,8 +107,8 @@ export class Conversation {
     this.carries = turn.outcome.carries ?? this.carries;
     if (turn.foundCode) {
       this.grounded = true;
-      // Searched for anew, the few words of a follow-up find little; but without a model that
-      // understands them, only a search can answer.
+      // From here on the server knows which follow-ups need more code; but without a model that
+      // understands the others, only a search can answer.
       if (model) this.codebase = false;
     }
     this.#running = null;

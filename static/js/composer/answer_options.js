@@ -46,7 +46,7 @@ export class AnswerOptions {
     retrieval: known(["explicit", "auto"], recall("retrieval")),
     strict: recall("strict") === "on",
   };
-  #settings = { effort: "", hyde: "", retrieval: "", reranker: "", reranker_command: "" };
+  #settings = { effort: "", hyde: "", reranker: "", reranker_command: "" };
   #model = "";
   #rerank = byId("rerank");
   #note = byId("rerank-note");
@@ -90,12 +90,14 @@ export class AnswerOptions {
     this.#show();
   }
 
+  /** Whether what needs code is searched for without @codebase, too: here unless it was chosen
+   * otherwise, whatever the server's setting, which is for programs. */
   get automatic() {
-    return (this.#value.retrieval || this.#settings.retrieval) === "auto";
+    return this.#value.retrieval !== "explicit";
   }
 
   /** What the server does where nothing was chosen here, and what reranks: `{ effort, hyde,
-   * retrieval, reranker, reranker_command }`. */
+   * reranker, reranker_command }`. */
   set settings(values) {
     const before = this.#settings;
     const names = Object.keys(before);
@@ -153,7 +155,7 @@ export class AnswerOptions {
     const { strict } = this.#value;
     return [
       this.#label().toLowerCase(),
-      this.automatic ? "searches by itself" : "",
+      this.automatic ? "" : "searches only with @codebase",
       strict ? "strict" : "",
     ]
       .filter(Boolean)

@@ -117,7 +117,7 @@ export class Composer {
     this.#answerOptions.model = name;
   }
 
-  /** What the server does where nothing was chosen here: `{ hyde, retrieval, reranker, … }`. */
+  /** What the server does where nothing was chosen here: `{ hyde, reranker, … }`. */
   set settings(values) {
     this.#answerOptions.settings = values;
     this.#describe();
