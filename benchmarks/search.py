@@ -3,8 +3,8 @@
 The folders are indexed together as one repository (a copy, by links where that is possible), so
 that several trees make a large one. Asked are the texts of the development questions, and as many
 names drawn from the index; those of the first seconds, while tables are opened and units are
-read into memory, are not counted. No language
-model takes part.
+read into memory, are not counted. *Context* is from the question to the block that a model would be
+sent, at the efforts fast and normal. No language model takes part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,20 @@ from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import SETS
 from codeqa.evaluation import load_questions
 from codeqa.indexing import Indexer
-from codeqa.search import open_search
-from codeqa.settings import load_settings
+from codeqa.search import Search, open_search
+from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context
+from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, locate, open_once
+from codeqa.types import ContextBlock
 
 WARM = 4.0
 """Seconds of searching before what counts: a server has its tables open and its units in memory."""
-RUNS: dict[str, dict[str, bool]] = {
+RUNS: dict[str, dict[str, Any]] = {
     "search": {},
     "with rerank": {"rerank": True},
     "without vectors": {"vectors": False},
+    "context, fast": {"effort": "fast"},
+    "context, normal": {"effort": "normal"},
 }
 
 
@@ -84,18 +89,23 @@ def measure(settings: Any, location: Location, asked: Sequence[str]) -> dict[str
     the processor's time in all threads, which a busy machine does not stretch."""
     found = {}
     for name, options in RUNS.items():
-        search = open_search(settings, open_once(location), vectors=options.get("vectors", True))
-        rerank = options.get("rerank", False)
+        tables = open_once(location)
+        search = open_search(settings, tables, vectors=options.get("vectors", True))
+        if effort := options.get("effort"):
+            budget = budget_of(effort, settings)
+            ask: Callable[[str], Any] = partial(_context, search, tables, settings, budget)
+        else:
+            ask = partial(search.search, rerank=options.get("rerank", False))
         warm = time.monotonic() + WARM
         for text in itertools.cycle(asked):
             if time.monotonic() > warm:
                 break
-            search.search(text, rerank=rerank)
+            ask(text)
         times = []
         processor = time.process_time()
         for text in asked:
             started = time.perf_counter()
-            search.search(text, rerank=rerank)
+            ask(text)
             times.append((time.perf_counter() - started) * 1000)
         processor = (time.process_time() - processor) * 1000 / len(times)
         cuts = statistics.quantiles(times, n=20, method="inclusive")
@@ -106,6 +116,12 @@ def measure(settings: Any, location: Location, asked: Sequence[str]) -> dict[str
             "processor": round(processor, 1),
         }
     return found
+
+
+def _context(
+    search: Search, tables: Callable[[], Tables], settings: Settings, budget: Budget, text: str
+) -> ContextBlock:
+    return build_context(tables(), search.search(text, top=UNITS_RANKED), settings, budget)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from codeqa.llm import Endpoint, context_window, cut_off, provider_named
+from codeqa.chat.generation import Exchange, GenerationInput, ModelRequest, count_tokens
+from codeqa.chat.generators import ModelGenerator
+from codeqa.context import pack
+from codeqa.llm import Endpoint, Model, context_window, cut_off, provider_named
 from codeqa.llm import window as window_module
-from tests.openai_server import Reply, failure, openai_server
+from codeqa.types import Chunk
+from tests.openai_server import Reply, completion, failure, openai_server
 
 SERVERS = [
     ("ollama", {"/api/ps": {"models": [{"name": "m:latest", "context_length": 16_000}]}}, {},
@@ -95,3 +99,39 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
             "x": "y" * 5_000_000,
         }
         assert context_window(Endpoint(server.base_url, "m", provider="vllm")) == 0
+
+
+@pytest.mark.parametrize(
+    ("window", "question", "block", "told", "cut"),
+    [
+        (4_096, "why?", 6_000, 1, False),  # the last turn, shortened
+        (8_192, "why?", 12_000, 2, False),
+        (32_000, "why?", 12_000, 3, False),
+        (4_096, "why? " * 900, 6_000, 0, True),  # a long question takes room from the code
+        (0, "why? " * 900, 12_000, 3, False),
+    ],
+)
+def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
+    window: int, question: str, block: int, told: int, cut: bool
+) -> None:
+    code = "\n".join(f"line_{number} = {number}" for number in range(60))
+    chunks = [Chunk(f"ctx_{n:08x}", f"{n}.py", 1, 60, "python", code) for n in range(20)]
+    history = tuple(Exchange(f"question {n}?", f"{n} " * 1_300) for n in range(3))
+    packed = pack(chunks, block)
+    given = GenerationInput(question, "explain", packed, searched=True, history=history)
+
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        return completion("Because.") if path.endswith("completions") else failure(404)
+
+    with openai_server(script) as server:
+        if window:
+            server.pages["/v1/models"] = {"data": [{"id": "m", "max_model_len": window}]}
+        model = Model(Endpoint(server.base_url, "m", provider="vllm"))
+        pieces = list(ModelGenerator(model).generate(given))
+        model.close()
+    (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))
+    _, *earlier, last = (message["parts"] for message in request.messages)
+    assert not window or count_tokens(request.messages) <= window * 7 / 8
+    assert question in last[0] and last[1].startswith(packed.text[:1_000])
+    assert (len(last[1]) < len(packed.text)) == bool(request.warning) == cut
+    assert [parts[0] for parts in earlier[::2]] == [f"question {n}?" for n in range(3)][3 - told :]

@@ -13,6 +13,7 @@ user       part 1: [MODE: explain]
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.llm import Cancelled, TokenUsage, estimate_messages, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
+from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import ContextBlock
 
 HISTORY_TURNS = 10
@@ -29,6 +31,10 @@ HISTORY_TURNS = 10
 conversation that resemble the question, and four of any."""
 HISTORY_CHARACTERS = 8_000
 """And their length in all: less than the context, which they must not drown."""
+ANSWER_SHARE = 1 / 8
+"""Part of a model's window that is left to its answer at least."""
+LEAST_HISTORY = 400
+"""Characters below which no earlier turn is told: nothing would be left of it."""
 SHORTENED = "\n[…]"
 CLIENT_ASKS = "What the program that asks wants of answers, as far as the rules allow:"
 CLIENT_CHARACTERS = 8_000
@@ -151,23 +157,37 @@ class AnswerGenerator(Protocol):
         ...
 
 
-def build_messages(asked: GenerationInput, config_dir: Path | None = None) -> list[dict[str, Any]]:
-    """The messages for `asked`, whose texts are masked already.
+def build_messages(
+    asked: GenerationInput, config_dir: Path | None = None, window: int = 0
+) -> list[dict[str, Any]]:
+    """The messages for `asked`, whose texts are masked already. Of earlier turns as much is told
+    as a model that takes `window` tokens (0: unknown) has room for beside all else.
 
     Raises SettingsError for a prompt override that cannot be used.
     """
-    messages: list[dict[str, Any]] = [
-        {"role": "system", "content": render_prompt("chat_system", config_dir)}
-    ]
-    for exchange in trim_history((*reversed(asked.similar), *asked.history)):
-        question = f"{ELSEWHERE}{exchange.question}" if exchange.elsewhere else exchange.question
-        messages.append({"role": "user", "content": question})
-        messages.append({"role": "assistant", "content": exchange.answer})
+    system = {"role": "system", "content": render_prompt("chat_system", config_dir)}
     parts = [_instruction(asked, config_dir)]
     if asked.block.text:
         parts.append(asked.block.text)
-    messages.append({"role": "user", "content": [{"type": "text", "text": p} for p in parts]})
-    return messages
+    last = {"role": "user", "content": [{"type": "text", "text": part} for part in parts]}
+    told: list[dict[str, Any]] = []
+    room = min(HISTORY_CHARACTERS, characters_left([system, last], window))
+    for exchange in trim_history((*reversed(asked.similar), *asked.history), room):
+        question = f"{ELSEWHERE}{exchange.question}" if exchange.elsewhere else exchange.question
+        told.append({"role": "user", "content": question})
+        told.append({"role": "assistant", "content": exchange.answer})
+    while told and characters_left([system, *told, last], window) < 0:
+        del told[:2]  # in a script of which every letter is a token
+    return [system, *told, last]
+
+
+def characters_left(messages: Iterable[Mapping[str, Any]], window: int) -> int:
+    """Characters that fit into `window` tokens (0: unknown, taken for enough) beside `messages`
+    and the answer; less than 0 when these are too long already."""
+    if not window:
+        return sys.maxsize
+    tokens = window * (1 - ANSWER_SHARE) - estimate_messages(messages)
+    return int(tokens * CHARACTERS_PER_TOKEN)
 
 
 def as_sent(messages: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
@@ -189,10 +209,12 @@ def count_tokens(sent: Iterable[Mapping[str, Any]]) -> int:
     )
 
 
-def trim_history(history: Sequence[Exchange]) -> list[Exchange]:
-    """The newest turns that fit, oldest first; the newest always, its answer cut if it must."""
+def trim_history(history: Sequence[Exchange], room: int = HISTORY_CHARACTERS) -> list[Exchange]:
+    """The newest turns that fit `room` characters, oldest first; the newest always, its answer cut
+    if it must, unless there is hardly any room."""
     kept: list[Exchange] = []
-    room = HISTORY_CHARACTERS
+    if room < LEAST_HISTORY:
+        return kept
     for exchange in reversed(history[-HISTORY_TURNS:]):
         if not kept:
             question = _cut(exchange.question, room // 2)

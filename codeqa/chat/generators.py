@@ -34,18 +34,19 @@ from codeqa.chat.generation import (
     Piece,
     as_sent,
     build_messages,
+    characters_left,
 )
 from codeqa.chat.turn import TurnState
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError, NotFoundError
 from codeqa.extractive.extractive import quoted_answer
-from codeqa.llm import Model, TokenUsage
+from codeqa.llm import Model, TokenUsage, context_window
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 
 SHORTENED = (
-    "The whole context was too long for this model: at most half of the code was sent, and no "
-    "earlier questions."
+    "The whole context was too long for this model: part of the code was sent, and no earlier "
+    "questions."
 )
 
 EXAMPLES = (
@@ -120,16 +121,23 @@ class ModelGenerator:
         return self.model.name
 
     def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
-        """Ask; once again with less when the model says that it was too long."""
+        """Ask, with less code where its window cannot hold all; once again with half of it when
+        the model says that it was too long."""
+        window, warning = context_window(self.model.endpoint), ""
+        alone = build_messages(replace(asked, history=(), similar=()), self.config_dir)
+        if asked.block.chunks and (left := characters_left(alone, window)) < 0:
+            asked, warning = shrink(asked, len(asked.block.text) + left), SHORTENED
         try:
-            yield from self._ask(asked)
+            yield from self._ask(asked, window, warning)
         except ContextLengthError:
             if (smaller := shrink(asked)) == asked:
                 raise
-            yield from self._ask(smaller, SHORTENED)
+            yield from self._ask(smaller, window, SHORTENED)
 
-    def _ask(self, asked: GenerationInput, warning: str = "") -> Generator[Piece, None, None]:
-        messages = build_messages(asked, self.config_dir)
+    def _ask(
+        self, asked: GenerationInput, window: int, warning: str = ""
+    ) -> Generator[Piece, None, None]:
+        messages = build_messages(asked, self.config_dir, window)
         model = self.model
         yield ModelRequest(model.name, model.host, as_sent(messages), asked.block, warning)
         answered, names = False, ChunkNames(asked.block.chunks)
@@ -150,12 +158,12 @@ class ModelGenerator:
         yield names.close()
 
 
-def shrink(asked: GenerationInput) -> GenerationInput:
-    """`asked` without history and with the block packed anew to half of its length; a block that
-    cannot be halved stays as it is."""
+def shrink(asked: GenerationInput, room: int = 0) -> GenerationInput:
+    """`asked` without history and with the block packed anew into `room` characters (0: half of
+    its length); a block that cannot be made so short stays as it is."""
     whole = asked.block
     # What it can hold is not known, and a second refusal costs more than a little code left out.
-    room = len(whole.text) // 2
+    room = room or len(whole.text) // 2
     half = pack(whole.chunks, room)
     if not half.chunks:  # all are long: the best alone may use all of the room
         half = pack(whole.chunks[:1], room)
