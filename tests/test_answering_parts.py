@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import Citation, find_citations, verify, verify_all
 from codeqa.extractive.doc_comment import prose
+from codeqa.extractive.evidence import Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
@@ -16,9 +17,11 @@ from codeqa.extractive.excerpt import (
     leading_doc,
     whole_unit,
 )
+from codeqa.extractive.extractive import quoted_answer
+from codeqa.search import parse_query
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
-from codeqa.types import Unit
+from codeqa.types import Hit, Unit
 
 NASTY = [
     "```", "````", "~~~", "\n\n", "\n", "> ", "# ", "- ", "1. ", "    ",
@@ -224,8 +227,25 @@ def test_a_comment_that_ends_a_function_is_no_statement_of_it() -> None:
     assert shown is not None and shown.code.endswith("go(a)")
 
 
-def test_comments_alone_are_no_excerpt() -> None:
-    assert excerpt(make_unit("# f does\n# nothing", kind="chunk"), ["f"]) is None
+def answer(question: str, unit: Unit) -> str:
+    finding = Finding(Hit(unit, 1.0))
+    evidence = QuotedEvidence(query=parse_query(question), findings=(finding,))
+    return "".join(quoted_answer(evidence))
+
+
+def test_comments_alone_are_quoted_rather_than_shown_as_lines() -> None:
+    unit = make_unit("# f does\n" * 20, kind="chunk")
+    assert excerpt(unit, ["f"]) is None
+    assert "> f does f does" in answer("what does f do", unit)
+
+
+def test_of_a_long_doc_comment_the_paragraph_about_the_question_is_quoted() -> None:
+    paragraphs = [f"It tells of {n}, at some length, and then some more of it." for n in range(30)]
+    paragraphs[20] = "When the oven explodes, the cook is told."
+    source = "def f():\n" + "    go()\n" * 20
+    unit = make_unit(source.rstrip(), signature="def f()", doc="\n\n".join(paragraphs))
+    assert "> …\n>\n> When the oven explodes" in answer("what happens when the oven explodes", unit)
+    assert "explodes" not in answer("what happens at length", unit)
 
 
 def test_a_short_unit_is_shown_whole() -> None:

@@ -20,6 +20,8 @@ from codeqa.extractive.excerpt import (
 from codeqa.extractive.overview import Overview
 from codeqa.extractive.uses import uses_section
 from codeqa.extractive.walk import walk_section
+from codeqa.parsing.doc_comments import comment_text
+from codeqa.search import form_pattern
 from codeqa.text.markdown import (
     block_quote,
     cite,
@@ -229,7 +231,7 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         body += [steps, code_block(small.code, unit.language)]
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
-        body += [_doc(unit), steps, *lines, _members(unit)]
+        body += [_doc(unit, evidence.query.words), steps, *lines, _members(unit)]
     asked = evidence.asks_uses and finding is evidence.findings[0]
     body.append(uses_section(finding.uses, asked=asked))
     return joined(body)
@@ -248,14 +250,24 @@ def _title(unit: Unit) -> str:
     return code_span(unit.qualified_name or unit.name)
 
 
-def _doc(unit: Unit) -> str:
-    """The part of the doc comment before its lists of parameters and the like."""
+def _doc(unit: Unit, words: Iterable[str]) -> str:
+    """The part of the doc comment before its lists of parameters and the like: its beginning, and
+    where that is not all, the paragraph further down that speaks of the question."""
 
     def is_list(line: str) -> bool:
         return line.startswith(AFTER_DESCRIPTION) or line.rstrip(":") in LIST_HEADINGS
 
     lines = unit.doc_comment.split("\n")
-    told = prose("\n".join(itertools.takewhile(lambda line: not is_list(line.strip()), lines)))
+    doc = "\n".join(itertools.takewhile(lambda line: not is_list(line.strip()), lines))
+    told = prose(doc)
+    if told.endswith("…"):
+        patterns = [form_pattern(word) for word in words]
+        new = [pattern for pattern in patterns if not pattern.search(told.lower())]
+        paragraphs = [one for one in doc.split("\n\n") if "```" not in one]
+        found = {one: sum(bool(p.search(one.lower())) for p in new) for one in paragraphs}
+        best = max(paragraphs, key=found.__getitem__, default="")
+        if found.get(best) and (more := prose(best)):
+            told += f"\n\n{more}\n\n…"
     return block_quote(told) if told else ""
 
 
@@ -289,8 +301,10 @@ def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
         title = f"**{inline(unit.name)}**"
         told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
         return [block_quote(told)] if told else []
-    small = whole_unit(unit)
-    return [code_block(small.code, unit.language)] if small else _lines(unit, evidence)
+    if small := whole_unit(unit):
+        return [code_block(small.code, unit.language)]
+    told = prose(comment_text([unit.source_code]))  # of comments alone there is no excerpt
+    return _lines(unit, evidence) or ([block_quote(told)] if told else [])
 
 
 def _unit_line(hit: Hit) -> str:
