@@ -383,7 +383,7 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
         use(page, server)
         chosen = page.locator('#answer-options input[name="hyde"]:checked')
         expect(chosen).to_have_value("off")  # the server's setting
-        set_answer_options(page, "Two")
+        set_answer_options(page, "Fast", "Two")
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_have_text(re.compile("^Stock takes them off the shelf"))
         expect(page.locator(".stages")).to_contain_text("Drafted")

@@ -36,8 +36,11 @@ export function summaryOf({ model, host, tokens }) {
 }
 
 function chunksOf({ text, chunks, dropped, hits = [] }, choice) {
-  const rankOf = ({ path, start_line: start }) =>
-    hits.findIndex((hit) => hit.path === path && hit.start_line === start) + 1;
+  // What no hit is, like a whole file, may begin where one does.
+  const rankOf = ({ path, start_line: start, score }) =>
+    Number.isFinite(score)
+      ? hits.findIndex((hit) => hit.path === path && hit.start_line === start) + 1
+      : 0;
   const rows = [
     ...chunks.map((chunk, index) => chunkOf(chunk, String(index + 1), "", rankOf(chunk), choice)),
     ...dropped.map((chunk) =>
