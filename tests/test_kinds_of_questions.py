@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 
 from codeqa.engine import Engine
 from codeqa.search import parse_query
+from codeqa.search.traceback import take_traceback
 
 FILES = {
     "pyproject.toml": '[project]\nname = "shop"\nrequires-python = ">=3.10"\n',
@@ -199,3 +201,10 @@ def test_questions_of_a_kind(engine: Engine, question: str, says: list[str], say
 def test_other_questions_are_answered_as_always(engine: Engine, question: str) -> None:
     text = ask(engine, question)
     assert "### `" in text or "**The evidence is weak.**" in text
+
+
+@pytest.mark.parametrize("part", ["panicked at ", "at ", " at (", "\n", 'File "', "at a(b.js:1\n"])
+def test_hostile_text_is_read_in_bounded_time(part: str) -> None:
+    started = time.perf_counter()
+    take_traceback(part * (20_000 // len(part)))
+    assert time.perf_counter() - started < 1.5

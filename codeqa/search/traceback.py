@@ -16,8 +16,8 @@ _PYTHON = re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([^\n]+))?')
 _OTHERS = re.compile(
     # `at Layer.handle [as x] (/app/router.js:12:5)`, `at com.shop.Cart.add(Cart.java:12)`, of Rust
     # `at ./src/cart.rs:12:5` and `panicked at src/cart.rs:12:5`, of Go `/app/cart.go:12 +0x1d`.
-    r"^(?:[ \t]*at |.*\bpanicked at (?:'.*', )?|[ \t]+(?=\S+\.go:\d+ \+0x))"
-    r"(?:(?P<function>[^\n(]+?) ?\()?"
+    r"^(?:[ \t]*at |.{0,200}\bpanicked at (?:'.{0,300}', )?|[ \t]+(?=\S+\.go:\d+ \+0x))"
+    r"(?:(?P<function>[^\n(]{1,300}?) ?\()?"
     r"(?:file://)?(?P<path>[^\s():]+\.(?:[cm]?[jt]sx?|go|rs|java|kt|scala)):(?P<line>\d+)",
     re.MULTILINE,
 )
