@@ -35,6 +35,10 @@ FILES = {
     "src/shop/store/shelf.py": "from shop.cart.basket import Basket\n"
     "from shop.cart.price import price_of\n\n\n"
     "def stock(articles):\n    return [price_of(one) for one in articles], Basket\n",
+    "src/shop/scales.py": "class Scale:\n    def weigh(self):\n        return 1\n\n\n"
+    "class Bridge:\n    def weigh(self):\n        return 2\n\n\n"
+    "def one(scale: Scale):\n    return scale.weigh()\n\n\n"
+    "def other(bridge: Bridge):\n    return bridge.weigh()\n",
     **{f"src/shop/pages/page{n}.py": f"PAGE = {n}\n" for n in range(9)},
     "src/cart.rs": "struct Cart;\n\nimpl Cart {\n"
     '    fn add(&self) {\n        panic!("full")\n    }\n}\n',
@@ -144,6 +148,13 @@ def test_a_traceback_is_read_as_one(
     searched = parse_query(question).text
     assert "any idea?" in searched and " ".join(error.split()) in searched
     assert "handle_request" not in searched and "Traceback" not in searched
+
+
+def test_who_calls_a_name_means_all_that_is_called_so(engine: Engine) -> None:
+    both = ask(engine, "who calls weigh?")
+    assert "**Used in 2 places**" in both and "in `one`" in both and "in `other`" in both
+    named = ask(engine, "who calls Bridge.weigh?").partition("### `Scale")[0]
+    assert "**Used in 1 place**" in named and "in `other`" in named
 
 
 def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:

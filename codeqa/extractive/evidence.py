@@ -115,12 +115,16 @@ def gather_evidence(
         main = list({hit.unit.id: hit for hit in main}.values())[:SHOWN]
     elif walk:
         asks_uses = False
-    findings = (
-        Finding(hit)
-        if hit.unit.kind in TEXT_KINDS
-        else Finding(hit, find_uses(tables, hit, asked=asks_uses, listed=hit is main[0]))
-        for hit in main
-    )
+    # Who asks for the uses of a bare name asks for all that is called so.
+    every = asks_uses and not query.qualified
+
+    def finding(hit: Hit) -> Finding:
+        if hit.unit.kind in TEXT_KINDS:
+            return Finding(hit)
+        first = hit is main[0]
+        return Finding(hit, find_uses(tables, hit, listed=first, asked=asks_uses, namesakes=every))
+
+    findings = map(finding, main)
     shown = _ids(main) | ({unit.id for unit in path.units()} if path else set())
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
     named = {hit.unit.path for hit in (*main, *others)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from codeqa.extractive.doc_comment import inline
@@ -15,7 +15,7 @@ from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import cite, code_span
-from codeqa.text.tokens import search_tokens, words
+from codeqa.text.tokens import name_key, search_tokens, words
 from codeqa.types import TEXT_KINDS, Hit, Unit
 
 USES = 5
@@ -25,6 +25,8 @@ TESTS = 3
 """Tests among them, unless there is little else."""
 READERS = 5
 """Units that are named; a collection is read in one or two places."""
+NAMESAKES = 20
+"""Definitions of one name whose uses are listed together."""
 NAMED = 50
 """Units with the name of a collection among which its readers are looked for."""
 LONGEST_LINE = 300
@@ -66,12 +68,22 @@ class Uses:
         return [ShownLines(path, line, line, inside) for path, line, inside in places]
 
 
-def find_uses(tables: Tables, hit: Hit, *, asked: bool, listed: bool) -> Uses:
-    """Where `hit` is used: how often, and where `listed`, in which places."""
+def find_uses(
+    tables: Tables, hit: Hit, *, listed: bool, asked: bool = False, namesakes: bool = False
+) -> Uses:
+    """Where `hit`, and with `namesakes` all that is called so, is used: how often, and where
+    `listed`, in which places."""
     # Two uses on one line are one place to read.
     lines: dict[tuple[str, int], UsageSite] = {}
     for site in usages(tables, hit.unit, limit=CANDIDATES).references:
         lines.setdefault((site.reference.path, site.reference.line), site)
+    if namesakes and listed:
+        own, source_only = hit.unit, Filter(roles=("source",))
+        for one in tables.named([name_key(own.name)], NAMESAKES, source_only):
+            if one.name == own.name and one.is_method and own.is_method and one.id != own.id:
+                for site in usages(tables, one, limit=CANDIDATES).references:
+                    told = replace(site, reason=f"{one.qualified_name}, {site.reason}")
+                    lines.setdefault((site.reference.path, site.reference.line), told)
     roles = [(role_of(path), site) for (path, _), site in lines.items()]
     tests = [site for role, site in roles if role == "test"]
     if not listed:
