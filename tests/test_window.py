@@ -105,7 +105,7 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
     ("window", "question", "block", "told", "cut"),
     [
         (4_096, "why?", 6_000, 1, False),  # the last turn, shortened
-        (8_192, "why?", 12_000, 2, False),
+        (6_500, "why?", 12_000, 1, False),
         (32_000, "why?", 12_000, 3, False),
         (4_096, "why? " * 900, 6_000, 0, True),  # a long question takes room from the code
         (0, "why? " * 900, 12_000, 3, False),
