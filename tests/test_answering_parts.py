@@ -241,6 +241,7 @@ def test_comments_alone_are_quoted_rather_than_shown_as_lines() -> None:
 
 def test_of_a_long_doc_comment_the_paragraph_about_the_question_is_quoted() -> None:
     paragraphs = [f"It tells of {n}, at some length, and then some more of it." for n in range(30)]
+    paragraphs[19] = "```\nthe oven()\n\nthe oven explodes()\n```"
     paragraphs[20] = "When the oven explodes, the cook is told."
     source = "def f():\n" + "    go()\n" * 20
     unit = make_unit(source.rstrip(), signature="def f()", doc="\n\n".join(paragraphs))

@@ -69,6 +69,7 @@ AFTER_DESCRIPTION = (
     "@see",
 )  # fmt: skip
 _BEFORE_NAME = re.compile(r"^(?:func|pub)\s*\([^)]*\)\s*")
+_FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 LIST_HEADINGS = frozenset(
     {"Args", "Arguments", "Parameters", "Returns", "Raises", "Yields", "Attributes"}
     | {"# Arguments", "# Errors", "# Panics", "# Safety"}
@@ -263,7 +264,8 @@ def _doc(unit: Unit, words: Iterable[str]) -> str:
     if told.endswith("…"):
         patterns = [form_pattern(word) for word in words]
         new = [pattern for pattern in patterns if not pattern.search(told.lower())]
-        paragraphs = [one for one in doc.split("\n\n") if "```" not in one]
+        spoken = _FENCED.sub("", doc).split("\n\n")
+        paragraphs = [one for one in spoken if not one.startswith("    ")]
         found = {one: sum(bool(p.search(one.lower())) for p in new) for one in paragraphs}
         best = max(paragraphs, key=found.__getitem__, default="")
         if found.get(best) and (more := prose(best)):
