@@ -129,8 +129,8 @@ def test_what_is_whole_and_not_in_the_code_at_hand_leaves(
         ("SAME: when is the cookie counted?", "how are the teapots counted?", "kept", 1),
         ("neither", "how are the teapots counted?", "knowledge_base", 1),
         ("OTHER", "and is that cookie cleared?", "kept", 0),
-        ("OTHER", "how do I bring that to Kubernetes?", "general", 1),
-        ("SAME", "how do I bring that to Kubernetes?", "kept", 1),
+        ("OTHER", "How do I deploy this to Kubernetes?", "general", 1),
+        ("SAME", "How do I deploy this to Kubernetes?", "kept", 1),
         ("OTHER", "when is the cookie of the visitor cleared?", "kept", 0),
     ],
 )
