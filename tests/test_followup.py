@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def test_only_a_follow_up_that_says_too_little_is_rewritten(text: str, needed: b
     seen = explain_message(f"@codebase {text}", history=True).features
     assert needs_rewriting(parse_query(text), seen) is needed
     assert not needs_rewriting(parse_query(text), explain_message(text).features), "a first message"
+    assert not needs_rewriting(parse_query(text), replace(seen, off_topic=True)), "left the topic"
 
 
 # without a model

@@ -73,7 +73,7 @@ _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n"
 def needs_rewriting(query: Query, features: Features) -> bool:
     """Whether a question, if it is searched for, says too little without the conversation: it
     refers to something else, or neither names code nor says enough."""
-    if query.traceback:
+    if query.traceback or features.off_topic:
         return False
     if features.is_followup and _REFERS.search(query.text):
         return True
