@@ -322,6 +322,15 @@ def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script
         assert "Left out: " in notice and "shop/part4.py (3 KB)" in notice
 
 
+def test_without_a_model_what_all_has_no_room_for_is_quoted_nevertheless(
+    quoting: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.whole_files.HARD_BYTES", 60)
+    events = ask(quoting, "/all shop/ how are teapots counted?")
+    assert "shop/stock.py (1 KB)" in told(events, "done")["notice"]
+    assert "count_teapots" in answer(events) and "old_count" not in answer(events)
+
+
 def test_without_a_model_the_answer_quotes_those_files_alone(quoting: Engine) -> None:
     events = ask(quoting, "/all legacy/*.py how are teapots counted?")
     assert "old_count" in answer(events) and "count_teapots" not in answer(events)

@@ -145,11 +145,10 @@ class Retrieval:
         budget = self.budget(turn)
         if turn.whole == "files":
             block = best_files(tables, self.files, result, self._room(turn))
-        if block.chunks:
             paths = {chunk.path for chunk in block.chunks}
             units = tuple(hit for hit in result.units if hit.unit.path in paths)
-            result = replace(result, units=units, files=())
-        else:
+            result = replace(result, units=units, files=()) if units else result
+        if not block.chunks:
             turn.warnings += filter(None, [block.note])  # of whole files, none of which fits
             block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
         further = result.units[HITS_SHOWN:]
