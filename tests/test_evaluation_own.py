@@ -342,6 +342,7 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     [
         (["--compare", "hyde"], "Drafts need a language model"),
         (["--rerank"], "REPO goes without --trees"),
+        (["--list", "units"], "REPO goes without --trees"),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
@@ -350,6 +351,14 @@ def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
     done = codeqa("eval", shop, *arguments)
     assert done.status == 2 and message in done.err and not done.out
     assert "copying" not in done.err
+
+
+@pytest.mark.parametrize("option", ["--order", "--rerank", "--context=fast", "--list=files"])
+def test_lists_that_are_judged_as_they_are_take_no_option_of_a_search(
+    tmp_path: Path, codeqa: Command, option: str
+) -> None:
+    done = codeqa("eval", "--questions", tmp_path / "q", "--out", tmp_path / "out", option)
+    assert done.status == 2 and "go with --trees alone" in done.err
 
 
 @pytest.mark.slow

@@ -98,10 +98,11 @@ def test_a_search_that_nobody_asked_for_brings_four_units(
     engine: Engine, listener: Listener
 ) -> None:
     question = "how does the function warehouse_part move a warehouse part?"
-    ask(engine, question, retrieval="auto", effort="fast")
+    assert told(ask(engine, question, retrieval="auto", effort="fast"), "done")["effort"] == "fast"
     definitions = [c for c in listener.last.block.chunks if not c.why.startswith("uses ")]
     assert len(definitions) == RETRIEVAL_K
-    ask(engine, f"@codebase {question}", conversation="another")
+    events = ask(engine, f"@codebase {question}", conversation="another")
+    assert told(events, "done")["effort"] == engine.settings.effort  # which nobody chose
     definitions = [c for c in listener.last.block.chunks if not c.why.startswith("uses ")]
     assert len(definitions) > RETRIEVAL_K
 

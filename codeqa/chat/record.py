@@ -70,7 +70,7 @@ class TurnRecord:
     model: str = ""
     host: str = ""
     effort: str = ""
-    """`fast`, `normal` or `deep`; '' where nothing was chosen, and in turns of before."""
+    """`fast`, `normal` or `deep`, chosen or by the setting; '' where nothing was searched."""
     reranker: str = ""
     hyde: str = ""
     """`off`, `one` or `two`; '' where nothing was searched."""

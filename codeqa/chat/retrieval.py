@@ -102,6 +102,7 @@ class Retrieval:
 
     def _search(self, turn: TurnState, needs_evidence: bool) -> Iterator[Event]:
         options, so_far = turn.options, turn.so_far
+        turn.effort = self._effort(turn)
         tables, block = self.open_tables(), NO_CONTEXT
         if turn.whole == "all":
             block = every_file(tables, self.files, turn.query, self._room(turn))
@@ -125,7 +126,7 @@ class Retrieval:
             path=turn.mask,
             rerank=options.rerank,
             hyde=options.hyde if asks_model else "off",
-            order=asks_model and self._effort(turn) != "fast",
+            order=asks_model and turn.effort != "fast",
             use_model=asks_model,
             cancelled=options.cancelled,
         )

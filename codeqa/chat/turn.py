@@ -119,6 +119,8 @@ class TurnState:
     # Steps 7 to 9: what the answer may draw on.
     reply: str = ""
     generator: str = ""
+    effort: str = ""
+    """What was searched and packed with; '' where nothing was."""
     rewritten: str = ""
     search: SearchResult | None = None
     retrieved: Mapping[str, int] = field(default_factory=lambda: NOTHING_RETRIEVED)
@@ -188,7 +190,7 @@ class TurnState:
             created=time.time(),
             parent=self.so_far.parent,
             mode=self.mode,
-            effort=self.options.effort,
+            effort=self.effort,
             **self.classification(),
             **(search_as_data(self.search) if self.search else {}),
             retrieval_info=self.retrieved,

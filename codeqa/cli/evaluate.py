@@ -93,7 +93,6 @@ class Evaluation:
     "--list",
     "kind",
     type=click.Choice(["files", "units"]),
-    default="units",
     help="With --trees: which of a search's two lists; default units.",
 )
 @rerank_option
@@ -128,7 +127,7 @@ def eval_command(
     questions: Path | None,
     trees: Path | None,
     out: Path | None,
-    kind: Kind,
+    kind: Kind | None,
     rerank: bool,
     hyde: str | None,
     order: bool,
@@ -148,10 +147,11 @@ def eval_command(
     indexed and asked, and the lists are written to --out. Without, the lists in --out are judged
     as they are, of whatever system.
     """
+    how_to_search = kind or rerank or hyde or order or effort
+    named = "--list, --rerank, --hyde, --order and --context"
     if repo is not None:
-        if trees or versus or rerank or hyde or order or effort:
-            given = "--trees, --versus, --rerank, --hyde, --order and --context"
-            raise UsageError(f"REPO goes without {given}.", OWN_HINT)
+        if trees or versus or how_to_search:
+            raise UsageError(f"REPO goes without --trees, --versus, {named}.", OWN_HINT)
         root = chosen_repository(load_settings(), repo)
         variants = dict.fromkeys(compared)
         found = _ask_own(load_settings(root), root, count, variants, questions, out)
@@ -159,6 +159,9 @@ def eval_command(
         raise UsageError("--compare needs REPO.", OWN_HINT)
     elif questions is None or out is None:
         raise UsageError("Give REPO, or --questions and --out.", "See 'codeqa eval --help'.")
+    elif how_to_search and trees is None:
+        why = "The lists of --out are judged as they are."
+        raise UsageError(f"{named} go with --trees alone.", why)
     else:
         asked = load_questions(questions)
         if trees is not None:
@@ -169,7 +172,7 @@ def eval_command(
                     asked,
                     trees,
                     show,
-                    kind=kind,
+                    kind=kind or "units",
                     rerank=rerank,
                     hyde=hyde or "off",
                     order=order,

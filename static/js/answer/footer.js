@@ -6,7 +6,20 @@ import { noticeLine, questionButton } from "../lib/widgets.js";
 
 /** A line on model, tokens, time, drafts, reranker and coverage; null when there is nothing to tell. */
 export function factsOf(
-  { model, host, tokens, stages, steps, milliseconds, reranker, coverage, mode, failure, stopped },
+  {
+    model,
+    host,
+    tokens,
+    stages,
+    steps,
+    milliseconds,
+    effort,
+    reranker,
+    coverage,
+    mode,
+    failure,
+    stopped,
+  },
   text,
 ) {
   const facts = [];
@@ -22,6 +35,7 @@ export function factsOf(
   if (model && tokens?.prompt) facts.push(fact("Tokens", tokensOf(tokens)));
   const took = milliseconds ?? (steps ?? []).reduce((sum, step) => sum + step.milliseconds, 0);
   if (answered && took) facts.push(fact("Took", duration(took)));
+  if (effort) facts.push(fact("Effort", effort));
   if (hydeSummary(stages)) facts.push(fact("HyDE", hydeSummary(stages)));
   if (reranker) facts.push(fact("Reranked by", reranker));
   if (coverage && !text.includes(coverage)) facts.push(fact("Searched", coverage));
