@@ -289,6 +289,7 @@ def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
         assert "def reserve_copies" in block
 
         expect(page.locator("#estimate")).to_contain_text("sends ≈")
+        set_answer_options(page, "Only with @codebase")
         get_answer(page, "Which error is that?")
         assert block_of(sent(server)[-1][1]) == block  # the cached context, unchanged
         history = [text for role, texts in sent(server)[1:-1] for text in texts]
