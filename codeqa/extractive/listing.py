@@ -172,7 +172,7 @@ _TELLING = {
     "python": r"requires-python|python_requires|Programming Language :: Python :: \d|^python\s*=",
     "node": r'"node"\s*:',
     "go": r"^(?:go|toolchain)\s",
-    "rust": r"^\s*(?:rust-version|edition)\s*=",
+    "rust": r"^\s*rust-version\s*=",
     "java": r"java\.version|maven\.compiler|<release>|sourceCompatibility|JavaLanguageVersion",
 }
 """Language → the lines of a manifest that say which versions of it are asked for."""
@@ -190,8 +190,11 @@ def _versions(tables: Tables, result: SearchResult) -> Listing | None:
     if not languages or not words & _ABOUT_VERSIONS or words - _ABOUT_VERSIONS - {*languages}:
         return None
     known = [path for path in tables.catalogue().paths if path.rpartition("/")[2] in _MANIFESTS]
+    known.sort(key=lambda path: (ROLES.index(role_of(path)), path))
     telling = re.compile("|".join(_TELLING[language] for language in languages))
-    found, _ = _lines(tables, sorted(known, key=lambda p: (p.count("/"), p)), telling.search)
+    found, _ = _lines(
+        tables, sorted(known, key=lambda p: (ROLES.index(role_of(p)), p)), telling.search
+    )
     places = [_line(path, *one) for path, held in found.items() for one in held]
     said = f"**Versions of {' and '.join(languages).capitalize()}**, as the manifests say:"
     return Listing(said, tuple(places[:LINES]), alone=True) if places else None
