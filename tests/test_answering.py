@@ -105,7 +105,7 @@ def test_a_tagged_question_is_classified_retrieved_and_answered(engine: Engine) 
     assert "> Forget the visitor when the `cookie` is too old." in text
     assert ":param" not in text
     assert "The lines that matter [src/shop/session.py:" in text
-    assert "```python\nage = cookie.age\n" in text
+    assert "age = cookie.age\n" in text
 
 
 def test_every_citation_of_an_answer_is_verified_and_true(engine: Engine) -> None:

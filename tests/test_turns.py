@@ -513,7 +513,7 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert 0 < len(half) <= len(whole) / 2
     assert parse_block(half)
     done = events[-1].data
-    assert "half" in done["notice"]
+    assert "part of the code" in done["notice"]
     assert engine.conversations.turn(done["turn"]).block.text == half
     assert engine.conversations.turn(done["turn"]).dropped
     assert engine.conversations.turn(done["turn"]).sent[-1]["parts"][1] == half
