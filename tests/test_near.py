@@ -145,6 +145,14 @@ def test_it_is_the_definition_asked_about_and_that_is_what_was_found_last(engine
     assert "def test_a_letter_arrives" in turn.block.text
 
 
+def test_it_is_what_the_answer_speaks_of_where_nothing_was_named(engine: Engine) -> None:
+    answer, turn = answered(engine, "@codebase what happens to a letter that comes in?")
+    first = next(line for line in answer.splitlines() if line.startswith("### ")).strip("# `")
+    assert turn.found_names[0] == first
+    answer, _ = answered(engine, "what does it call?")
+    assert f"What `{first}` calls" in answer
+
+
 def test_what_edges_do_not_know_is_said(engine: Engine) -> None:
     answer, _ = answered(engine, "@codebase what does return_to_sender do?", "what does it call?")
     assert "What `return_to_sender` calls: none was found." in answer

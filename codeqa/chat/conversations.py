@@ -225,7 +225,7 @@ class Conversations:
                 messages=2 * len(before),
                 topic=topic,
                 context=context,
-                names=before[-1].found_names if before else (),
+                names=next(filter(None, (one.found_names for one in reversed(before))), ()),
                 path=tuple(record.id for record in before),
                 # The conversation may go on elsewhere while this is answered.
                 parent=options.after or (before[-1].id if before else ""),

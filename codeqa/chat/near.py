@@ -56,7 +56,7 @@ def referred(
     """The definitions that `typed` speaks of: those that it names; for "that" and "those" what the
     last search found; else what the conversation has named, `whole` being the question made
     standalone."""
-    last = _in_order_of(so_far)
+    last = so_far.names
     points = _LAST_FOUND.search(typed.text) is not None
     many = SEVERAL if several or _MANY.search(typed.text) else 1
     names = code_names(typed) or (() if points and last else code_names(whole)) or last[:many]
@@ -74,13 +74,6 @@ def _defined(tables: Tables, names: Sequence[str], shown: Sequence[Chunk]) -> li
         at = {one.id: seen.index(one.id) if one.id in seen else len(seen) for one in exact}
         units += sorted(exact, key=lambda one: (at[one.id], one.role != "source"))[:1]
     return units
-
-
-def _in_order_of(so_far: ConversationSoFar) -> tuple[str, ...]:
-    """Names that the last search found, those first that the last answer speaks of."""
-    answer = so_far.history[-1].answer if so_far.history else ""
-    at = {name: answer.find(last_word(name)) for name in so_far.names}
-    return tuple(sorted(so_far.names, key=lambda name: (at[name] < 0, at[name])))
 
 
 def with_walk(result: SearchResult, walk: Walk) -> SearchResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -15,6 +16,7 @@ from codeqa.search import SearchResult
 from codeqa.state import Turn
 from codeqa.state.cache import Cache, context_key
 from codeqa.text.tag import has_tag, strip_tag
+from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, ContextBlock, Hit
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
@@ -132,9 +134,12 @@ class TurnRecord:
 
     @property
     def found_names(self) -> tuple[str, ...]:
-        """Definitions that the search found, best first."""
-        names = (str(hit.get("name", "")) for hit in self.hits)
-        return tuple(dict.fromkeys(name for name in names if name))
+        """Definitions that the search found: those that its answer speaks of first, in its order;
+        where edges were walked, what they led to first."""
+        names = list(dict.fromkeys(str(hit["name"]) for hit in self.hits if hit.get("name")))
+        if any("edges" in hit.get("channels", ()) for hit in self.hits):
+            return tuple(names)
+        return tuple(sorted(names, key=lambda name: place_of_name(name, self.answer)))
 
     @property
     def hits_shown(self) -> list[dict[str, Any]]:
@@ -207,6 +212,15 @@ def read_turn_record(turn: Turn) -> TurnRecord:
         dropped=read_chunks(details.get("dropped", ())),
         **kept,
     )
+
+
+def place_of_name(name: str, answer: str) -> int:
+    """Where `answer` first speaks of the definition `name`, whole or by its last word; behind its
+    end where it does not."""
+    for written in (name, last_word(name)):
+        if found := re.search(rf"(?<![\w.:]){re.escape(written)}(?!\w)", answer):
+            return found.start()
+    return len(answer)
 
 
 def block_of(chunks: tuple[Chunk, ...], dropped: tuple[Chunk, ...] = ()) -> ContextBlock:

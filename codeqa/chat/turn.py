@@ -52,7 +52,7 @@ class ConversationSoFar:
     context: ContextBlock = NO_CONTEXT
     """What was found for an earlier question."""
     names: tuple[str, ...] = ()
-    """Definitions that were found for the question before, best first."""
+    """Definitions that the last search found, as `TurnRecord.found_names` orders them."""
     path: tuple[str, ...] = ()
     """Ids of the turns before this one, the latest last, as far as they were read."""
     parent: str = ""
