@@ -107,7 +107,7 @@ def test_a_follow_up_goes_on_from_the_code_that_was_found(
     result = shop_codeqa("ask", "-c", "why is that?", *model)
     assert (result.status, result.out) == (0, "".join(ANSWER))
     assert "Searched:" not in result.err, "it is about the answer"
-    _, second = server.requests
+    *_, second = server.requests  # a small call may come before it
     assert "add_article" in last_message(second)
     said = [message["content"] for message in second[1]["messages"][1:-1]]
     assert said == [QUESTION, "".join(ANSWER)]
@@ -115,7 +115,7 @@ def test_a_follow_up_goes_on_from_the_code_that_was_found(
     assert "Used in" in result.out or "No place" in result.out, "it takes a search"
     # A question that is no follow-up owes nothing to what was said before.
     shop_codeqa("ask", "who pays?", *model)
-    assert len(server.requests[2][1]["messages"]) == 2
+    assert len(server.requests[-1][1]["messages"]) == 2
 
 
 def test_small_talk_is_answered_as_on_the_page_and_puts_no_conversation_away(

@@ -215,10 +215,10 @@ def read_turn_record(turn: Turn) -> TurnRecord:
 
 
 def place_of_name(name: str, answer: str) -> int:
-    """Where `answer` first speaks of the definition `name`, whole or by its last word; behind its
-    end where it does not."""
+    """Where `answer` first speaks of the definition `name`, as code, whole or by its last word;
+    behind its end where it does not."""
     for written in (name, last_word(name)):
-        if found := re.search(rf"(?<![\w.:]){re.escape(written)}(?!\w)", answer):
+        if found := re.search(rf"`{re.escape(written)}(?!\w)", answer):
             return found.start()
     return len(answer)
 
