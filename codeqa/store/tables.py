@@ -132,6 +132,14 @@ class Tables:
         """Places where exactly `name` is called, used, imported or inherited from."""
         return list(self.catalogue().references(f"name = {quote(name)}", limit))
 
+    def references_decided(self, units: Sequence[Unit]) -> list[Reference]:
+        """Places that their own file decides to mean one of `units`."""
+        if not units:
+            return []
+        paths = one_of("path", list(dict.fromkeys(unit.path for unit in units)))
+        decided = one_of("target", [unit.id for unit in units])
+        return list(self.catalogue().references(f"{paths} AND {decided}", ALL_ROWS))
+
     def references_in(self, path: str) -> list[Reference]:
         """References that stand in one file, by line."""
         return list(self.catalogue().references(f"path = {quote(path)}", ALL_ROWS))

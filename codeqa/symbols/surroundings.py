@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
 from codeqa.languages import detect
@@ -141,6 +141,7 @@ def related(one: str, other: str) -> bool:
     return one == other or any(one in family and other in family for family in FAMILIES)
 
 
+@lru_cache(maxsize=4_096)  # a name stands many times in a file
 def language_name(path: str) -> str:
     found = detect(path)
     return found.name if found is not None else ""

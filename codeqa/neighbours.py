@@ -1,0 +1,105 @@
+"""What stands around the definitions that are shown, in few lines each: where they are used, and
+how what they call begins. Every chunk is exact lines of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from codeqa.context import call_site_chunk, chunk_cost, span_chunk
+from codeqa.repository.roles import role_of
+from codeqa.store import Tables
+from codeqa.symbols import usages
+from codeqa.types import TEXT_KINDS, Chunk, Reference, Unit
+
+USES_SHARE = 0.05
+"""Part of the block for places of use: they show how something is used, the definitions what it
+does. Five places at *normal*."""
+MOST_USES = 50
+"""In all, however large the block is."""
+USES_EACH = 2
+"""Of one definition: two tell how it is used, and there are others to be told of."""
+USES_READ = 50
+"""Surest places of a definition among which those are chosen."""
+SURE_ENOUGH = 0.5
+"""Least confidence of a place of use that is shown."""
+READ_CLOSELY = 2
+"""Definitions of which places in other files count: that takes about 10 ms for each."""
+
+OUTLINES = 10
+"""Beginnings of called definitions, at most: less than a twelfth of the block, on the mean of 120
+questions a thirtieth."""
+DOC_LINES = 2
+"""Lines of a comment above a signature that are shown with it."""
+
+
+def uses_of(tables: Tables, units: Sequence[Unit], characters: int) -> list[Chunk]:
+    """Where `units` (best first) are used, source before tests, in their share of a block of so
+    many characters. Each says how many places there are.
+
+    Of the first READ_CLOSELY all evidence is read, of the others what their own files decide.
+    """
+    uses: list[tuple[Reference, int]] = []
+    for unit in units[:READ_CLOSELY]:
+        found = usages(tables, unit, limit=USES_READ)
+        sure = [use.reference for use in found.references if use.confidence >= SURE_ENOUGH]
+        uses += [(place, found.total) for place in _best_uses(sure)]
+    decided: dict[str, list[Reference]] = {}
+    for place in tables.references_decided(units[READ_CLOSELY:]):
+        if place.unit_id != place.target and place.confidence >= SURE_ENOUGH:
+            decided.setdefault(place.target, []).append(place)
+    for unit in units[READ_CLOSELY:]:
+        places = decided.get(unit.id, [])
+        uses += [(place, len(places)) for place in _best_uses(places)]
+    uses = uses[:MOST_USES]
+    around = {unit.id: unit for unit in tables.by_ids([place.unit_id for place, _ in uses])}
+    shown: list[Chunk] = []
+    room = int(characters * USES_SHARE)
+    for place, total in uses:
+        inside = around.get(place.unit_id)
+        site = call_site_chunk(place, inside) if inside else None
+        if site is not None and chunk_cost(site) <= room:
+            told = f" (one of {total} places)" if total > 1 else ""
+            shown.append(replace(site, why=site.why + told))
+            room -= chunk_cost(site)
+    return shown
+
+
+def _best_uses(places: Sequence[Reference]) -> list[Reference]:
+    """The surest (first) in source and, beside one of those at most, one of a test or the like."""
+    source = [place for place in places if role_of(place.path) == "source"]
+    others = [place for place in places if role_of(place.path) != "source"]
+    return [*source[:USES_EACH], *others[:1]][:USES_EACH]
+
+
+def outlines_of(called: Iterable[tuple[Unit, str]]) -> Iterator[Chunk]:
+    """Signature and beginning of the doc comment of each, with its reason: at most OUTLINES.
+
+    Packed before the bodies, an outline gives way to the body of its definition, and stays where
+    that has no room.
+    """
+    count = 0
+    for unit, why in called:
+        span = None if unit.kind in TEXT_KINDS else _signature_span(unit)
+        if span is not None and count < OUTLINES:
+            count += 1
+            start, end = (unit.start_line + number for number in span)
+            yield span_chunk(unit, start, end - 1, f"outline of {unit.qualified_name}", why)
+
+
+def _signature_span(unit: Unit) -> tuple[int, int] | None:
+    """Lines of the unit, 0-based and half-open, in which its signature stands with a short comment
+    above it or the first line of the doc string below; None where it is not found, or is all."""
+    lines = unit.source_code.split("\n")
+    bare = ["".join(line.split()) for line in lines]
+    wanted, text, last = "".join(unit.signature.split()), "", -1
+    while wanted not in text and last + 1 < len(lines):
+        last += 1
+        text += bare[last]
+    if not wanted or wanted not in text:
+        return None
+    first = next(n for n in range(last, -1, -1) if wanted in "".join(bare[n : last + 1]))
+    start = 0 if first <= DOC_LINES else first
+    if last + 1 < len(lines) and bare[last + 1].lstrip("rRuUfF")[:3] in ('"""', "'''"):
+        last += 1
+    return None if last + 1 - start >= len(lines) else (start, last + 1)
