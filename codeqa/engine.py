@@ -22,6 +22,7 @@ from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, open_once
 from codeqa.symbols.mention_completion import MentionCompleter
+from codeqa.tools import Toolbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class Engine:
     """Opens the index on first use. Raises IndexMissingError before there is one."""
     completion: MentionCompleter
     """What may be typed behind `@`, and the tree of files."""
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """What the tools of `codeqa.tools` work with."""
+        return Toolbox(self.location.root, self.search, self.files, self.tables)
 
     def close(self) -> None:
         """Stop what runs in the background once all answers are kept, and let go of

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
-from codeqa.store import INDEXED, Tables
+from codeqa.store import INDEXED, FileRecord, Tables
+from codeqa.store.filters import glob_expression, is_glob
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,31 @@ class Files:
             raise NotFoundError(
                 f"{path!r} is not an indexed file.", "Only files in the index can be opened."
             )
-        changed = bool(record.state_below(tables.location.root))
+        return self._read(tables.location.root, record)
+
+    def _read(self, root: Path, record: FileRecord) -> FileText:
+        changed = bool(record.state_below(root))
         # Growth since the index was made is fine, but only up to what is indexed at all.
         limit = max(self._max_bytes, record.size)
-        data = read_file(tables.location.root, path, max_bytes=limit)
-        data, _ = mask_secret_bytes(data)
-        return FileText(path, record.language, data.decode("utf-8", "replace"), changed)
+        data, _ = mask_secret_bytes(read_file(root, record.path, max_bytes=limit))
+        return FileText(record.path, record.language, data.decode("utf-8", "replace"), changed)
+
+    def matching(self, pattern: str = "") -> list[FileRecord]:
+        """The manifest of the indexed files that `pattern` lets through: a glob, the beginning of a
+        path, or '' for all."""
+        records = [r for r in self._open_tables().files() if r.status == INDEXED]
+        if not is_glob(pattern):
+            return [record for record in records if record.path.startswith(pattern)]
+        wanted = re.compile(glob_expression(pattern))
+        return [record for record in records if wanted.search(record.path)]
+
+    def read_all(self, pattern: str = "") -> Iterator[FileText]:
+        """The texts of `matching` files, one after another; those that cannot be read now are left
+        out."""
+        root = self._open_tables().location.root
+        for record in self.matching(pattern):
+            with suppress(CodeQAError):
+                yield self._read(root, record)
 
     def line_count(self, path: str) -> int | None:
         """Lines that `path` has on disk; None when it is no readable indexed file."""

@@ -29,7 +29,7 @@ LAYERS = (
     {"symbols", "whole_files"},
     {"intents", "neighbours"},
     {"selection"},
-    {"extractive", "account", "evaluation"},
+    {"extractive", "account", "evaluation", "tools"},
     {"chat", "review"},
     {"engine", "doctor"},
     {"web", "cli", "mcp", "__main__"},

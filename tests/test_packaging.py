@@ -68,7 +68,7 @@ def test_what_is_imported_is_listed() -> None:
                 imported.add(node.module.split(".")[0])
     ours = {"codeqa", *(path.stem for path in ROOT.glob("*.py"))}
     third_party = imported - set(sys.stdlib_module_names) - ours
-    modules = {"markdown-it-py": "markdown_it"}
+    modules = {"markdown-it-py": "markdown_it", "google-re2": "re2"}
     listed = {modules.get(name, name.replace("-", "_")) for name in pins("requirements.txt")}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for lines in project["optional-dependencies"].values():

@@ -43,6 +43,7 @@ MAY_REFUSE = {
     "POST /api/conversations/{conversation}": "a title that cannot be shown",
     "GET /api/lines": "an end before the start",
     "POST /api/repos": "a path that is no folder",
+    "POST /api/tools/grep": "an expression that is none",
 }
 """Where a request may be refused (400) that fits its schema: why no schema can say it."""
 QUESTION = "@codebase how is an article put into the basket?"

@@ -21,17 +21,34 @@ class LateGroup(click.Group):
     """A group whose commands are imported when they are called, or listed with their help."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
+        from codeqa.cli.tools import tool_commands
+
+        return [*COMMANDS, *tool_commands()]
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
-        if name not in COMMANDS:
-            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=context)
         from codeqa.settings import quiet_libraries
 
         quiet_libraries()
+        if name not in COMMANDS:
+            from codeqa.cli.tools import tool_commands
+
+            if found := tool_commands().get(name):
+                return found
+            known = self.list_commands(context)
+            raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=context)
         module = importlib.import_module(f"codeqa.cli.{MODULES.get(name, name)}")
-        found: click.Command = getattr(module, f"{name}_command")
-        return found
+        made: click.Command = getattr(module, f"{name}_command")
+        return made
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, tools in (("Commands", False), ("To read code, also for agents", True)):
+            rows = [
+                (name, self.get_command(context, name).get_short_help_str(60))
+                for name in self.list_commands(context)
+                if (name not in COMMANDS) == tools
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 @click.group(

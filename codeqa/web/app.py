@@ -21,6 +21,7 @@ from codeqa.web import (
     privacy_api,
     questions_api,
     security,
+    tools_api,
     turns_api,
 )
 from codeqa.web.workspace import Workspace
@@ -37,6 +38,7 @@ ADDRESSES = (
     openai_api,
     openapi,
     privacy_api,
+    tools_api,
 )
 
 PACKAGE = Path(__file__).resolve().parent

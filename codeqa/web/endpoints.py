@@ -65,11 +65,12 @@ class Endpoints:
         about = Description(tag or self._tag, by_status, **more)
 
         def add(view: View) -> View:
-            # Annotations are texts here; only those that name models are looked up.
+            # Annotations are texts where the view was written, models where it was made.
+            said = view.__annotations__
             kinds: dict[str, Any] = {
-                part: view.__globals__[view.__annotations__[part]]
+                part: view.__globals__[said[part]] if isinstance(said[part], str) else said[part]
                 for part in ("query", "body")
-                if part in view.__annotations__
+                if part in said
             }
 
             @wraps(view)

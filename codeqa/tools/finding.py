@@ -1,0 +1,200 @@
+"""Tools that find code: by meaning, by name, by what it calls and what calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from codeqa.search.mentions import resolve_mentions
+from codeqa.store import Tables
+from codeqa.symbols import UsageSite, usages
+from codeqa.symbols.callees import callees as calls_of
+from codeqa.tools.declaration import Toolbox
+from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
+from codeqa.types import Unit
+
+MOST_HITS = 20
+LONGEST_CODE = 80
+"""Lines of one hit; the rest is a call of `open_file` away."""
+MOST_DEFINITIONS = 5
+"""Definitions of one name that are followed; which of them is meant, an owner before it says."""
+MOST_REFERENCES = 50
+MOST_DEPTH = 3
+BREADTH = 12
+"""Calls followed from one definition: a tree that is read rather than measured."""
+LIKELY, CERTAIN = 0.6, 0.9
+"""Confidence from which a reference is called so; below, it is possible."""
+NOTHING = "No relevant code found."
+
+Query = Annotated[str, Field(description="What to look for: words, names or a question.")]
+PathFilter = Annotated[
+    str, Field(description="Only paths that begin so (src/flask/) or match this pattern (**/*.go).")
+]
+Name = Annotated[
+    str,
+    Field(
+        description="A function, method or class, with owners where needed: Flask.dispatch_request."
+    ),
+]
+Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Levels that are followed.")]
+
+
+def search_code(
+    box: Toolbox,
+    query: Query,
+    k: Annotated[int, Field(ge=1, le=MOST_HITS, description="How many results.")] = 3,
+    path: PathFilter = "",
+) -> ToolResult:
+    """Search the repository for code relevant to a query. Returns the most relevant definitions and
+    sections, with their lines. Best for questions in words; knows synonyms and names."""
+    hits = box.search.search(query, top=k, path=path).units[:k]
+    best = max((hit.score for hit in hits), default=0.0) or 1.0
+    places = [_shown(hit.unit, f"relevance: {hit.score / best:.2f}") for hit in hits]
+    parts = [
+        f"--- {p.path} (lines {p.start_line}-{p.end_line}, {p.note}) ---\n{p.text}" for p in places
+    ]
+    summary = f"searched “{query}”: {counted(len(places), 'hit')}"
+    told, shown = listed("", parts, len(parts), "Ask for fewer.", "\n\n")
+    text = told or NOTHING
+    return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places[:shown]))
+
+
+def find_definition(box: Toolbox, name: Name) -> ToolResult:
+    """Where a name is defined, with its code. Exact: use it when the name is known."""
+    units = _definitions(box.tables(), name)
+    places = [_shown(unit) for unit in units]
+    summary = f"{name} has {counted(len(units), 'definition')}"
+    parts = [f"--- {p.location} {p.kind} {p.name} ---\n{p.text}" for p in places]
+    text, shown = listed(summary, parts, len(parts), "Put its owner before the name.", "\n\n")
+    return ToolResult(summary=summary, text=text, total=len(units), places=tuple(places[:shown]))
+
+
+def find_references(box: Toolbox, name: Name) -> ToolResult:
+    """Every place that calls, uses, imports or inherits a definition, surest first, source before
+    tests, each with its line and how sure it is; says how many there are in all."""
+    tables = box.tables()
+    units = _definitions(tables, name)[:MOST_DEFINITIONS]
+    found = [usages(tables, unit, limit=MOST_REFERENCES) for unit in units]
+    sites = [site for one in found for site in one.references][:MOST_REFERENCES]
+    total = sum(one.total for one in found)
+    around = {unit.id: unit for unit in tables.by_ids([s.reference.unit_id for s in sites])}
+    places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
+    parts = [f"{p.location}  {p.note}{' in ' + p.name if p.name else ''}  {p.text}" for p in places]
+    sure = sum(site.confidence >= LIKELY for site in sites)
+    summary = f"{name} is referred to in {counted(total, 'place')}"
+    told = summary if units else f"nothing here is called {name}"
+    if sites:
+        told += f"; of the {len(sites)} surest {sure} are certain or likely"
+    text, shown = listed(told, parts, total, "Use grep for all lines that hold the name.")
+    return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
+
+
+def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
+    """The functions that call a function, and with a depth those that call them, as a tree."""
+    tables = box.tables()
+
+    def who_calls(unit: Unit) -> list[tuple[Unit, int]]:
+        sites = [s for s in usages(tables, unit, limit=4 * BREADTH).references if _is_sure_call(s)]
+        inside = {one.id: one for one in tables.by_ids([s.reference.unit_id for s in sites])}
+        first: dict[str, tuple[Unit, int]] = {}
+        for site in sites:
+            if around := inside.get(site.reference.unit_id):
+                first.setdefault(around.id, (around, site.reference.line))
+        return list(first.values())
+
+    return _tree(tables, name, depth, who_calls, "called by", "caller")
+
+
+def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
+    """What a function calls in this repository, in the order of its text, and with a depth what
+    those call, as a tree. Calls into libraries are left out."""
+    tables = box.tables()
+
+    def what_it_calls(unit: Unit) -> list[tuple[Unit, int]]:
+        return [(call.unit, call.line) for call in calls_of(tables, unit, BREADTH)]
+
+    return _tree(tables, name, depth, what_it_calls, "calls", "callee")
+
+
+def _definitions(tables: Tables, name: str) -> list[Unit]:
+    """The definitions that `name` stands for, those in source first."""
+    mentions, _ = resolve_mentions(tables, [name.removeprefix("@").removesuffix("()")])
+    ids = [id_ for mention in mentions for id_ in mention.units]
+    units = {unit.id: unit for unit in tables.by_ids(ids)}
+    return sorted((units[i] for i in ids if i in units), key=lambda one: one.role != "source")
+
+
+def _shown(unit: Unit, note: str = "") -> Place:
+    """`unit` as a place, of a long one the beginning."""
+    lines = unit.source_code.split("\n")[:LONGEST_CODE]
+    return Place(
+        path=unit.path,
+        start_line=unit.start_line,
+        end_line=unit.start_line + len(lines) - 1,
+        text="\n".join(lines),
+        language=unit.language,
+        name=unit.qualified_name or unit.name,
+        kind=unit.kind,
+        note=note
+        if len(lines) == unit.end_line - unit.start_line + 1
+        else f"{note or 'cut'}; open_file {unit.path} {unit.start_line}-{unit.end_line} shows all",
+    )
+
+
+def _place(site: UsageSite, around: Unit | None) -> Place:
+    line = site.reference.line
+    code = around.source_code.split("\n") if around else []
+    at = line - around.start_line if around else -1
+    how = "certain" if site.confidence >= CERTAIN else "possible"
+    how = "likely" if LIKELY <= site.confidence < CERTAIN else how
+    return Place(
+        path=site.reference.path,
+        start_line=line,
+        end_line=line,
+        text=code[at].strip() if 0 <= at < len(code) else "",
+        name=around.qualified_name if around else "",
+        kind=site.reference.kind,
+        note=f"{site.reference.kind}, {how}",
+    )
+
+
+def _is_sure_call(site: UsageSite) -> bool:
+    return (
+        site.reference.kind != "import"
+        and site.confidence >= LIKELY
+        and bool(site.reference.unit_id)
+    )
+
+
+def _tree(
+    tables: Tables,
+    name: str,
+    depth: int,
+    follow: Callable[[Unit], Sequence[tuple[Unit, int]]],
+    verb: str,
+    noun: str,
+) -> ToolResult:
+    """What `follow` leads to from the definitions of `name`, `depth` levels deep, each once."""
+    roots = _definitions(tables, name)[:MOST_DEFINITIONS]
+    seen = {unit.id for unit in roots}
+    lines: list[str] = []
+    places: list[Place] = []
+    # A stack and no recursion: what comes next is what was put there last.
+    waiting = [(unit, 0, 0) for unit in reversed(roots)]
+    while waiting:
+        unit, level, line = waiting.pop()
+        told = f"  line {line}" if line else ""
+        lines.append(f"{'  ' * level}{unit.qualified_name or unit.name} [{unit.location}]{told}")
+        if level:
+            places.append(bare_place(unit, f"line {line}"))
+        if level < depth:
+            found = [(one, at) for one, at in follow(unit) if one.id not in seen][:BREADTH]
+            seen.update(one.id for one, _ in found)
+            waiting += [(one, level + 1, at) for one, at in reversed(found)]
+    summary = f"{name} {verb} {counted(len(places), 'function')}"
+    if not roots:
+        summary = f"nothing here is called {name}"
+    text, _ = listed(summary, lines, len(lines), f"Ask for the {noun}s of one of them.")
+    return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))

@@ -1,0 +1,183 @@
+"""Tools that look into git: what changed, when, by whom; how a file was. They only read.
+
+Of a commit only files are shown that the index holds: what is skipped for its secrets is not told
+by its history either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from codeqa.errors import NotFoundError
+from codeqa.repository.git import find_git, read_git
+from codeqa.repository.secrets import mask_secrets
+from codeqa.search.mentions import resolve_mentions
+from codeqa.tools.declaration import Toolbox
+from codeqa.tools.reading import File, Lines, line_span, one_file
+from codeqa.tools.results import Commit, Place, ToolResult, counted, listed
+
+SECONDS = 20.0
+"""How long git may take: the history of one function in a long repository takes some."""
+MOST_COMMITS = 50
+_FORMAT = "--format=%h%x00%as%x00%an%x00%s"
+_SAFE = ("--no-textconv", "--no-ext-diff")
+"""Programs that the repository's own configuration names for its diffs are not run."""
+_BLAMED = re.compile(r"([0-9a-f]{40}) \d+ (\d+)(?: \d+)?")
+
+Revision = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9A-Za-z][0-9A-Za-z_./@^~-]{0,199}$",
+        description="A commit, branch or tag: 3f2a91c, main, v2.0, HEAD~3.",
+    ),
+]
+
+
+def git_log(
+    box: Toolbox,
+    path_or_name: Annotated[
+        str,
+        Field(description="A file, folder, function or class; all of the repository for nothing."),
+    ] = "",
+    limit: Annotated[int, Field(ge=1, le=MOST_COMMITS, description="How many commits.")] = 15,
+) -> ToolResult:
+    """The commits that changed a file, folder, function or class, newest first: when, by whom, why.
+    Of a function only those that touched its lines."""
+    about, wanted = _history_of(box, path_or_name)
+    printed = _git(box, ["log", "-s", *_SAFE, f"-{limit}", _FORMAT, *wanted])
+    commits = [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
+    summary = f"history of {about}: {counted(len(commits), 'commit')}"
+    parts = [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
+    text, shown = listed(summary, parts, len(parts), "Ask for fewer.")
+    return ToolResult(
+        summary=summary, text=text, total=len(commits), commits=tuple(commits[:shown])
+    )
+
+
+def git_show(
+    box: Toolbox,
+    commit: Revision,
+    path: Annotated[
+        str, Field(description="A file, to see it as it was then; nothing: the change.")
+    ] = "",
+) -> ToolResult:
+    """A file as it was at a commit, or, without a path, what the commit changed and why."""
+    if path:
+        found = one_file(box.tables(), path)
+        code = mask_secrets(_git(box, ["cat-file", "blob", f"{commit}:./{found}"]))
+        lines = code.removesuffix("\n").split("\n")
+        summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
+        parts = [f"{n:>6}  {line}" for n, line in enumerate(lines, 1)]
+        text, shown = listed(summary, parts, len(parts), "Only its beginning fits.")
+        place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
+                      text="\n".join(lines[:shown]))  # fmt: skip
+        return ToolResult(summary=summary, text=text, total=len(lines), places=(place,))
+    told = _git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit])
+    one = _commit("\0".join(told.split("\0")[:4]))
+    changed = _git(box, ["diff-tree", "-r", "--root", "-m", "--first-parent", "--no-commit-id",
+                         "--name-only", "--relative", "-z", commit]).split("\0")  # fmt: skip
+    known = box.tables().catalogue().paths
+    shown_paths = [name for name in changed if name in known]
+    diff = ""
+    if shown_paths:
+        diff = _git(box, ["diff-tree", "-r", "-p", "--root", "-m", "--first-parent", "--relative",
+                          "--no-commit-id", *_SAFE, commit, "--", *shown_paths])  # fmt: skip
+    summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
+    head = [f"{one.date}  {one.author}", *told.split("\0")[4:]]
+    parts = [*head, *mask_secrets(diff).split("\n")]
+    text, _ = listed(summary, parts, len(parts), "Open a file of it with `path`.")
+    return ToolResult(summary=summary, text=text, total=len(shown_paths), commits=(one,),
+                      paths=tuple(shown_paths))  # fmt: skip
+
+
+def blame(
+    box: Toolbox,
+    path: File,
+    lines: Lines = "",
+) -> ToolResult:
+    """Which commit last changed each line of a file, as of the last commit: who, when and why."""
+    found = one_file(box.tables(), path)
+    count = _git(box, ["cat-file", "blob", f"HEAD:./{found}"]).count("\n") + 1
+    first, last = line_span(lines, count)
+    # Of the last commit, not of the file on disk: git would run the repository's filters on that.
+    printed = _git(
+        box, ["blame", "--porcelain", "--no-textconv", f"-L{first},{last}", "HEAD", "--", found]
+    )
+    commits = _runs(printed)
+    summary = f"blame of {found}:{first}-{last}: {counted(len({c.id for c in commits}), 'commit')}"
+    parts = [f"{c.lines:>11}  {c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
+    text, shown = listed(summary, parts, len(parts), "Ask for fewer lines.")
+    return ToolResult(
+        summary=summary, text=text, total=len(commits), commits=tuple(commits[:shown])
+    )
+
+
+def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
+    """What `wanted` is, and how git is asked for its history. Raises NotFoundError."""
+    if not wanted:
+        return "the repository", []
+    mentions, _ = resolve_mentions(box.tables(), [wanted.removeprefix("@").removesuffix("()")])
+    for mention in mentions:
+        if mention.units:
+            unit = box.tables().by_ids(mention.units[:1])[0]
+            # Lines as they are in the index; after later edits git finds those nearby.
+            return unit.location, [f"-L{unit.start_line},{unit.end_line}:./{unit.path}"]
+        if paths := [*mention.files[:1], *mention.folders[:1]]:
+            return paths[0], ["--", paths[0]]
+    raise NotFoundError(
+        f"Nothing here is called {wanted!r}.", "Give a path, or the name of a definition."
+    )
+
+
+def _git(box: Toolbox, arguments: Sequence[str]) -> str:
+    """What git prints. Raises NotFoundError where it has no answer."""
+    printed = read_git(find_git(box.root), box.root, ["--literal-pathspecs", *arguments], SECONDS)
+    if printed is None:
+        raise NotFoundError(
+            "git has no answer to that.",
+            "Is it a git repository, and does the commit, or the file at that commit, exist?",
+        )
+    return printed.decode("utf-8", "replace")
+
+
+def _commit(line: str) -> Commit:
+    id_, date, author, subject = line.split("\0")
+    return Commit(id=id_.strip(), date=date, author=author, subject=mask_secrets(subject))
+
+
+def _runs(porcelain: str) -> list[Commit]:
+    """Runs of lines with the same commit, from what `git blame --porcelain` prints."""
+    known: dict[str, dict[str, str]] = {}
+    runs: list[tuple[str, int, int]] = []
+    fields: dict[str, str] = {}
+    for line in porcelain.split("\n"):
+        if match := _BLAMED.fullmatch(line):
+            id_, at = match[1], int(match[2])
+            fields = known.setdefault(id_, {})
+            if runs and runs[-1][0] == id_ and runs[-1][2] == at - 1:
+                runs[-1] = (id_, runs[-1][1], at)
+            else:
+                runs.append((id_, at, at))
+        elif not line.startswith("\t"):
+            key, _, value = line.partition(" ")
+            fields[key] = value
+    return [
+        Commit(
+            id=id_[:9],
+            date=_day(known[id_].get("author-time", "0")),
+            author=known[id_].get("author", ""),
+            subject=mask_secrets(known[id_].get("summary", "")),
+            lines=f"{first}-{last}",
+        )
+        for id_, first, last in runs
+    ]
+
+
+def _day(seconds: str) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(int(seconds), UTC).date().isoformat()

@@ -1,0 +1,171 @@
+"""Tools that read: a file or lines of it, what it defines, which files there are, literal text."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.search.mentions import resolve_mentions
+from codeqa.store import Tables
+from codeqa.tools.declaration import Toolbox
+from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
+from codeqa.types import TEXT_KINDS
+
+MOST_LINES = 400
+"""Lines of a file that are opened at once."""
+MOST_MATCHES = 100
+LONGEST_LINE = 300
+"""Characters shown of one line; what is longer is data."""
+MATCH_MEMORY = 8 << 20
+"""Bytes that the automaton of one pattern may take."""
+
+File = Annotated[str, Field(description="A file of the repository; its name or end is enough.")]
+Pattern = Annotated[
+    str, Field(description="A glob (src/**/*.py) or the beginning of paths (src/).")
+]
+Lines = Annotated[
+    str,
+    Field(
+        pattern=r"^([0-9]{1,9}(-[0-9]{1,9})?)?$", description="As 120-180, or 120; all for nothing."
+    ),
+]
+
+
+def grep(
+    box: Toolbox,
+    pattern: Annotated[str, Field(min_length=1, description="The text, or regular expression.")],
+    path: Pattern = "",
+    regex: Annotated[bool, Field(description="Read it as a regular expression (RE2).")] = False,
+    ignore_case: Annotated[bool, Field(description="Small and capital letters alike.")] = False,
+) -> ToolResult:
+    """Every line of the indexed files that holds a text or matches a regular expression, counted,
+    with path and line. Exact where search_code guesses: for names, messages, TODOs, constants."""
+    matcher = _matcher(pattern, regex, ignore_case)
+    places: list[Place] = []
+    total = files = 0
+    for file in box.files.read_all(path):
+        # The whole file first: most hold nothing, and a file is one search, its lines are many.
+        if not matcher.search(file.text):
+            continue
+        code = file.text.split("\n")
+        lines = [n for n, line in enumerate(code, 1) if matcher.search(line)]
+        total, files = total + len(lines), files + bool(lines)
+        places += [
+            Place(
+                path=file.path, start_line=n, end_line=n, text=code[n - 1], language=file.language
+            )
+            for n in lines[: MOST_MATCHES - len(places)]
+        ]
+    where = f" in {counted(files, 'file')}" if files else ""
+    summary = f"grep “{pattern}”: {counted(total, 'line')}{where}"
+    parts = [f"{p.location}: {p.text.strip()[:LONGEST_LINE]}" for p in places]
+    text, shown = listed(summary, parts, total, "Narrow it with `path` or a longer pattern.")
+    return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
+
+
+def open_file(
+    box: Toolbox,
+    path: File,
+    lines: Lines = "",
+) -> ToolResult:
+    """A file, or lines of it, as they are now, numbered. At most 400 lines at once."""
+    file = box.files.read(one_file(box.tables(), path))
+    code = file.text.split("\n")
+    code = code[:-1] if code[-1:] == [""] else code
+    first, last = line_span(lines, len(code))
+    shown = code[first - 1 : last]
+    parts = [f"{n:>6}  {line[:LONGEST_LINE]}" for n, line in enumerate(shown, first)]
+    summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
+    if file.changed:
+        summary += " (changed since it was indexed)"
+    text, fits = listed(summary, parts, len(parts), f"Ask for lines {first}-… in parts.")
+    place = Place(
+        path=file.path,
+        start_line=first,
+        end_line=first + fits - 1,
+        text="\n".join(shown[:fits]),
+        language=file.language,
+    )
+    return ToolResult(summary=summary, text=text, total=len(code), places=(place,) if fits else ())
+
+
+def outline(box: Toolbox, path: File) -> ToolResult:
+    """What a file defines: each class and function with its lines, signature and first sentence of
+    documentation. The way to see a long file before opening parts of it."""
+    found = one_file(box.tables(), path)
+    units = sorted(box.tables().in_file(found), key=lambda one: (one.start_line, -one.end_line))
+    defined = [u for u in units if u.kind not in TEXT_KINDS and (u.kind != "module" or u.signature)]
+    parts, places = [], []
+    for unit in defined or units:
+        depth = len(re.split(r"\.|::", unit.class_name)) if unit.class_name else 0
+        signature = " ".join(unit.signature.split()) or unit.qualified_name or unit.kind
+        doc = next((line.strip() for line in unit.doc_comment.split("\n") if line.strip()), "")
+        about = f"  {doc}" if doc else ""
+        parts.append(
+            f"{unit.start_line:>6}-{unit.end_line}  {'  ' * depth}{signature}{about}"[:LONGEST_LINE]
+        )
+        places.append(bare_place(unit))
+    summary = f"outline of {found}: {counted(len(parts), 'definition' if defined else 'section')}"
+    text, shown = listed(summary, parts, len(parts), "Open the rest with open_file.")
+    return ToolResult(summary=summary, text=text, total=len(parts), places=tuple(places[:shown]))
+
+
+def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
+    """The indexed files whose path matches a pattern, with language and number of definitions."""
+    records = box.files.matching(pattern)
+    parts = [f"{r.path}  {r.language or r.role}  {counted(r.units, 'unit')}" for r in records]
+    summary = f"{counted(len(records), 'file')}{' in ' + pattern if pattern else ''}"
+    text, shown = listed(summary, parts, len(parts), "Narrow the pattern.")
+    paths = tuple(record.path for record in records[:shown])
+    return ToolResult(summary=summary, text=text, total=len(records), paths=paths)
+
+
+def one_file(tables: Tables, path: str) -> str:
+    """The one indexed file that `path`, its name or its end, means.
+
+    Raises NotFoundError when there is none, UsageError when there are several.
+    """
+    mentions, _ = resolve_mentions(tables, [path.removeprefix("@").strip()])
+    files = [file for mention in mentions for file in mention.files]
+    if not files:
+        raise NotFoundError(
+            f"No indexed file is called {path!r}.", "list_files shows what there is."
+        )
+    if len(files) > 1 and path not in files:
+        named = ", ".join(files[:5])
+        raise UsageError(f"Several files are called {path!r}.", f"Give more of the path: {named}.")
+    return path if path in files else files[0]
+
+
+def line_span(lines: str, count: int) -> tuple[int, int]:
+    """First and last line that `lines` asks for, of a file that has `count`, at most MOST_LINES.
+
+    Raises NotFoundError where the file has none of them.
+    """
+    start, _, end = lines.partition("-")
+    first = int(start or 1)
+    last = int(end or start or count)
+    if not 1 <= first <= max(count, 1) or last < first:
+        raise NotFoundError(
+            f"There are no lines {lines}.", f"The file has {counted(count, 'line')}."
+        )
+    return first, min(last, count, first + MOST_LINES - 1)
+
+
+def _matcher(pattern: str, regex: bool, ignore_case: bool) -> Any:
+    """Takes time linear in the text, whatever the pattern. Raises UsageError if it is broken."""
+    import re2
+
+    options = re2.Options()
+    options.literal, options.case_sensitive = not regex, not ignore_case
+    options.max_mem, options.log_errors = MATCH_MEMORY, False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace") if error.args else "not one"
+        raise UsageError(
+            f"The expression cannot be used: {why}.", "Drop `regex` to find it literally."
+        ) from None

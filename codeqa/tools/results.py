@@ -1,0 +1,104 @@
+"""What a tool gives: places of the code, commits or paths, and a text of them for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from codeqa.types import Unit
+
+LARGEST_TEXT = 12_000
+"""Characters of a result's text: about 3,000 tokens, so that a dozen results fit a small window."""
+
+
+class Place(BaseModel):
+    """Lines `start_line` to `end_line` of a file; `text` is exactly theirs, or ''."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    start_line: int
+    end_line: int
+    text: str = ""
+    language: str = ""
+    name: str = ""
+    """The definition that it is, or lies in."""
+    kind: str = ""
+    note: str = ""
+    """What is known of it beside: how sure a reference is, how relevant a hit."""
+
+    @property
+    def location(self) -> str:
+        """`path:first-last`, or `path:line`."""
+        last = f"-{self.end_line}" if self.end_line != self.start_line else ""
+        return f"{self.path}:{self.start_line}{last}"
+
+
+class Commit(BaseModel):
+    """A commit, and the `lines` (`12-20`) that it was the last to change, where that was asked."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    date: str
+    """Of the author, YYYY-MM-DD."""
+    author: str
+    subject: str
+    lines: str = ""
+
+
+class ToolResult(BaseModel):
+    """What a tool found. Which of the lists is filled is the tool's own."""
+
+    model_config = ConfigDict(frozen=True)
+
+    summary: str
+    """What was done and found, in one short line."""
+    text: str
+    """The whole of it as a model reads it; at most LARGEST_TEXT characters and a closing line."""
+    total: int = 0
+    """How many there are, shown or not."""
+    places: tuple[Place, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+def bare_place(unit: Unit, note: str = "") -> Place:
+    """Where `unit` is, without its text."""
+    return Place(
+        path=unit.path,
+        start_line=unit.start_line,
+        end_line=unit.end_line,
+        language=unit.language,
+        name=unit.qualified_name or unit.name,
+        kind=unit.kind,
+        note=note,
+    )
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 place`, `2 places`; 1,234 with its comma."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def fitting(parts: Iterable[str], apart: str = "\n") -> tuple[str, int]:
+    """As many of `parts` from the first on as LARGEST_TEXT takes, joined, and how many they are."""
+    taken: list[str] = []
+    room = LARGEST_TEXT
+    for part in parts:
+        room -= len(part) + len(apart)
+        if taken and room < 0:
+            break
+        taken.append(part if room >= 0 else part[:LARGEST_TEXT])
+    return apart.join(taken), len(taken)
+
+
+def listed(
+    summary: str, parts: Sequence[str], total: int, hint: str, apart: str = "\n"
+) -> tuple[str, int]:
+    """The text of a list: `summary`, `parts` as far as they fit, and `hint` where that is less
+    than `total`; and how many are shown."""
+    told, shown = fitting(parts, apart)
+    more = f"… and {total - shown:,} more. {hint}" if shown < total else ""
+    return "\n".join(filter(None, (summary and f"{summary}:", told, more))), shown

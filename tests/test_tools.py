@@ -1,0 +1,267 @@
+"""The tools: what each finds in a small repository, through every door that they are behind."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from indexed import write
+from repositories import git
+from serving import client_of
+
+from codeqa.cli import main
+from codeqa.engine import Engine, open_engine
+from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.settings import load_settings
+from codeqa.tools import TOOLS, ToolResult
+from codeqa.tools.results import LARGEST_TEXT
+
+if TYPE_CHECKING:
+    from flask.testing import FlaskClient
+
+FIRST = {
+    "shop/basket.py": (
+        '"""Baskets."""\n\nRATE = 2  # TODO: by country\n\n\n'
+        "class Basket:\n"
+        '    """Holds what a customer buys."""\n\n'
+        "    def add(self, price):\n        self.prices.append(price)\n\n"
+        "    def total(self):\n"
+        '        """The sum of all prices. With tax."""\n'
+        "        return taxed(sum(self.prices))\n\n\n"
+        "def taxed(price):\n    return price * RATE\n"
+    ),
+    "shop/checkout.py": (
+        "from shop.basket import Basket\n\n"
+        "API_KEY = 'ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3'\n\n\n"
+        "def pay(basket: Basket):\n    return charge(basket.total())\n\n\n"
+        "def charge(amount):\n    return amount\n"
+    ),
+    "tests/test_basket.py": (
+        "from shop.basket import Basket\n\n\n"
+        "def test_total():\n    basket = Basket()\n    assert basket.total() == 0\n"
+    ),
+    "app/pay.py": "VALUE = 1\n",
+    "app/long.py": f"x = '{'a' * 50_000}'\n",
+    "app/many.py": "".join(f"value_{number} = {number}  # needle\n" for number in range(2_000)),
+    "web/pay.py": "VALUE = 2\n",
+    ".env": "PASSWORD=hunter2hunter2\n",
+}
+
+Call = Callable[..., ToolResult]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A repository with two commits, the second of which changes `taxed`, and its index."""
+    base = tmp_path_factory.mktemp("tools")
+    root = write(base / "repo", FIRST)
+    git(root, "init", "-q")
+    git(root, "add", "-f", ".")
+    git(root, "commit", "-qm", "Baskets and a till")
+    code = FIRST["shop/basket.py"].replace("price * RATE", "price * RATE  # in cents")
+    write(root, {"shop/basket.py": code, ".env": "PASSWORD=changed2changed2\n"})
+    git(root, "commit", "-qam", "Prices are in cents")
+    engine = open_engine(load_settings(data=base / "data", workers=1), root)
+    engine.index.run()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def call(engine: Engine) -> Call:
+    return lambda tool, /, **values: TOOLS[tool].call(engine.toolbox, values)
+
+
+def test_each_tool_finds_what_it_is_for(call: Call) -> None:
+    found = call("search_code", query="what does everything in the basket cost", k=2)
+    assert (
+        found.text.startswith("--- shop/basket.py (lines ") and "relevance: 1.00) ---" in found.text
+    )
+    assert len(found.places) == 2
+    assert "return taxed(sum(self.prices))" in call("find_definition", name="Basket.total").text
+    references = call("find_references", name="total")
+    assert [place.location for place in references.places] == [
+        "shop/checkout.py:7", "tests/test_basket.py:6",
+    ]  # fmt: skip
+    assert references.places[0].name == "pay" and "charge(basket.total())" in references.text
+    callers = call("callers", name="taxed", depth=2)
+    assert [place.name for place in callers.places] == ["Basket.total", "pay", "test_total"]
+    assert "    pay [shop/checkout.py:6-7]  line 7" in callers.text
+    callees = call("callees", name="pay", depth=2)
+    assert [place.name for place in callees.places] == ["charge", "Basket.total", "taxed"]
+    assert call("list_files", pattern="**/pay.py").paths == ("app/pay.py", "web/pay.py")
+    outline = call("outline", path="basket.py")
+    assert [place.name for place in outline.places] == [
+        "Basket", "Basket.add", "Basket.total", "taxed",
+    ]  # fmt: skip
+    assert "def total(self)  The sum of all prices. With tax." in outline.text
+    opened = call("open_file", path="shop/basket.py", lines="12-14")
+    assert opened.places[0].text.startswith("    def total(self):") and opened.total == 18
+    assert "    12      def total(self):" in opened.text
+
+
+def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
+    assert [p.location for p in call("grep", pattern="TODO").places] == ["shop/basket.py:3"]
+    assert call("grep", pattern="def t\\w+\\(", regex=True).total == 3
+    assert call("grep", pattern="def t\\w+\\(").total == 0
+    assert call("grep", pattern="todo").total == 0
+    assert call("grep", pattern="todo", ignore_case=True).total == 1
+    assert call("grep", pattern="basket", path="tests/").total == 3
+
+
+def test_a_hostile_expression_takes_no_longer_than_any_other(call: Call) -> None:
+    began = time.monotonic()
+    assert call("grep", pattern="(a+)+$b", regex=True).total == 0
+    assert time.monotonic() - began < 5
+
+
+def test_git_tells_who_changed_what_and_when(call: Call) -> None:
+    assert [c.subject for c in call("git_log").commits] == [
+        "Prices are in cents", "Baskets and a till",
+    ]  # fmt: skip
+    assert len(call("git_log", path_or_name="taxed").commits) == 2
+    assert len(call("git_log", path_or_name="Basket.add").commits) == 1
+    blamed = call("blame", path="shop/basket.py", lines="16-18")
+    assert [(c.lines, c.subject) for c in blamed.commits] == [
+        ("16-17", "Baskets and a till"), ("18-18", "Prices are in cents"),
+    ]  # fmt: skip
+    shown = call("git_show", commit="HEAD")
+    assert "+    return price * RATE  # in cents" in shown.text
+    before = call("git_show", commit="HEAD~1", path="shop/basket.py")
+    assert "in cents" not in before.text and before.places[0].note == "at HEAD~1"
+
+
+def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> None:
+    key = "ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3"
+    assert call("grep", pattern=key).total == 0 and call("grep", pattern="hunter2").total == 0
+    assert key not in call("open_file", path="shop/checkout.py").text
+    assert key not in call("git_show", commit="HEAD~1", path="shop/checkout.py").text
+    assert key not in call("git_show", commit="HEAD~1").text
+    for commit in ("HEAD", "HEAD~1"):
+        shown = call("git_show", commit=commit)
+        assert "hunter2" not in shown.text and "changed2" not in shown.text
+        assert ".env" not in shown.paths
+    for path in (".env", "../outside.py", "/etc/passwd"):
+        with pytest.raises(NotFoundError):
+            call("open_file", path=path)
+        with pytest.raises(NotFoundError):
+            call("git_show", commit="HEAD", path=path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error", "said"),
+    [
+        ("grep", {"patern": "x"}, UsageError, "`pattern` cannot be used"),
+        ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing )"),
+        ("grep", {"pattern": ""}, UsageError, "`pattern` cannot be used"),
+        ("search_code", {"query": "x", "k": 1000}, UsageError, "`k` cannot be used"),
+        ("open_file", {"path": "pay.py"}, UsageError, "app/pay.py, web/pay.py"),
+        ("open_file", {"path": "nothing.py"}, NotFoundError, "nothing.py"),
+        ("open_file", {"path": "basket.py", "lines": "90-99"}, NotFoundError, "18 lines"),
+        ("open_file", {"path": "basket.py", "lines": "x"}, UsageError, "`lines` cannot be used"),
+        ("git_log", {"path_or_name": "nothing_here"}, NotFoundError, "nothing_here"),
+        ("git_show", {"commit": "--output=/tmp/x"}, UsageError, "`commit` cannot be used"),
+        ("git_show", {"commit": "0000000"}, NotFoundError, "git has no answer"),
+    ],
+)
+def test_a_wrong_call_is_told_what_is_wrong(
+    call: Call, name: str, values: dict[str, Any], error: type[CodeQAError], said: str
+) -> None:
+    with pytest.raises(error) as failed:
+        call(name, **values)
+    assert said in f"{failed.value.message} {failed.value.hint}"
+
+
+def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
+    for name in ("find_definition", "find_references", "callers", "callees"):
+        assert call(name, name="no_such_thing").total == 0
+    assert call("search_code", query="zzzz", path="nowhere/").text == "No relevant code found."
+
+
+def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:
+    found = call("grep", pattern="needle")
+    assert found.total == 2_000 and len(found.places) == 100 and "1,900 more" in found.text
+    opened = call("open_file", path="app/many.py")
+    assert 300 < opened.places[0].end_line <= 400 and opened.total == 2_000
+    for result in (found, opened, call("outline", path="app/many.py")):
+        assert len(result.text) < LARGEST_TEXT + 300
+
+
+def test_git_runs_nothing_that_the_repository_names(
+    engine: Engine, call: Call, tmp_path: Path
+) -> None:
+    marker, program = tmp_path / "executed", tmp_path / "attack.sh"
+    program.write_text(f'#!/bin/sh\necho "$0 $@" >> "{marker}"\nexit 1\n')
+    program.chmod(0o755)
+    root = engine.location.root
+    attributes = root / ".git" / "info" / "attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text("* diff=evil filter=evil\n")
+    keys = ("diff.evil.textconv", "diff.evil.command", "diff.external", "filter.evil.clean",
+            "filter.evil.smudge", "core.pager", "core.fsmonitor")  # fmt: skip
+    for key in keys:
+        git(root, "config", key, str(program))
+    try:
+        call("git_log", path_or_name="taxed")
+        call("git_show", commit="HEAD")
+        call("git_show", commit="HEAD~1", path="shop/basket.py")
+        call("blame", path="shop/basket.py")
+    finally:
+        attributes.unlink()
+        for key in keys:
+            git(root, "config", "--unset", key)
+    assert not marker.exists(), marker.read_text()
+
+
+@pytest.fixture
+def client(engine: Engine) -> Iterator[FlaskClient]:
+    with client_of(engine.settings, engine) as client:
+        yield client
+
+
+def test_every_door_leads_to_the_same_tools(
+    engine: Engine,
+    call: Call,
+    client: FlaskClient,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CODEQA_DATA", str(engine.settings.data_dir))
+    values: dict[str, dict[str, Any]] = {
+        "search_code": {"query": "total price"},
+        "grep": {"pattern": "taxed"},
+        "open_file": {"path": "shop/basket.py", "lines": "1-3"},
+        "outline": {"path": "shop/basket.py"},
+        "list_files": {"pattern": "shop/"},
+        "git_log": {"path_or_name": "taxed"},
+        "git_show": {"commit": "HEAD"},
+        "blame": {"path": "shop/basket.py", "lines": "1-3"},
+    }
+    told = {tool["name"]: tool for tool in client.get("/api/tools").get_json()["tools"]}
+    assert list(told) == list(TOOLS)
+    for name, tool in TOOLS.items():
+        given = values.get(name, {"name": "taxed"})
+        expected = call(name, **given).model_dump(mode="json")
+        assert tool.description == told[name]["description"] and len(tool.description) < 300
+        assert told[name]["arguments"]["additionalProperties"] is False
+        assert all("description" in one for one in tool.schema()["properties"].values())
+        assert client.post(f"/api/tools/{name}", json=given).get_json() == expected
+        texts = [str(value) for value in given.values()]
+        arguments = [name.replace("_", "-"), *texts, "--repo", str(engine.location.root), "--json"]
+        assert main(arguments) == 0
+        assert json.loads(capsys.readouterr().out) == expected
+
+
+def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
+    client: FlaskClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for given in ({}, {"pattern": "x", "other": 1}, {"pattern": 3}):
+        answer = client.post("/api/tools/grep", json=given)
+        assert answer.status_code == 400 and answer.get_json()["error"]["message"]
+    assert client.post("/api/tools/nothing", json={}).status_code == 404
+    assert main(["graep", "x"]) == 2
+    assert "Did you mean one of: 'grep'" in capsys.readouterr().err
