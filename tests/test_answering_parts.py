@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from codeqa.chat.citations import Citation, find_citations, verify, verify_all
+from codeqa.chat.citations import Citation, find_citations
 from codeqa.extractive.doc_comment import prose
 from codeqa.extractive.evidence import Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
@@ -19,7 +19,6 @@ from codeqa.extractive.excerpt import (
 )
 from codeqa.extractive.extractive import quoted_answer
 from codeqa.search import parse_query
-from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
 from codeqa.types import Hit, Unit
 
@@ -280,45 +279,6 @@ def test_citations_are_found_in_prose_and_not_in_code() -> None:
         Citation("src/a.py", 1, 2),
         Citation("app/[id]/page.tsx", 7, 7),
     ]
-
-
-def test_a_place_written_as_code_is_a_citation_when_there_is_such_a_file() -> None:
-    text = (
-        "It is in `src/a.py:3-5`, not on `localhost:8080`; see `src/a.py:900`.\n"
-        "```\n`src/a.py:1`\n```"
-    )
-    checked = verify_all(text, [ShownLines("src/a.py", 1, 9, "f")], {"src/a.py": 20}.get)
-    assert [(c.start, c.end, c.verified, c.exists) for c in checked] == [
-        (3, 5, True, True),
-        (900, 900, False, False),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("citation", "problem"),
-    [
-        (Citation("a.py", 3, 5), ""),
-        (Citation("a.py", 3, 11), "not part of what was retrieved"),
-        (Citation("a.py", 5, 3), "no lines"),
-        (Citation("a.py", 0, 3), "no lines"),
-        (Citation("b.py", 1, 1), "no indexed file"),
-        (Citation("c.py", 5, 9), "now has 6 lines"),
-    ],
-)
-def test_a_citation_is_checked_against_what_was_shown_and_the_file(
-    citation: Citation, problem: str
-) -> None:
-    spans = [
-        ShownLines("a.py", 2, 9, "outer"),
-        ShownLines("a.py", 3, 6, "inner"),
-        ShownLines("c.py", 1, 9, "x"),
-    ]
-    checked = verify(citation, spans, {"a.py": 20, "c.py": 6}.get)
-    assert checked.verified == (not problem)
-    assert checked.exists == (not problem or "not part of" in problem)
-    assert problem in checked.problem
-    if not problem:
-        assert checked.name == "inner"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ it is told to do. It guesses nothing: what would take a language model is said t
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,8 @@ from codeqa.account import (
     matching,
     privacy_report,
 )
-from codeqa.chat.citations import ChunkNames
+from codeqa.chat.citation_writer import CitationWriter
+from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.chat.generation import (
@@ -43,6 +44,7 @@ from codeqa.extractive.extractive import quoted_answer
 from codeqa.llm import Model, TokenUsage, context_window
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
+from codeqa.types import Chunk
 
 SHORTENED = (
     "The whole context was too long for this model: part of the code was sent, and no earlier "
@@ -113,6 +115,8 @@ class ModelGenerator:
     """Asks `model`."""
 
     model: Model
+    cited: Callable[[Sequence[Chunk]], CitedCode]
+    """What its citations are checked against, given what is sent."""
     config_dir: Path | None = None
     needs_evidence: ClassVar[bool] = False
 
@@ -140,7 +144,8 @@ class ModelGenerator:
         messages = build_messages(asked, self.config_dir, window)
         model = self.model
         yield ModelRequest(model.name, model.host, as_sent(messages), asked.block, warning)
-        answered, names = False, ChunkNames(asked.block.chunks)
+        chunks = asked.block.chunks
+        answered, citations = False, CitationWriter(chunks, self.cited(chunks))
         try:
             with closing(model.stream(messages, cancelled=asked.cancelled)) as stream:
                 for piece in stream:
@@ -148,14 +153,14 @@ class ModelGenerator:
                         yield piece
                     else:
                         answered = True
-                        yield names.feed(piece)
+                        yield citations.feed(piece)
         except ModelError as error:
-            yield names.close()
+            yield citations.close()
             if answered and isinstance(error, ContextLengthError):
                 # Too late to begin anew: the reader already has a part of the answer.
                 raise ModelError(error.message, error.hint) from error
             raise
-        yield names.close()
+        yield citations.close()
 
 
 def shrink(asked: GenerationInput, room: int = 0) -> GenerationInput:

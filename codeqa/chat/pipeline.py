@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from codeqa.account import Privacy, preferences, profile_text
 from codeqa.chat.citations import verify_all
+from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import extract_features, is_greeting
 from codeqa.chat.followup import needs_rewriting
@@ -33,7 +34,7 @@ from codeqa.llm import Model, TokenUsage
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
-from codeqa.types import ContextBlock, Event
+from codeqa.types import Chunk, ContextBlock, Event
 
 HEARD_SECONDS = 0.25
 """How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
@@ -211,7 +212,9 @@ class Chat:
             generator = self.generator
             model = self.connect() if turn.options.use_model and generator is None else None
             if model:
-                generator = ModelGenerator(model, self.conversations.settings.config_dir)
+                generator = ModelGenerator(
+                    model, self._cited, self.conversations.settings.config_dir
+                )
         if generator is None and reply:
             turn.reply = reply
             generator = AppGenerator(turn, self.conversations, self.privacy, self.repository_name)
@@ -316,9 +319,12 @@ class Chat:
         with suppress(CodeQAError):  # the index may be gone by now
             shown = asked.evidence.spans() if asked.evidence else []
             shown += [ShownLines(c.path, c.start_line, c.end_line) for c in turn.block.chunks]
-            turn.citations = verify_all(turn.answer, shown, self.retrieval.files.line_count)
+            turn.citations = verify_all(turn.answer, shown, self._cited(turn.block.chunks))
             if turn.finished and asked.intent in NEED_CODE:
                 turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
+
+    def _cited(self, chunks: Sequence[Chunk]) -> CitedCode:
+        return CitedCode(self.retrieval.files, self.retrieval.open_tables(), chunks)
 
     def _done(self, turn: TurnState) -> Event:
         exchange = Exchange(turn.text, answer_for_history(turn.answer, turn.generator))

@@ -204,5 +204,5 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
         yield str(notice)
     wrong = [c for c in done.get("citations", ()) if not c["verified"]]
     if wrong:
-        places = ", ".join(f"{c['path']}:{c['start']}-{c['end']}" for c in wrong)
-        yield f"Not verified, since these lines were not among what was sent: {places}"
+        places = "; ".join(f"{c['path']}:{c['start']}-{c['end']}, {c['problem']}" for c in wrong)
+        yield f"Not verified: {places}"

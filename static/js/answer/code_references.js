@@ -7,7 +7,6 @@ import { copyButton } from "../lib/widgets.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
 const OUTSIDE = "Not in the context: these lines exist, but the answer was not made from them";
-const UNVERIFIED = "Not verified: there are no such lines";
 const PLACES = 4; // cited places that a block of code is looked for at
 const FEWEST = 20; // characters of code: less than that stands anywhere
 
@@ -19,13 +18,13 @@ const linesRead = new Map(); // lines that were asked for, by their address
  */
 export function markCitations(answer, citations) {
   const failed = citations.filter(({ verified }) => verified === false);
-  for (const { path, start, end, exists } of failed) {
+  for (const { path, start, end, exists, problem } of failed) {
     for (const link of answer.querySelectorAll("a.citation")) {
       const { dataset } = link;
       if (dataset.path !== path || dataset.start !== String(start) || dataset.end !== String(end))
         continue;
       link.classList.add(exists ? "outside" : "unverified");
-      link.title = exists ? OUTSIDE : UNVERIFIED;
+      link.title = exists ? OUTSIDE : `Not verified: ${problem}`;
     }
   }
   const outside = failed.filter(({ exists }) => exists).length;

@@ -1,0 +1,108 @@
+"""What the index and the files say to the citations of one answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from codeqa.errors import CodeQAError
+from codeqa.files import Files
+from codeqa.search.mentions import whole_name
+from codeqa.store import Tables
+from codeqa.text.tokens import name_key
+from codeqa.types import TEXT_KINDS, Chunk, Unit
+
+MOST_NAMED = 200
+"""Definitions of one name that are looked at; one of so many is not unambiguous."""
+
+
+@dataclass(frozen=True)
+class CitedCode:
+    """Looks paths, lines and symbols up for one answer; each file is read once."""
+
+    files: Files
+    tables: Tables
+    chunks: Sequence[Chunk] = ()
+    """What was sent."""
+    _read: dict[str, list[str] | None] = field(default_factory=dict)
+    _found: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _sent(self) -> list[str]:
+        return list(dict.fromkeys(chunk.path for chunk in self.chunks))
+
+    def path_of(self, written: str) -> str:
+        """The one indexed file that `written`, a path or the end of one, means; '' for none.
+
+        What was sent goes before the rest of the repository.
+        """
+        if written not in self._found:
+            self._found[written] = self._path_of(written.removeprefix("./").lstrip("/"))
+        return self._found[written]
+
+    def _path_of(self, written: str) -> str:
+        paths = self.tables.catalogue().paths
+        if written in paths or not written:
+            return written
+        for known in (self._sent, paths):
+            ending = [path for path in known if path.endswith("/" + written)]
+            if ending:
+                return ending[0] if len(ending) == 1 else ""
+        return ""
+
+    def lines(self, path: str) -> list[str] | None:
+        """The lines of `path` as they are now; None when it is no readable indexed file."""
+        if path not in self._read:
+            try:
+                text = self.files.read(path).text
+            except CodeQAError:  # one file that cannot be read must not cost the whole answer
+                self._read[path] = None
+            else:
+                self._read[path] = text.removesuffix("\n").split("\n")
+        return self._read[path]
+
+    def line_count(self, path: str) -> int | None:
+        """How many those are."""
+        lines = self.lines(path)
+        return None if lines is None else len(lines)
+
+    def has_changed(self, path: str, start: int, end: int) -> bool:
+        """Whether these lines differ from what was sent of them."""
+        now = (self.lines(path) or [])[start - 1 : end]
+        sent = (
+            chunk.content.split("\n")[start - chunk.start_line : end - chunk.start_line + 1]
+            for chunk in self.chunks
+            if chunk.path == path and chunk.start_line <= start and end <= chunk.end_line
+        )
+        return any(then != now for then in sent)
+
+    def speaks_of(self, path: str, start: int, end: int, symbols: Sequence[str]) -> bool:
+        """Whether one of `symbols` stands in these lines, or is the definition around them."""
+        lines = self.lines(path) or []
+        text = "\n".join(lines[start - 1 : end])
+        last = {re.split(r"\W+", symbol)[-1] for symbol in symbols} - {""}
+        if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in last):
+            return True
+        around = (
+            part
+            for unit in self.tables.in_file(path)
+            if unit.start_line <= end and start <= unit.end_line
+            for part in re.split(r"\W+", unit.qualified_name)
+        )
+        return not last.isdisjoint(around)
+
+    def definition(self, symbol: str) -> Unit | None:
+        """The one definition that `symbol` names, with its owners where they are written; None
+        where there is none, or several."""
+        dotted = re.sub(r"::|#|->", ".", symbol)
+        named = self.tables.named([name_key(dotted.rpartition(".")[2])], limit=MOST_NAMED)
+        called = [
+            unit
+            for unit in named
+            if unit.kind not in TEXT_KINDS
+            and whole_name(unit.path, unit.qualified_name).endswith(f".{dotted}")
+        ]
+        source = [unit for unit in called if unit.role == "source"] or called
+        return source[0] if len(source) == 1 else None

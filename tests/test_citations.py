@@ -1,0 +1,317 @@
+"""Citations in an answer: the shapes that models write become one, and wrong ones are found out."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from indexed import indexed
+
+from codeqa.chat.citation_writer import CitationWriter
+from codeqa.chat.citations import Citation, find_citations, verify_all
+from codeqa.chat.cited_code import CitedCode
+from codeqa.context import unit_chunk
+from codeqa.files import Files
+from codeqa.store import Tables
+from codeqa.text.citation_format import ShownLines
+from codeqa.types import METHOD_KINDS, Chunk, Unit
+
+PACKAGE = Path(__file__).resolve().parent.parent / "codeqa"
+SENT = Chunk("ctx_0000000a", "src/app.py", 3, 9, "python", "")
+CHUNKS = (
+    SENT,
+    Chunk("ctx_0000000b", "app/[id]/page.tsx", 1, 1, "tsx", ""),
+    Chunk("ctx_0000000c", "odd]name.py", 1, 2, "python", ""),
+)
+FILES = {
+    "src/app.py": (
+        "class App:\n    def __call__(self):\n        return self.run()\n\n"
+        "    def run(self):\n        handle()\n        return 1\n\n\n"
+        "def handle():\n    return None\n"
+    ),
+    "app/[id]/page.tsx": "export const x = 1;\n",
+    "odd]name.py": "a = 1\nb = 2\n",
+    "lib/other.py": "def other():\n    return 2\n",
+    "one/twice.py": "def twice():\n    return 1\n",
+    "two/twice.py": "def twice():\n    return 2\n",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return indexed(tmp_path_factory.mktemp("cited"), FILES)
+
+
+def code_of(tables: Tables, chunks: tuple[Chunk, ...] = CHUNKS) -> CitedCode:
+    return CitedCode(Files(lambda: tables), tables, chunks)
+
+
+@pytest.fixture(scope="module")
+def written(tables: Tables) -> Callable[..., str]:
+    """What becomes of an answer that comes in these pieces."""
+    code = code_of(tables)
+
+    def write(*pieces: str) -> str:
+        writer = CitationWriter(CHUNKS, code)
+        return "".join([*map(writer.feed, pieces), writer.close()])
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("See [Chunk 1].", "See [src/app.py:3-9]."),
+        ("It ends (chunk 2).", "It ends ([app/[id]/page.tsx:1-1])."),
+        ("[ctx_0000000a]", "[src/app.py:3-9]"),
+        ("[CHUNK #1]", "[src/app.py:3-9]"),
+        ("[Chunk 1, Id: ctx_0000000a]", "[src/app.py:3-9]"),
+        ("[Chunks 1 and 2]", "[src/app.py:3-9], [app/[id]/page.tsx:1-1]"),
+        ("(Chunk 1; Chunk 2)", "([src/app.py:3-9], [app/[id]/page.tsx:1-1])"),
+        ("**[Chunk 1]**\n\n- [Chunk 1]\n", "**[src/app.py:3-9]**\n\n- [src/app.py:3-9]\n"),
+        ("It runs [1].", "It runs [src/app.py:3-9]."),
+        ("It runs [1, 2].", "It runs [src/app.py:3-9], [app/[id]/page.tsx:1-1]."),
+        ("[src/app.py:1-2, lib/other.py:1-2]", "[src/app.py:1-2], [lib/other.py:1-2]"),
+        ("[src/app.py:1-2, 5-7]", "[src/app.py:1-2], [src/app.py:5-7]"),
+        ("[app.py:L5-L7]", "[src/app.py:5-7]"),
+        ("in app.py:5, then", "in [src/app.py:5], then"),
+        ("in src/app.py#L5-L7.", "in [src/app.py:5-7]."),
+        ("(see src/app.py:5–7)", "(see [src/app.py:5-7])"),
+        ("【src/app.py:5-7】", "[src/app.py:5-7]"),
+        ("in `app.py:5-7`.", "in [src/app.py:5-7]."),
+        ("in `src/app.py#L5`", "in [src/app.py:5]"),
+    ],
+)
+def test_every_shape_that_models_write_becomes_a_citation(
+    written: Callable[..., str], said: str, shown: str
+) -> None:
+    assert written(said) == written(*said) == shown
+    assert find_citations(shown)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[Chunk 4]", "[Chunk 0]", "[Chunk 1, Chunk 4]", "[ctx_ffffffff]", "[Chunk 3]",
+        "Chunk 1 and ctx_0000000a", "(chunks of 50 lines)", "[src/app.py:5-7]", "x[1] = y[2]",
+        "[Chunk 1" + ", Chunk 1" * 30 + "]", "an open [Chunk 1", "[1](https://example.com/a.py:1)",
+        "http://localhost:8080 and localhost:5001", "at 10:30, 3:2", "twice.py:1",
+        "[nowhere.py:3-4]",
+        "```python\nx = [1]  # app.py:5\n```", "`items[1]` and ``a `app.py` b``",
+        "~~~\n[Chunk 1]\n~~~\n", "version 1.2.3:4", "`app.py`",
+    ],
+)  # fmt: skip
+def test_everything_else_stays_as_the_model_said_it(written: Callable[..., str], said: str) -> None:
+    assert written(said) == written(*said) == said
+
+
+def test_only_what_may_become_a_citation_waits(tables: Tables) -> None:
+    writer = CitationWriter(CHUNKS, code_of(tables))
+    assert writer.feed("It is called once in [Chu") == "It is called once in "
+    assert writer.feed("nk 1] ") == "[src/app.py:3-9] "
+    assert writer.feed("and [c") == "and "
+    assert writer.feed("all it] ") == "[call it] "
+    assert writer.feed("app.py:") == ""
+    assert writer.close() == "app.py:"
+
+
+FRAGMENTS = [
+    "[", "]", "(", ")", "Chunk", "Chunks", " ", "1", "2", "9", ", ", " and ", "ctx_", "0000000a",
+    "[Chunk 1]", "(Chunk 2)", "[ctx_0000000b]", "`", "```", "\n", "c", "Id: ", "text ", "#",
+    "app.py",
+    ":5", "-7", "#L3", "【", "】", "`App.run`", "src/", ". ", "handle", "\n```\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30))
+def test_how_an_answer_is_cut_into_pieces_changes_nothing(
+    written: Callable[..., str], fragments: list[str]
+) -> None:
+    whole = "".join(fragments)
+    assert written(*fragments) == written(whole) == written(*whole)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Calls `App.__call__` [src/app.py:10-11].", "Calls `App.__call__` [src/app.py:2-3]."),
+        ("`handle()` is in app.py:1-3.", "`handle()` is in [src/app.py:10-11]."),
+        ("`other` [src/app.py:900-910]", "`other` [lib/other.py:1-2]"),
+        # Used, defined or around: right as it is. And of two definitions none is sure.
+        ("`App.run` calls `handle` [src/app.py:5-7]", "`App.run` calls `handle` [src/app.py:5-7]"),
+        ("`App.run` returns 1 [src/app.py:7]", "`App.run` returns 1 [src/app.py:7]"),
+        ("`twice` [src/app.py:5-7]", "`twice` [src/app.py:5-7]"),
+        ("`None` is returned [src/app.py:7]", "`None` is returned [src/app.py:7]"),
+        ("`other` is. It runs [src/app.py:5-7]", "`other` is. It runs [src/app.py:5-7]"),
+        ("`other` [lib/other.py:1-2] and [src/app.py:5-7]",
+         "`other` [lib/other.py:1-2] and [src/app.py:5-7]"),
+        ("`lib/other.py` is called [src/app.py:5-7]", "`lib/other.py` is called [src/app.py:5-7]"),
+    ],
+)  # fmt: skip
+def test_lines_that_do_not_speak_of_the_symbol_give_way_to_its_definition(
+    written: Callable[..., str], said: str, shown: str
+) -> None:
+    assert written(said) == written(*said) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[src/app.py:3-5]", ""),
+        ("`run` [src/app.py:5-7]", ""),
+        ("[src/app.py:3-11]", "not part of what was retrieved"),
+        ("[src/app.py:5-3]", "no lines"),
+        ("[src/app.py:0-3]", "no lines"),
+        ("[nowhere.py:1]", "no indexed file"),
+        ("[src/app.py:9-99]", "now has 11 lines"),
+        ("`twice` [src/app.py:5-7]", "`twice` does not stand in these lines"),
+        ("as in `src/app.py:900`", "now has 11 lines"),
+        ("it runs on `localhost:8080`", None),
+    ],
+)
+def test_a_citation_is_checked_against_file_symbol_and_what_was_shown(
+    tables: Tables, text: str, problem: str | None
+) -> None:
+    spans = [ShownLines("src/app.py", 2, 9, "outer"), ShownLines("src/app.py", 3, 7, "inner")]
+    checked = verify_all(text, spans, code_of(tables, ()))
+    if problem is None:
+        assert checked == []
+        return
+    assert checked[0].verified == (not problem) and problem in checked[0].problem
+    assert checked[0].exists == (not problem or "not part of" in problem)
+    assert checked[0].name == ("" if problem else "inner")
+
+
+def test_lines_that_have_changed_since_they_were_sent_are_told(tables: Tables) -> None:
+    sent = Chunk("ctx_1", "lib/other.py", 1, 2, "python", "def other():\n    return 3")
+    spans = [ShownLines("lib/other.py", 1, 2)]
+    first, last = verify_all(
+        "[lib/other.py:1] and [lib/other.py:1-2]", spans, code_of(tables, (sent,))
+    )
+    assert first.verified and not last.verified and last.exists and "changed" in last.problem
+
+
+# Three hundred and more citations over real code, true and false, in every shape.
+
+SHAPES: tuple[Callable[[Unit, str], str], ...] = (
+    lambda unit, path: f"[{path}:{unit.start_line}-{unit.end_line}]",
+    lambda unit, path: f"[{path}:L{unit.start_line}-L{unit.end_line}]",
+    lambda unit, path: f"({path}:{unit.start_line}-{unit.end_line})",
+    lambda unit, path: f"{path}#L{unit.start_line}-L{unit.end_line}",
+    lambda unit, path: f"【{path}:{unit.start_line}-{unit.end_line}】",
+    lambda unit, path: f"`{path}:{unit.start_line}-{unit.end_line}`",
+    lambda unit, path: f"`{path.rpartition('/')[2]}:{unit.start_line}`",
+    lambda unit, path: f"[{path}:{unit.start_line}-{unit.end_line}, {path}:{unit.start_line}]",
+)
+NUMBERED: tuple[Callable[[int, Chunk], str], ...] = (
+    lambda number, chunk: f"[{number}]",
+    lambda number, chunk: f"[Chunk {number}]",
+    lambda number, chunk: f"(chunk {number})",
+    lambda number, chunk: f"[{chunk.id}]",
+)
+SENTENCES = (
+    "The work is done in `{name}` {place}.",
+    "- `{name}()` decides this {place}, as its callers expect.",
+    "1. First `{name}` is called {place}",
+    "Look at {place}: it is all there.",
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    text: str
+    wanted: Citation
+    """Where it has to lead; for a false one without a right place: where it must not be sure."""
+    true: bool
+    mendable: bool = False
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Unit]]:
+    files = {
+        path.relative_to(PACKAGE.parent).as_posix(): path.read_text(encoding="utf-8")
+        for part in ("search", "chat", "context")
+        for path in sorted((PACKAGE / part).rglob("*.py"))
+    }
+    tables = indexed(tmp_path_factory.mktemp("real"), files)
+    units = [u for u in tables.units() if u.kind in METHOD_KINDS and not u.name.startswith("__")]
+    return tables, sorted(units, key=lambda unit: (unit.path, unit.start_line))
+
+
+def answers(units: list[Unit], chunks: tuple[Chunk, ...], seed: int) -> Iterator[Written]:
+    chance = random.Random(seed)
+    for at, unit in enumerate(units):
+        place = Citation(unit.path, unit.start_line, unit.end_line)
+        sentence = SENTENCES[at % len(SENTENCES)]
+        shape = SHAPES[at % len(SHAPES)]
+        name = chance.choice((unit.name, unit.qualified_name))
+        yield Written(sentence.format(name=name, place=shape(unit, unit.path)), place, True)
+        numbered = NUMBERED[at % len(NUMBERED)](at + 1, chunks[at])
+        yield Written(sentence.format(name=name, place=numbered), place, True)
+        other = next(
+            one for one in chance.sample(units, len(units))
+            if unit.name not in one.source_code and one.name not in unit.source_code
+            and unit.name not in one.qualified_name
+        )  # fmt: skip
+        kind = at % 4
+        if kind == 0:  # the lines of another function
+            text = SENTENCES[at % 3].format(
+                name=unit.qualified_name, place=shape(other, other.path)
+            )
+            yield Written(text, place, False, mendable=True)
+        elif kind == 1:  # a file that is not there
+            yield Written(f"See [{unit.path[:-3]}_old.py:{unit.start_line}].", place, False)
+        elif kind == 2:  # lines that the file does not have
+            start = 5_000 + at
+            text = f"It is decided there [{unit.path}:{start}-{start + 9}]."
+            yield Written(text, Citation(unit.path, start, start + 9), False)
+        else:  # more than was sent
+            end = unit.end_line + 1
+            while any(c.path == unit.path and c.start_line <= unit.start_line and end <= c.end_line
+                      for c in chunks):  # fmt: skip
+                end += 1
+            text = f"All of it [{unit.path}:{unit.start_line}-{end}]."
+            yield Written(text, Citation(unit.path, unit.start_line, end), False)
+
+
+def test_nearly_all_wrong_citations_are_caught_and_nearly_no_right_one_is_harmed(
+    real: tuple[Tables, list[Unit]],
+) -> None:
+    tables, units = real
+    chance = random.Random(7)
+    units = chance.sample(units, 160)
+    chunks = tuple(unit_chunk(unit, "") for unit in units)
+    spans = [ShownLines(c.path, c.start_line, c.end_line) for c in chunks]
+    harmed, missed, milliseconds = [], [], []
+    true = false = 0
+    for one in answers(units, chunks, seed=11):
+        began = time.perf_counter()
+        code = code_of(tables, chunks)
+        writer = CitationWriter(chunks, code)
+        shown = writer.feed(one.text) + writer.close()
+        checked = verify_all(shown, spans, code)
+        milliseconds.append(1000 * (time.perf_counter() - began))
+        places = [Citation(c.path, c.start, c.end) for c in checked]
+        if one.true:
+            true += 1
+            inside = all(
+                c.verified and one.wanted.path == c.path and one.wanted.start <= c.start
+                and c.end <= one.wanted.end for c in checked
+            )  # fmt: skip
+            if not checked or not inside:
+                harmed.append((one.text, shown, checked))
+        else:
+            false += 1
+            mended = one.mendable and one.wanted in places
+            if any(c.verified for c in checked) and not mended:
+                missed.append((one.text, shown, checked))
+    assert true >= 300 and false >= 150
+    assert len(missed) <= 0.01 * false, missed[:3]
+    assert len(harmed) <= 0.01 * true, harmed[:3]
+    assert sorted(milliseconds)[len(milliseconds) // 2] < 50
