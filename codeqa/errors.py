@@ -122,6 +122,10 @@ class ContextLengthError(ModelError):
     code = "context_length"
 
 
+class ToolsRefusedError(ModelError):
+    """The model, or its server, does not take descriptions of tools."""
+
+
 class RateLimitError(ModelError):
     """The provider limits the rate of requests or is overloaded; later it will answer.
 

@@ -14,7 +14,7 @@ user       part 1: [MODE: explain]
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -131,8 +131,26 @@ class ModelRequest:
     """What the reader should know about it, as a sentence."""
 
 
-Piece = str | ModelRequest | TokenUsage
-"""Text of the answer, what was sent for it, and at the end what the provider counted."""
+@dataclass(frozen=True, slots=True)
+class ToolStep:
+    """A call of a tool that a model asked for, as its reader sees it."""
+
+    tool: str
+    arguments: str
+    """As the model wrote them, JSON if it wrote that."""
+    summary: str
+    """What was done and found, in a line."""
+    text: str
+    """What the model was given."""
+    said: str = ""
+    """What the model said before it, or thought."""
+    milliseconds: float = 0.0
+    failed: bool = False
+
+
+Piece = str | ModelRequest | ToolStep | TokenUsage
+"""Text of the answer, what was sent for it, what was looked up meanwhile, and at the end what the
+provider counted."""
 
 
 class AnswerGenerator(Protocol):
@@ -192,14 +210,14 @@ def characters_left(messages: Iterable[Mapping[str, Any]], window: int) -> int:
 
 def as_sent(messages: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     """`messages` as they are kept and shown: the texts of each as a list of parts."""
-    contents = ((m["role"], m["content"]) for m in messages)
-    return tuple(
-        {
-            "role": role,
-            "parts": [text] if isinstance(text, str) else [part["text"] for part in text],
-        }
-        for role, text in contents
-    )
+    return tuple({"role": message["role"], "parts": list(_parts(message))} for message in messages)
+
+
+def _parts(message: Mapping[str, Any]) -> Iterator[str]:
+    content = message["content"]
+    yield from [content] if isinstance(content, str) else (part["text"] for part in content)
+    for call in message.get("tool_calls", ()):
+        yield f"{call['function']['name']} {call['function']['arguments']}"
 
 
 def count_tokens(sent: Iterable[Mapping[str, Any]]) -> int:

@@ -151,7 +151,7 @@ class ModelGenerator:
                 for piece in stream:
                     if isinstance(piece, TokenUsage):
                         yield piece
-                    else:
+                    elif isinstance(piece, str):
                         answered = True
                         yield citations.feed(piece)
         except ModelError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from codeqa.llm.endpoint import TokenUsage
+from codeqa.llm.endpoint import TokenUsage, ToolCall
 
 DONE = object()
 """The event that says that the answer is complete."""
@@ -61,6 +62,10 @@ class Answer:
         """Whether the stream said that it is complete."""
         self.understood = False
         """Whether any event was one of a chat API."""
+        self.reasoning = ""
+        """What the last event added to the model's reasoning."""
+        self._calls: dict[object, dict[str, str]] = {}
+        """By index, as servers number them; what belongs together comes in parts."""
         self._reasoned = False
         self._tokens: tuple[int, int] | None = None
         self._thoughts = ThoughtFilter()
@@ -69,6 +74,14 @@ class Answer:
     def thought(self) -> bool:
         """Whether the model reasoned aloud."""
         return self._reasoned or self._thoughts.thought
+
+    def calls(self) -> list[ToolCall]:
+        """The tools that the model wants called, in its order; those without a name are left out."""
+        return [
+            ToolCall(call["id"] or f"call_{number}", call["name"], call["arguments"])
+            for number, call in enumerate(self._calls.values())
+            if call["name"]
+        ]
 
     def usage(self) -> TokenUsage | None:
         """What the answer took; None when there is nothing to tell."""
@@ -80,6 +93,7 @@ class Answer:
     def take(self, event: Any) -> str:
         """The text that an event adds; '' for none, and for one of another shape."""
         self.ended |= event is DONE
+        self.reasoning = ""
         match event:
             case {"error": said} if said:
                 self.understood, self.error = True, event
@@ -111,10 +125,33 @@ class Answer:
         if not isinstance(delta, Mapping):
             return ""
         content = delta.get("content")
-        self._reasoned |= bool(delta.get("reasoning_content") or delta.get("reasoning"))
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        self._reasoned |= bool(reasoning)
+        self.reasoning = reasoning if isinstance(reasoning, str) else ""
+        for part in delta.get("tool_calls") or ():
+            self._take_call(part)
         if isinstance(content, list):  # Mistral's reasoning models send parts
             parts = [part for part in content if isinstance(part, Mapping)]
             self._reasoned |= any(part.get("type") == "thinking" for part in parts)
             content = "".join(str(p.get("text", "")) for p in parts if p.get("type") == "text")
         texts = (content, delta.get("refusal"))
         return next((text for text in texts if isinstance(text, str) and text), "")
+
+    def _take_call(self, part: Any) -> None:
+        function = part.get("function") if isinstance(part, Mapping) else None
+        if not isinstance(function, Mapping):
+            return
+        id_ = part.get("id") if isinstance(part.get("id"), str) else ""
+        # Some servers number each whole call 0, or not at all: another id is another call.
+        key: object = part.get("index", len(self._calls))
+        known = self._calls.get(key)
+        if known and id_ and known["id"] not in ("", id_):
+            key = id_
+        call = self._calls.setdefault(key, {"id": "", "name": "", "arguments": ""})
+        arguments = function.get("arguments")
+        if isinstance(arguments, Mapping):  # Ollama's own way
+            arguments = json.dumps(arguments)
+        call["id"] = call["id"] or id_
+        call["name"] += function["name"] if isinstance(function.get("name"), str) else ""
+        call["arguments"] += arguments if isinstance(arguments, str) else ""
+        self.length += len(arguments) if isinstance(arguments, str) else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from functools import cache
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from codeqa.errors import ModelError
 from codeqa.llm.connection import Connection
-from codeqa.llm.endpoint import Cancelled, Endpoint, Message, TokenUsage, never
+from codeqa.llm.endpoint import Cancelled, Endpoint, Message, Thought, TokenUsage, ToolCall, never
 from codeqa.text.tokens import well_formed
 
 T = TypeVar("T")
@@ -77,14 +77,16 @@ class Model:
         *,
         max_tokens: int | None = None,
         cancelled: Cancelled = never,
-    ) -> Generator[str | TokenUsage, None, None]:
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> Generator[str | Thought | ToolCall | TokenUsage, None, None]:
         """Yield the answer's text in pieces as they come, never empty, and at last its TokenUsage
-        where the provider says it.
+        where the provider says it. With `tools`, in the form of OpenAI's API, also its thoughts,
+        and behind its text the calls that it wants; ToolsRefusedError where it takes none.
 
         Once `cancelled()` is true, or the iterator is closed, the request is closed as well and
         the iterator ends. Raises ModelError, ContextLengthError when less might do.
         """
-        pieces = self._connection.answer(list(messages), max_tokens)
+        pieces = self._connection.answer(list(messages), max_tokens, tools)
         try:
             while not cancelled():
                 piece = self._wait(_next(pieces), cancelled)

@@ -8,11 +8,11 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import ModelError
+from codeqa.errors import ModelError, ToolsRefusedError
 from codeqa.llm.answer import Answer
 from codeqa.llm.api_error import read_api_error
 from codeqa.llm.choice import is_model_name
-from codeqa.llm.endpoint import Endpoint, Message, TokenUsage, message_text
+from codeqa.llm.endpoint import Endpoint, Message, Thought, TokenUsage, ToolCall, message_text
 from codeqa.llm.failures import explain, explain_api_error, explain_end, failure
 from codeqa.text.tokens import well_formed
 
@@ -30,6 +30,7 @@ _UNWANTED = {
     "parts": re.compile(r"\A(?=.*string).*(?:content|sequence)", re.DOTALL),
 }
 """What some servers do not take → how they say so."""
+_NO_TOOLS = re.compile(r"\btools?\b|tool_choice|function[ _-]?call", re.IGNORECASE)
 
 
 class Connection:
@@ -42,23 +43,28 @@ class Connection:
         self._client: AsyncOpenAI | None = None
 
     async def answer(
-        self, messages: Sequence[Message], max_tokens: int | None
-    ) -> AsyncGenerator[str | TokenUsage, None]:
-        """Ask, and yield the answer's text and at last its usage.
+        self,
+        messages: Sequence[Message],
+        max_tokens: int | None,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> AsyncGenerator[str | Thought | ToolCall | TokenUsage, None]:
+        """Ask, and yield the answer's text, and at last the calls of `tools` and its usage.
 
-        Whatever goes wrong is a ModelError that says so. Nothing is tried again after the first
-        text.
+        Whatever goes wrong is a ModelError that says so, ToolsRefusedError where a server takes no
+        tools. Nothing is tried again after the first text.
         """
         answer, begun = Answer(), False
         sent = "\n".join(map(message_text, messages))
         try:
-            async with await self._ask(messages, max_tokens) as stream:
+            async with await self._ask(messages, max_tokens, tools) as stream:
                 if "html" in stream.response.headers.get("content-type", ""):
                     raise failure("no chat api", self._target)
                 async for event in stream:
                     text = answer.take(event)
                     if answer.error is not None:
                         raise explain_api_error(read_api_error(0, answer.error), self._target, sent)
+                    if tools and answer.reasoning:
+                        yield Thought(answer.reasoning)
                     if text:
                         begun = True
                         yield text
@@ -71,8 +77,11 @@ class Connection:
         if rest := answer.close():
             begun = True
             yield rest
-        if problem := explain_end(answer, self._target, begun):
+        calls = answer.calls() if tools else []
+        if problem := explain_end(answer, self._target, begun or bool(calls)):
             raise problem
+        for call in calls:
+            yield call
         if usage := answer.usage():
             yield usage
 
@@ -122,7 +131,12 @@ class Connection:
         if self._client is not None:
             await self._client.close()
 
-    async def _ask(self, messages: Sequence[Message], max_tokens: int | None) -> EventStream:
+    async def _ask(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int | None,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> EventStream:
         """The response to a request in a form that the server accepts."""
         client = await self.open()
 
@@ -135,23 +149,32 @@ class Connection:
                 return await client.post(
                     "/chat/completions",
                     cast_to=object,
-                    body=self._body(messages, max_tokens),
+                    body=self._body(messages, max_tokens, tools),
                     stream=True,
                     stream_cls=EventStream,
                 )
             except openai.APIStatusError as error:
                 told = provider_error(error.response)
+                if tools and told.kind == "refused" and _NO_TOOLS.search(told.words):
+                    raise ToolsRefusedError("The model takes no tools.") from None
                 named = {n for n, words in _UNWANTED.items() if words.search(told.words.lower())}
                 new = sorted(named - self._unwanted)
                 if told.kind != "refused" or not new:
                     raise
                 self._unwanted.add(new[0])
 
-    def _body(self, messages: Sequence[Message], max_tokens: int | None) -> dict[str, Any]:
+    def _body(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int | None,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
         if "parts" in self._unwanted:
             messages = [{**message, "content": message_text(message)} for message in messages]
         encodable = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
         body = {"model": self._target.model, "stream": True, "messages": encodable}
+        if tools:
+            body["tools"] = list(tools)
         if max_tokens is not None:
             limit = "max_completion_tokens" if "max_tokens" in self._unwanted else "max_tokens"
             body[limit] = max_tokens

@@ -58,6 +58,22 @@ class TokenUsage:
     cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a model wants to be called, as it wrote it: `arguments` should be a JSON object."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of what a model says to itself before it answers, where its server sends that."""
+
+    text: str
+
+
 def never() -> bool:
     """The answer of a caller that does not cancel."""
     return False

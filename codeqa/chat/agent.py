@@ -1,0 +1,333 @@
+"""Answers in several steps: the model reads on with tools until it knows enough, within bounds.
+
+It starts from the context that a search has found, so that one step often suffices. What its tools
+show it may be cited as chunks may. A model that takes no tools writes its calls as lines of text;
+one that calls them wrongly is told so once, and then has to answer from what was found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from codeqa.chat.citation_writer import CitationWriter
+from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.generation import (
+    GenerationInput,
+    ModelRequest,
+    Piece,
+    ToolStep,
+    as_sent,
+    build_messages,
+)
+from codeqa.chat.generators import ModelGenerator
+from codeqa.context import chunk_id, format_block
+from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError
+from codeqa.llm import Message, Model, Thought, TokenUsage, ToolCall
+from codeqa.prompts import render_prompt
+from codeqa.tools import TOOLS, Toolbox, ToolResult
+from codeqa.types import Chunk, ContextBlock
+
+MOST_STEPS = 12
+"""Requests to the model, the last of which has to answer."""
+AGENT_SECONDS = 180.0
+"""Time after which the next request has to answer."""
+RESULTS_CHARACTERS = 60_000
+"""Of what tools have shown; beyond it the oldest are shortened, never the question."""
+KEPT_CHARACTERS = 400
+"""What stays of a result that is shortened."""
+MOST_CALLS = 8
+"""Calls of one step that are made."""
+THREADS = 4
+MISUSES = 2
+"""Steps with nothing but wrong or repeated calls, after which the model has to answer."""
+HELD_CHARACTERS = 240
+"""Text that waits for whether calls follow: a model says what it is about to do, then does it."""
+ANSWER_NOW = "Answer the question now, from what you have found; no more tools."
+REPEATED = "You have called this with the same arguments before: see its result above."
+SHORTENED = "[… shortened; call it again for all of it]"
+NO_TOOLS = "The model takes no tools: its calls were written as text."
+WITHOUT = "The model could not look further ({}); this is answered from what the search found."
+
+_CALL = re.compile(r"^\s*CALL\s+(\w+)\s*(\{.*\})?\s*$", re.MULTILINE)
+
+
+@dataclass
+class _Work:
+    """What one answer has come to so far."""
+
+    messages: list[dict[str, Any]]
+    chunks: list[Chunk]
+    room: int
+    """Characters of results that the requests may hold."""
+    as_text: bool = False
+    made: set[tuple[str, str]] = field(default_factory=set)
+    misused: int = 0
+    said: str = ""
+    """What the model said, or thought, before the calls that are being made."""
+    answered: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cut: bool = False
+
+    def count(self, usage: TokenUsage) -> None:
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.cut = usage.cut
+
+    def block(self) -> ContextBlock:
+        return ContextBlock(format_block(self.chunks), tuple(self.chunks))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentGenerator:
+    """Lets `model` call the tools of `toolbox` before it answers."""
+
+    model: Model
+    toolbox: Toolbox
+    cited: Callable[[Sequence[Chunk]], CitedCode]
+    """What its citations are checked against, given what it has seen."""
+    config_dir: Path | None = None
+    room: int = RESULTS_CHARACTERS
+    """Characters of results for this model's window."""
+    needs_evidence: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """Look further, step by step, and answer; without tools where the model fails before
+        anything was answered. Raises ModelError, also after some text."""
+        work = self._begin(asked, as_text=False)
+        try:
+            try:
+                yield from self._steps(asked, work)
+            except ToolsRefusedError:
+                work = self._begin(asked, as_text=True)
+                yield from self._steps(asked, work)
+        except ModelError as error:
+            if work.answered or asked.cancelled():
+                raise
+            plain = ModelGenerator(self.model, self.cited, self.config_dir)
+            warning = WITHOUT.format(error.message.rstrip("."))
+            for piece in plain.generate(replace(asked, block=work.block())):
+                told = isinstance(piece, ModelRequest) and not piece.warning
+                yield replace(piece, warning=warning) if told else piece  # type: ignore[arg-type]
+
+    def _begin(self, asked: GenerationInput, *, as_text: bool) -> _Work:
+        messages = build_messages(asked, self.config_dir)
+        rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
+        if as_text:
+            listed = "\n".join(map(_described, TOOLS))
+            rules += "\n" + render_prompt("agent_calls", self.config_dir, tools=listed)
+        messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
+        return _Work(messages, list(asked.block.chunks), self.room, as_text)
+
+    def _steps(self, asked: GenerationInput, work: _Work) -> Generator[Piece, None, None]:
+        until = time.monotonic() + AGENT_SECONDS
+        for step in range(MOST_STEPS):
+            last = step + 1 == MOST_STEPS or time.monotonic() > until or work.misused >= MISUSES
+            if last:
+                work.messages.append({"role": "user", "content": ANSWER_NOW})
+            shorten(work.messages, work.room)
+            calls = yield from self._ask(asked, work, last)
+            if last or not calls or asked.cancelled():
+                break
+            yield from self._make(calls, work)
+            if asked.cancelled():
+                break
+        yield TokenUsage(work.prompt_tokens, work.completion_tokens, cut=work.cut)
+
+    def _ask(
+        self, asked: GenerationInput, work: _Work, last: bool
+    ) -> Generator[Piece, None, list[ToolCall]]:
+        """One request: its answer goes on to the reader, its calls are returned. What is said
+        before calls belongs to them."""
+        warning = NO_TOOLS if work.as_text else ""
+        block = work.block()
+        yield ModelRequest(self.model.name, self.model.host, as_sent(work.messages), block, warning)
+        citations = CitationWriter(block.chunks, self.cited(block.chunks))
+        calls: list[ToolCall] = []
+        held, thought, text = "", "", ""
+        tools = () if last or work.as_text else tuple(map(_declared, TOOLS))
+        pieces = self.model.stream(work.messages, cancelled=asked.cancelled, tools=tools)
+        with closing(pieces):
+            for piece in pieces:
+                if isinstance(piece, ToolCall):
+                    calls.append(piece)
+                elif isinstance(piece, TokenUsage):
+                    work.count(piece)
+                elif isinstance(piece, Thought):
+                    thought += piece.text
+                else:
+                    text, held = text + piece, held + piece
+                    calling = work.as_text and not last and "CALL" in text[:HELD_CHARACTERS]
+                    if len(text) > HELD_CHARACTERS and not calling:
+                        work.answered = True
+                        yield citations.feed(held)
+                        held = ""
+        if work.as_text and not last and held == text:
+            calls = [
+                ToolCall(f"call_{number}", match[1], match[2] or "{}")
+                for number, match in enumerate(_CALL.finditer(text))
+            ]
+        if not calls or last:
+            work.answered |= bool(held)
+            yield citations.feed(held) + citations.close()
+            return []
+        if rest := citations.close() if held != text else "":
+            yield rest + "\n\n"
+        said = " ".join((held if not work.as_text else _CALL.sub("", text)).split())
+        work.messages.append(_said(text, calls, work.as_text))
+        work.said = said or thought.strip()
+        return calls
+
+    def _make(self, calls: Sequence[ToolCall], work: _Work) -> Generator[Piece, None, None]:
+        """Make `calls`, those of one step at the same time, and note what they give."""
+        few = calls[:MOST_CALLS]
+        with ThreadPoolExecutor(THREADS) as threads:
+            results = list(threads.map(lambda call: self._call(call, work), few))
+        useful = False
+        answers: list[tuple[ToolCall, str]] = []
+        for call, (step, result) in zip(few, results, strict=True):
+            useful |= not step.failed
+            work.made.add((call.name, call.arguments))
+            if result is not None:
+                work.chunks += new_chunks(work.chunks, result, call.name)
+            answers.append((call, step.text))
+            yield replace(step, said=work.said)
+            work.said = ""
+        answers += [(call, "Too many calls at once.") for call in calls[MOST_CALLS:]]
+        work.misused = 0 if useful else work.misused + 1
+        work.messages += _answers(answers, work.as_text)
+
+    def _call(self, call: ToolCall, work: _Work) -> tuple[ToolStep, ToolResult | None]:
+        started = time.perf_counter()
+
+        def step(summary: str, text: str, failed: bool) -> ToolStep:
+            took = 1000 * (time.perf_counter() - started)
+            return ToolStep(call.name, call.arguments, summary, text, "", took, failed)
+
+        if (call.name, call.arguments) in work.made:
+            return step(f"{call.name}: called before", REPEATED, True), None
+        tool = TOOLS.get(call.name)
+        if tool is None:
+            there = f"There is no tool {call.name!r}. There are: {', '.join(TOOLS)}."
+            return step(f"{call.name}: no such tool", there, True), None
+        try:
+            given = json.loads(call.arguments or "{}")
+            if not isinstance(given, dict):
+                raise ValueError
+        except (ValueError, RecursionError):
+            wrong = "The arguments are not a JSON object."
+            return step(f"{call.name}: arguments that cannot be read", wrong, True), None
+        try:
+            result = tool.call(self.toolbox, given)
+        except CodeQAError as error:
+            return step(
+                f"{call.name}: {error.message}", f"{error.message} {error.hint}", True
+            ), None
+        return step(result.summary, result.text, False), result
+
+
+def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
+    """The places with text of `result` that lie in no chunk that is known, as chunks."""
+    found: list[Chunk] = []
+    for place in result.places:
+        inside = (
+            one.path == place.path
+            and one.start_line <= place.start_line
+            and place.end_line <= one.end_line
+            for one in (*known, *found)
+        )
+        if not place.text or any(inside) or place.note.startswith("at "):
+            continue
+        found.append(
+            Chunk(
+                chunk_id(place.path, place.location, place.text),
+                place.path,
+                place.start_line,
+                place.end_line,
+                place.language,
+                place.text,
+                why=f"found by {tool}",
+                name=place.name,
+                kind=place.kind,
+            )
+        )
+    return found
+
+
+def shorten(messages: list[dict[str, Any]], room: int) -> None:
+    """Cut the oldest results of tools until all of them have at most `room` characters; the
+    latest stays whole."""
+    results = [one for one in messages if one["role"] == "tool" or _is_results(one)]
+    size = sum(len(one["content"]) for one in results)
+    for one in results[:-1]:
+        if size <= room:
+            return
+        if len(one["content"]) > KEPT_CHARACTERS + len(SHORTENED):
+            size -= len(one["content"])
+            one["content"] = f"{one['content'][:KEPT_CHARACTERS]}\n{SHORTENED}"
+            size += len(one["content"])
+
+
+def _is_results(message: Message) -> bool:
+    content = message["content"]
+    return isinstance(content, str) and content.startswith("[RESULTS]")
+
+
+def _declared(name: str) -> Mapping[str, Any]:
+    """A tool as OpenAI's API takes it."""
+    tool = TOOLS[name]
+    described = {"name": name, "description": tool.description, "parameters": tool.schema()}
+    return {"type": "function", "function": described}
+
+
+def _described(name: str) -> str:
+    """A tool as text: `grep(pattern, path = "", …): what it does`."""
+    tool = TOOLS[name]
+    parts = []
+    for argument, how in tool.schema().get("properties", {}).items():
+        default = f" = {json.dumps(how['default'])}" if "default" in how else ""
+        parts.append(f"{argument}: {how.get('type', 'string')}{default}")
+    return f"{name}({', '.join(parts)}): {tool.description}"
+
+
+def _said(text: str, calls: Sequence[ToolCall], as_text: bool) -> dict[str, Any]:
+    """The model's own message, as it is sent back to it."""
+    if as_text:
+        return {"role": "assistant", "content": text}
+    made = [
+        {
+            "id": call.id,
+            "type": "function",
+            # Servers read them again, and refuse what is no JSON.
+            "function": {"name": call.name, "arguments": _readable(call.arguments)},
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+def _readable(arguments: str) -> str:
+    try:
+        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
+
+
+def _answers(answers: Iterable[tuple[ToolCall, str]], as_text: bool) -> list[dict[str, Any]]:
+    """What the calls gave, as messages."""
+    if as_text:
+        parts = [f"{call.name} {call.arguments}\n{text}" for call, text in answers]
+        return [{"role": "user", "content": "\n\n".join(("[RESULTS]", *parts))}]
+    return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in answers]
