@@ -191,6 +191,8 @@ class Event:
       before a model is asked for help, and once more what was found with its help
     - `retrieved` {num_docs, similar_queries}
     - `generating` {}
+    - `looked_up` {tool, arguments, summary, text, said, milliseconds, failed}: the model called a
+      tool before it answers
     - `token` {text}
     - `done`: what a `chat.TurnRecord` says, its stages without texts, and {turn ('' when it is not
       kept), query_tags, carries (tokens that a follow-up without `@codebase` sends), revised (the

@@ -109,7 +109,7 @@ class Script:
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        """What was asked, without the sorting of messages that the rules are unsure of."""
+        """What was asked, without the sorting of files, and of messages the rules are unsure of."""
         return [body for _, body in self.server.requests if not _is_sorting(body)]
 
     @property
@@ -125,7 +125,8 @@ class Script:
 
 
 def _is_sorting(body: dict[str, Any]) -> bool:
-    return str(body.get("messages", [{}])[0].get("content", "")).startswith("You sort messages")
+    system = str(body.get("messages", [{}])[0].get("content", ""))
+    return system.startswith(("You sort messages", "You put the results of a code "))
 
 
 def ask(engine: Engine, question: str, **options: Any) -> list[Event]:

@@ -20,6 +20,8 @@ from typing import Any, ClassVar
 from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.generation import (
+    NEED_CODE,
+    AnswerGenerator,
     GenerationInput,
     ModelRequest,
     Piece,
@@ -28,6 +30,8 @@ from codeqa.chat.generation import (
     build_messages,
 )
 from codeqa.chat.generators import ModelGenerator
+from codeqa.chat.retrieval import Retrieval
+from codeqa.chat.turn import TurnState
 from codeqa.context import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError
 from codeqa.llm import Message, Model, Thought, TokenUsage, ToolCall
@@ -119,8 +123,9 @@ class AgentGenerator:
             plain = ModelGenerator(self.model, self.cited, self.config_dir)
             warning = WITHOUT.format(error.message.rstrip("."))
             for piece in plain.generate(replace(asked, block=work.block())):
-                told = isinstance(piece, ModelRequest) and not piece.warning
-                yield replace(piece, warning=warning) if told else piece  # type: ignore[arg-type]
+                if isinstance(piece, ModelRequest) and not piece.warning:
+                    piece = replace(piece, warning=warning)
+                yield piece
 
     def _begin(self, asked: GenerationInput, *, as_text: bool) -> _Work:
         messages = build_messages(asked, self.config_dir)
@@ -232,10 +237,25 @@ class AgentGenerator:
         try:
             result = tool.call(self.toolbox, given)
         except CodeQAError as error:
-            return step(
-                f"{call.name}: {error.message}", f"{error.message} {error.hint}", True
-            ), None
+            return step(f"{call.name}: {error.message}", str(error), True), None
         return step(result.summary, result.text, False), result
+
+
+def model_generator(
+    turn: TurnState,
+    model: Model,
+    retrieval: Retrieval,
+    cited: Callable[[Sequence[Chunk]], CitedCode],
+) -> AnswerGenerator:
+    """What has `model` answer `turn`: at the effort *deep*, about code, an agent."""
+    config_dir, budget = retrieval.settings.config_dir, retrieval.budget(turn)
+    if budget.effort != "deep" or turn.decision.intent not in NEED_CODE:
+        return ModelGenerator(model, cited, config_dir)
+    tables = retrieval.open_tables
+    toolbox = Toolbox(tables().location.root, retrieval.search, retrieval.files, tables)
+    # The block has its half of the window; results get as much again of a small one.
+    room = min(RESULTS_CHARACTERS, budget.characters // 2)
+    return AgentGenerator(model, toolbox, cited, config_dir, room)
 
 
 def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:

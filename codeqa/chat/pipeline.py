@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from codeqa.account import Privacy, preferences, profile_text
+from codeqa.chat.agent import model_generator
 from codeqa.chat.citations import verify_all
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations
@@ -18,11 +19,13 @@ from codeqa.chat.generation import (
     AnswerGenerator,
     Exchange,
     ModelRequest,
+    ToolStep,
     answer_for_history,
 )
-from codeqa.chat.generators import AppGenerator, ModelGenerator, QuotingGenerator
+from codeqa.chat.generators import AppGenerator, QuotingGenerator
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import GATED, PolicyDecision, decide
+from codeqa.chat.record import looked_up_as_data
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.topic import LEAVING_BY_MODEL
@@ -212,9 +215,7 @@ class Chat:
             generator = self.generator
             model = self.connect() if turn.options.use_model and generator is None else None
             if model:
-                generator = ModelGenerator(
-                    model, self._cited, self.conversations.settings.config_dir
-                )
+                generator = model_generator(turn, model, self.retrieval, self._cited)
         if generator is None and reply:
             turn.reply = reply
             generator = AppGenerator(turn, self.conversations, self.privacy, self.repository_name)
@@ -304,6 +305,9 @@ class Chat:
                     turn.request, turn.block = piece, piece.block
                 elif isinstance(piece, TokenUsage):
                     turn.usage = piece
+                elif isinstance(piece, ToolStep):
+                    turn.looked_up.append(piece)
+                    yield Event("looked_up", looked_up_as_data(piece))
                 elif text := well_formed(piece):
                     turn.pieces.append(text)
                     yield Event("token", {"text": text})

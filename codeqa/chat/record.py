@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from codeqa.chat.generation import NO_CONTEXT
+from codeqa.chat.generation import NO_CONTEXT, ToolStep
 from codeqa.context import format_block, parse_block
 from codeqa.errors import StorageError
 from codeqa.search import SearchResult
@@ -24,6 +24,9 @@ HIT_FIELDS = ("path", "start_line", "end_line", "kind")
 CONTEXT_SECONDS = 24 * 3600.0
 """Lifetime of a cached context: a working day and the night after it."""
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
+
+KEPT_RESULT = 2_000
+"""Characters of what a tool gave that are kept with the turn."""
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +88,9 @@ class TurnRecord:
     """What the reader should know, as sentences."""
     cut: bool = False
     tokens: Values = field(default_factory=lambda: NO_TOKENS)
+    looked_up: Sequence[Values] = ()
+    """What the model called tools for: {tool, arguments, summary, text, said, milliseconds,
+    failed}."""
     citations: Sequence[Values] = ()
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
@@ -254,6 +260,12 @@ def place_of_hit(hit: Hit) -> dict[str, Any]:
     """Where a hit lies, and what it is called."""
     place = {name: getattr(hit.unit, name) for name in HIT_FIELDS}
     return {**place, "name": hit.unit.qualified_name or hit.unit.name}
+
+
+def looked_up_as_data(step: ToolStep) -> dict[str, Any]:
+    """A call of a tool as it is told and kept, a long result by its beginning."""
+    text = step.text if len(step.text) <= KEPT_RESULT else f"{step.text[:KEPT_RESULT]}\n…"
+    return asdict(replace(step, text=text, milliseconds=round(step.milliseconds, 1)))
 
 
 def search_as_data(result: SearchResult) -> dict[str, Any]:

@@ -12,10 +12,23 @@ from codeqa.account import PersonalReading, read_personal
 from codeqa.chat.citations import Citation
 from codeqa.chat.features import Features
 from codeqa.chat.followup import Standalone
-from codeqa.chat.generation import NO_CONTEXT, Exchange, GenerationInput, ModelRequest, count_tokens
+from codeqa.chat.generation import (
+    NO_CONTEXT,
+    Exchange,
+    GenerationInput,
+    ModelRequest,
+    ToolStep,
+    count_tokens,
+)
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import PolicyDecision
-from codeqa.chat.record import NO_TOKENS, NOTHING_RETRIEVED, TurnRecord, search_as_data
+from codeqa.chat.record import (
+    NO_TOKENS,
+    NOTHING_RETRIEVED,
+    TurnRecord,
+    looked_up_as_data,
+    search_as_data,
+)
 from codeqa.chat.topic import STAYS, Leaving
 from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
@@ -130,6 +143,7 @@ class TurnState:
     # Steps 10 to 12: the answer.
     request: ModelRequest = field(default_factory=ModelRequest)
     usage: TokenUsage | None = None
+    looked_up: list[ToolStep] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
     """The answer as it was streamed."""
     finished: bool = False
@@ -201,6 +215,7 @@ class TurnState:
             notice=" ".join(filter(None, warnings)),
             cut=cut,
             tokens=self._tokens(),
+            looked_up=[looked_up_as_data(step) for step in self.looked_up],
             citations=[asdict(citation) for citation in self.citations],
             rewritten=self.rewritten,
             suggestions=list(self.suggestions),

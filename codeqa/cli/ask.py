@@ -139,6 +139,10 @@ def _watched(events: Iterator[Event], waiting: Waiting, model: str) -> Iterator[
             waiting.show(f"{event.data['model']} {does}…")
         elif event.kind == "generating":
             waiting.show(f"Waiting for {model}…" if model else "Putting the answer together…")
+        elif event.kind == "looked_up":
+            waiting.close()
+            click.echo(f"  {visible(event.data['summary'])}", err=True)
+            waiting.show(f"Waiting for {model}…")
         else:
             waiting.close()
         if event.kind == "error":

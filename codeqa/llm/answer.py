@@ -76,7 +76,7 @@ class Answer:
         return self._reasoned or self._thoughts.thought
 
     def calls(self) -> list[ToolCall]:
-        """The tools that the model wants called, in its order; those without a name are left out."""
+        """The tools that the model wants called, in its order; without those that have no name."""
         return [
             ToolCall(call["id"] or f"call_{number}", call["name"], call["arguments"])
             for number, call in enumerate(self._calls.values())

@@ -1,0 +1,287 @@
+"""Answers in several steps, over real HTTP with servers scripted in the shapes that are in use."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from chat_kit import ASK, Open, Script, answer, ask, kinds
+from openai_server import Reply, Streamed, delta, event, failure, rate_limited, stream
+
+from codeqa.chat import AskOptions
+from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS, REPEATED, SHORTENED, shorten
+from codeqa.chat.record import KEPT_RESULT
+from codeqa.engine import Engine
+from codeqa.types import Event
+
+pytest_plugins = ("chat_fixtures",)
+
+ENDS = ("It is called by `end_of_visit` ", "[shop/visit.py:4-6].")
+CALLERS = ("callers", '{"name": "expire_session"}')
+GREP = ("grep", '{"pattern": "MONTH"}')
+
+Call = tuple[str, str]
+
+
+def openai_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
+    """As OpenAI streams them: name first, arguments in pieces, numbered."""
+    events = [delta(text) for text in said]
+    for number, (name, arguments) in enumerate(calls):
+        head = {"index": number, "id": f"call_{number}", "type": "function"}
+        events.append(delta(tool_calls=[{**head, "function": {"name": name, "arguments": ""}}]))
+        for at in range(0, len(arguments), 7):
+            piece = {"index": number, "function": {"arguments": arguments[at : at + 7]}}
+            events.append(delta(tool_calls=[piece]))
+    return Streamed((*events, delta(reason="tool_calls")))
+
+
+def ollama_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
+    """As Ollama does: whole calls in one event, every one numbered 0, arguments as an object."""
+    made = [
+        {"index": 0, "id": f"call_x{number}", "type": "function",
+         "function": {"name": name, "arguments": json.loads(arguments)}}
+        for number, (name, arguments) in enumerate(calls)
+    ]  # fmt: skip
+    events = [delta(text) for text in said] + [delta(tool_calls=[call]) for call in made]
+    return Streamed((*events, delta(reason="stop")))
+
+
+def anthropic_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
+    """As Anthropic's compatible API does: thoughts beside, arguments whole, content empty."""
+    events = [delta(reasoning_content="Let me look. "), *(delta(text) for text in said)]
+    for number, (name, arguments) in enumerate(calls):
+        call = {"index": number, "id": f"toolu_{number}", "type": "function",
+                "function": {"name": name, "arguments": arguments}}  # fmt: skip
+        events.append(delta(content="", tool_calls=[call]))
+    return Streamed((*events, delta(reason="tool_calls")))
+
+
+def whole_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Reply:
+    """As a server that does not stream."""
+    made = [
+        {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": "".join(said) or None, "tool_calls": made}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    return 200, {}, {"id": "c", "object": "chat.completion", "choices": [choice]}
+
+
+@pytest.fixture
+def engine(opened: Open, script: Script) -> Engine:
+    """The shop with so small a context that it does not hold all of it."""
+    return opened(**script.settings, context_tokens=300)
+
+
+def deep(engine: Engine, question: str = ASK, **options: Any) -> list[Event]:
+    return ask(engine, question, effort="deep", **options)
+
+
+def steps(events: Sequence[Event]) -> list[dict[str, Any]]:
+    return [dict(event.data) for event in events if event.kind == "looked_up"]
+
+
+def results(script: Script) -> list[str]:
+    """What the model has been given by tools in its last request."""
+    return [m["content"] for m in script.sent if m["role"] == "tool"]
+
+
+@pytest.mark.parametrize("calls", [openai_calls, ollama_calls, anthropic_calls, whole_calls])
+def test_the_model_looks_further_before_it_answers(
+    engine: Engine, script: Script, calls: Any
+) -> None:
+    script.replies = [calls([CALLERS, GREP], ["I look who calls it."]), stream(ENDS)]
+    events = deep(engine)
+    assert kinds(events)[-4:] == ["generating", "looked_up", "token", "done"]
+    first, second = steps(events)
+    assert first["summary"] == "expire_session called by 1 function" and not first["failed"]
+    assert first["tool"] == "callers" and json.loads(first["arguments"]) == {
+        "name": "expire_session"
+    }
+    assert "I look who calls it." in first["said"] and second["said"] == ""
+    assert second["summary"].startswith("grep “MONTH”: 2 lines")
+    assert answer(events) == "".join(ENDS)
+    asked = script.bodies[0]
+    assert {tool["function"]["name"] for tool in asked["tools"]} >= {"search_code", "grep", "blame"}
+    assert "How you look further" in asked["messages"][0]["content"]
+    assert results(script) == [first["text"], second["text"]]
+    said = next(m for m in script.sent if m["role"] == "assistant" and m.get("tool_calls"))
+    assert [call["id"] for call in said["tool_calls"]] == [
+        m["tool_call_id"] for m in script.sent if m["role"] == "tool"
+    ]
+    done = events[-1].data
+    assert [step["summary"] for step in done["looked_up"]] == [first["summary"], second["summary"]]
+
+
+def test_what_a_tool_has_shown_may_be_cited(engine: Engine, script: Script) -> None:
+    said = "Teapots are counted [legacy/stock.py:1-3], sold nowhere [shop/part1.py:60-61]."
+    script.replies = [openai_calls([("open_file", '{"path": "legacy/stock.py"}')]), stream([said])]
+    done = deep(engine, "@codebase @shop/session.py how long is a month?")[-1].data
+    assert [(c["path"], c["verified"]) for c in done["citations"]] == [
+        ("legacy/stock.py", True), ("shop/part1.py", False),
+    ]  # fmt: skip
+
+
+def test_steps_are_kept_with_the_turn(engine: Engine, script: Script) -> None:
+    script.replies = [openai_calls([("open_file", '{"path": "shop/part1.py"}')]), stream(ENDS)]
+    deep(engine)
+    engine.conversations.flush()
+    (turn,) = engine.conversations.turns("talk")
+    (kept,) = turn.looked_up
+    assert kept["summary"] == "read shop/part1.py 1-61 of 61 lines"
+    assert len(kept["text"]) <= KEPT_RESULT + 2
+
+
+def test_an_answer_at_once_takes_one_request(engine: Engine, script: Script) -> None:
+    script.replies = [stream(["After a month ", "[shop/session.py:6-10]. ", "x" * 300])]
+    events = deep(engine)
+    assert len(script.bodies) == 1 and steps(events) == []
+    assert answer(events).endswith("x" * 300)
+
+
+def test_other_efforts_and_small_talk_get_no_tools(engine: Engine, script: Script) -> None:
+    ask(engine, ASK, effort="normal")
+    deep(engine, "thank you!")
+    assert all("tools" not in body for body in script.bodies)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (("rm", "{}"), "There is no tool 'rm'"),
+        (("grep", '{"pattern": "x"'), "not a JSON object"),
+        (("grep", "[1]"), "not a JSON object"),
+        (("grep", '{"regex": "x"}'), "`pattern` cannot be used"),
+        (("open_file", '{"path": "../../etc/passwd"}'), "No indexed file"),
+    ],
+)
+def test_a_wrong_call_is_told_and_a_second_one_ends_the_looking(
+    engine: Engine, script: Script, wrong: Call, told: str
+) -> None:
+    other = (wrong[0], wrong[1] + " ")
+    script.replies = [openai_calls([wrong]), openai_calls([other]), stream(ENDS)]
+    events = deep(engine)
+    assert [step["failed"] for step in steps(events)] == [True, True]
+    assert told in results(script)[0]
+    assert "tools" not in script.bodies[-1] and script.sent[-1]["content"] == ANSWER_NOW
+    assert answer(events) == "".join(ENDS)
+
+
+def test_a_right_call_after_a_wrong_one_begins_anew(engine: Engine, script: Script) -> None:
+    script.replies = [
+        openai_calls([("rm", "{}")]), openai_calls([GREP]), openai_calls([("rm", " {}")]),
+        openai_calls([CALLERS]), stream(ENDS),
+    ]  # fmt: skip
+    events = deep(engine)
+    assert [step["failed"] for step in steps(events)] == [True, False, True, False]
+    assert "tools" in script.bodies[-1]
+
+
+def test_a_model_that_repeats_itself_has_to_answer(engine: Engine, script: Script) -> None:
+    script.replies = [openai_calls([GREP])] * 3 + [stream(ENDS)]
+    events = deep(engine)
+    assert [step["failed"] for step in steps(events)] == [False, True, True]
+    assert results(script)[1:] == [REPEATED, REPEATED]
+    assert answer(events) == "".join(ENDS)
+
+
+def test_a_model_that_never_stops_calling_has_to_answer(engine: Engine, script: Script) -> None:
+    calls = [openai_calls([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(20)]
+    script.replies = [*calls[: MOST_STEPS - 1], stream(ENDS)]
+    events = deep(engine)
+    assert len(script.bodies) == MOST_STEPS and len(steps(events)) == MOST_STEPS - 1
+    assert answer(events) == "".join(ENDS)
+    script.replies = [*calls]  # it calls in the last step, too: what it says there is the answer
+    assert deep(engine)[-1].kind in ("done", "error")
+
+
+def test_a_model_without_tools_writes_its_calls_as_text(engine: Engine, script: Script) -> None:
+    refused = failure(400, "registry/llama does not support tools")
+    called = stream(["I look.\n", 'CALL callers {"name": ', '"expire_session"}\n', "CALL outline"])
+    script.replies = [refused, called, stream(ENDS)]
+    events = deep(engine)
+    assert [step["tool"] for step in steps(events)] == ["callers", "outline"]
+    assert [step["failed"] for step in steps(events)] == [False, True]
+    assert "CALL name" in script.sent[0]["content"] and "grep(pattern: string" in str(
+        script.sent[0]
+    )
+    assert "tools" not in script.bodies[-1]
+    assert script.sent[-1]["content"].startswith("[RESULTS]\n\ncallers")
+    assert answer(events) == "".join(ENDS) and "as text" in events[-1].data["notice"]
+
+
+def test_a_model_that_fails_while_it_looks_answers_from_what_was_found(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [
+        openai_calls([("open_file", '{"path": "legacy/stock.py"}')]),
+        failure(400, "the template is broken"),
+        stream(["Counted [legacy/stock.py:1-3]."]),
+    ]
+    events = deep(engine, "@codebase @shop/session.py how long is a month?")
+    assert answer(events) == "Counted [legacy/stock.py:1-3]."
+    assert "could not look further" in events[-1].data["notice"]
+    assert [c["verified"] for c in events[-1].data["citations"]] == [True]
+    assert "legacy/stock.py" in str(script.sent[-1]["content"])
+
+
+def test_a_rate_limit_in_a_later_step_is_waited_for(engine: Engine, script: Script) -> None:
+    calls = [openai_calls([("grep", f'{{"pattern": "{word}"}}')]) for word in ("a", "b", "c", "d")]
+    script.replies = [*calls, rate_limited(0.01), stream(ENDS)]
+    events = deep(engine)
+    assert answer(events) == "".join(ENDS) and len(steps(events)) == 4
+
+
+def test_an_answer_in_the_middle_of_which_it_calls_goes_on(engine: Engine, script: Script) -> None:
+    long = "What it does is long to tell. " * 12
+    script.replies = [openai_calls([CALLERS], [long]), stream(ENDS)]
+    events = deep(engine)
+    assert answer(events).split() == (long + "".join(ENDS)).split()
+    assert len(steps(events)) == 1
+
+
+def test_stopping_ends_it_at_once_with_what_there_is(engine: Engine, script: Script) -> None:
+    stop = threading.Event()
+    script.replies = [openai_calls([GREP]), Streamed((delta("never"),), first=30.0)]
+    events: list[Event] = []
+    began = 0.0
+    options = AskOptions(ASK, effort="deep", conversation="talk", cancelled=stop.is_set)
+    for one in engine.chat.ask(options):
+        events.append(one)
+        if one.kind == "looked_up":
+            began = time.monotonic()
+            threading.Timer(0.2, stop.set).start()
+    assert events[-1].kind == "stopped" and time.monotonic() - began < 5
+    engine.conversations.flush()
+    (turn,) = engine.conversations.turns("talk")
+    assert len(turn.looked_up) == 1
+
+
+def test_nothing_is_asked_where_the_model_is_switched_off(engine: Engine, script: Script) -> None:
+    events = deep(engine, use_model=False)
+    assert script.bodies == [] and steps(events) == [] and "expire_session" in answer(events)
+
+
+def test_old_results_are_shortened_and_the_question_never() -> None:
+    question = {"role": "user", "content": [{"type": "text", "text": "q" * 9_000}]}
+    messages: list[dict[str, Any]] = [
+        question, *({"role": "tool", "content": str(n) * 3_000} for n in range(4)),
+    ]  # fmt: skip
+    shorten(messages, 7_000)
+    assert messages[0] is question
+    assert [len(m["content"]) < 1_000 for m in messages[1:]] == [True, True, False, False]
+    assert messages[1]["content"].endswith(SHORTENED)
+
+
+def test_events_that_are_no_calls_are_left_out(engine: Engine, script: Script) -> None:
+    odd = [
+        event({"choices": [{"index": 0, "delta": {"tool_calls": ["x", {"function": 3}, {}]}}]}),
+        delta(tool_calls=[{"index": 0, "id": 7, "function": {"name": None, "arguments": None}}]),
+        delta(tool_calls=[{"index": 1, "function": {"name": "grep", "arguments": GREP[1]}}]),
+    ]
+    script.replies = [Streamed((*odd, delta(reason="tool_calls"))), stream(ENDS)]
+    assert [step["tool"] for step in steps(deep(engine))] == ["grep"]
