@@ -13,8 +13,9 @@ from chat_kit import ASK, Open, Script, answer, ask, kinds
 from openai_server import Reply, Streamed, delta, event, failure, rate_limited, stream
 
 from codeqa.chat import AskOptions
-from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS, REPEATED, SHORTENED, shorten
+from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS, REPEATED
 from codeqa.chat.record import KEPT_RESULT
+from codeqa.chat.tool_messages import SHORTENED, shorten
 from codeqa.engine import Engine
 from codeqa.types import Event
 

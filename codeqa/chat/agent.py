@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -31,10 +31,18 @@ from codeqa.chat.generation import (
 )
 from codeqa.chat.generators import ModelGenerator
 from codeqa.chat.retrieval import Retrieval
+from codeqa.chat.tool_messages import (
+    declared,
+    described,
+    model_message,
+    new_chunks,
+    result_messages,
+    shorten,
+)
 from codeqa.chat.turn import TurnState
-from codeqa.context import chunk_id, format_block
+from codeqa.context import format_block
 from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError
-from codeqa.llm import Message, Model, Thought, TokenUsage, ToolCall
+from codeqa.llm import Model, Thought, TokenUsage, ToolCall
 from codeqa.prompts import render_prompt
 from codeqa.tools import TOOLS, Toolbox, ToolResult
 from codeqa.types import Chunk, ContextBlock
@@ -45,8 +53,6 @@ AGENT_SECONDS = 180.0
 """Time after which the next request has to answer."""
 RESULTS_CHARACTERS = 60_000
 """Of what tools have shown; beyond it the oldest are shortened, never the question."""
-KEPT_CHARACTERS = 400
-"""What stays of a result that is shortened."""
 MOST_CALLS = 8
 """Calls of one step that are made."""
 THREADS = 4
@@ -56,7 +62,6 @@ HELD_CHARACTERS = 240
 """Text that waits for whether calls follow: a model says what it is about to do, then does it."""
 ANSWER_NOW = "Answer the question now, from what you have found; no more tools."
 REPEATED = "You have called this with the same arguments before: see its result above."
-SHORTENED = "[… shortened; call it again for all of it]"
 NO_TOOLS = "The model takes no tools: its calls were written as text."
 WITHOUT = "The model could not look further ({}); this is answered from what the search found."
 
@@ -131,7 +136,7 @@ class AgentGenerator:
         messages = build_messages(asked, self.config_dir)
         rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
         if as_text:
-            listed = "\n".join(map(_described, TOOLS))
+            listed = "\n".join(map(described, TOOLS))
             rules += "\n" + render_prompt("agent_calls", self.config_dir, tools=listed)
         messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
         return _Work(messages, list(asked.block.chunks), self.room, as_text)
@@ -162,7 +167,7 @@ class AgentGenerator:
         citations = CitationWriter(block.chunks, self.cited(block.chunks))
         calls: list[ToolCall] = []
         held, thought, text = "", "", ""
-        tools = () if last or work.as_text else tuple(map(_declared, TOOLS))
+        tools = () if last or work.as_text else tuple(map(declared, TOOLS))
         pieces = self.model.stream(work.messages, cancelled=asked.cancelled, tools=tools)
         with closing(pieces):
             for piece in pieces:
@@ -191,7 +196,7 @@ class AgentGenerator:
         if rest := citations.close() if held != text else "":
             yield rest + "\n\n"
         said = " ".join((held if not work.as_text else _CALL.sub("", text)).split())
-        work.messages.append(_said(text, calls, work.as_text))
+        work.messages.append(model_message(text, calls, work.as_text))
         work.said = said or thought.strip()
         return calls
 
@@ -212,7 +217,7 @@ class AgentGenerator:
             work.said = ""
         answers += [(call, "Too many calls at once.") for call in calls[MOST_CALLS:]]
         work.misused = 0 if useful else work.misused + 1
-        work.messages += _answers(answers, work.as_text)
+        work.messages += result_messages(answers, work.as_text)
 
     def _call(self, call: ToolCall, work: _Work) -> tuple[ToolStep, ToolResult | None]:
         started = time.perf_counter()
@@ -245,109 +250,13 @@ def model_generator(
     turn: TurnState,
     model: Model,
     retrieval: Retrieval,
-    cited: Callable[[Sequence[Chunk]], CitedCode],
 ) -> AnswerGenerator:
     """What has `model` answer `turn`: at the effort *deep*, about code, an agent."""
     config_dir, budget = retrieval.settings.config_dir, retrieval.budget(turn)
     if budget.effort != "deep" or turn.decision.intent not in NEED_CODE:
-        return ModelGenerator(model, cited, config_dir)
+        return ModelGenerator(model, retrieval.cited, config_dir)
     tables = retrieval.open_tables
     toolbox = Toolbox(tables().location.root, retrieval.search, retrieval.files, tables)
     # The block has its half of the window; results get as much again of a small one.
     room = min(RESULTS_CHARACTERS, budget.characters // 2)
-    return AgentGenerator(model, toolbox, cited, config_dir, room)
-
-
-def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
-    """The places with text of `result` that lie in no chunk that is known, as chunks."""
-    found: list[Chunk] = []
-    for place in result.places:
-        inside = (
-            one.path == place.path
-            and one.start_line <= place.start_line
-            and place.end_line <= one.end_line
-            for one in (*known, *found)
-        )
-        if not place.text or any(inside) or place.note.startswith("at "):
-            continue
-        found.append(
-            Chunk(
-                chunk_id(place.path, place.location, place.text),
-                place.path,
-                place.start_line,
-                place.end_line,
-                place.language,
-                place.text,
-                why=f"found by {tool}",
-                name=place.name,
-                kind=place.kind,
-            )
-        )
-    return found
-
-
-def shorten(messages: list[dict[str, Any]], room: int) -> None:
-    """Cut the oldest results of tools until all of them have at most `room` characters; the
-    latest stays whole."""
-    results = [one for one in messages if one["role"] == "tool" or _is_results(one)]
-    size = sum(len(one["content"]) for one in results)
-    for one in results[:-1]:
-        if size <= room:
-            return
-        if len(one["content"]) > KEPT_CHARACTERS + len(SHORTENED):
-            size -= len(one["content"])
-            one["content"] = f"{one['content'][:KEPT_CHARACTERS]}\n{SHORTENED}"
-            size += len(one["content"])
-
-
-def _is_results(message: Message) -> bool:
-    content = message["content"]
-    return isinstance(content, str) and content.startswith("[RESULTS]")
-
-
-def _declared(name: str) -> Mapping[str, Any]:
-    """A tool as OpenAI's API takes it."""
-    tool = TOOLS[name]
-    described = {"name": name, "description": tool.description, "parameters": tool.schema()}
-    return {"type": "function", "function": described}
-
-
-def _described(name: str) -> str:
-    """A tool as text: `grep(pattern, path = "", …): what it does`."""
-    tool = TOOLS[name]
-    parts = []
-    for argument, how in tool.schema().get("properties", {}).items():
-        default = f" = {json.dumps(how['default'])}" if "default" in how else ""
-        parts.append(f"{argument}: {how.get('type', 'string')}{default}")
-    return f"{name}({', '.join(parts)}): {tool.description}"
-
-
-def _said(text: str, calls: Sequence[ToolCall], as_text: bool) -> dict[str, Any]:
-    """The model's own message, as it is sent back to it."""
-    if as_text:
-        return {"role": "assistant", "content": text}
-    made = [
-        {
-            "id": call.id,
-            "type": "function",
-            # Servers read them again, and refuse what is no JSON.
-            "function": {"name": call.name, "arguments": _readable(call.arguments)},
-        }
-        for call in calls
-    ]
-    return {"role": "assistant", "content": text, "tool_calls": made}
-
-
-def _readable(arguments: str) -> str:
-    try:
-        return arguments if isinstance(json.loads(arguments), dict) else "{}"
-    except (ValueError, RecursionError):
-        return "{}"
-
-
-def _answers(answers: Iterable[tuple[ToolCall, str]], as_text: bool) -> list[dict[str, Any]]:
-    """What the calls gave, as messages."""
-    if as_text:
-        parts = [f"{call.name} {call.arguments}\n{text}" for call, text in answers]
-        return [{"role": "user", "content": "\n\n".join(("[RESULTS]", *parts))}]
-    return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in answers]
+    return AgentGenerator(model, toolbox, retrieval.cited, config_dir, room)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from codeqa.account import Privacy, preferences, profile_text
 from codeqa.chat.agent import model_generator
 from codeqa.chat.citations import verify_all
-from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import extract_features, is_greeting
 from codeqa.chat.followup import needs_rewriting
@@ -18,14 +17,11 @@ from codeqa.chat.generation import (
     NEED_CODE,
     AnswerGenerator,
     Exchange,
-    ModelRequest,
-    ToolStep,
     answer_for_history,
 )
 from codeqa.chat.generators import AppGenerator, QuotingGenerator
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import GATED, PolicyDecision, decide
-from codeqa.chat.record import looked_up_as_data
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.topic import LEAVING_BY_MODEL
@@ -33,11 +29,10 @@ from codeqa.chat.turn import TurnState, begin_turn
 from codeqa.chat.vectors import next_topic, prune
 from codeqa.errors import CodeQAError
 from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
-from codeqa.llm import Model, TokenUsage
+from codeqa.llm import Model
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.tag import strip_tag
-from codeqa.text.tokens import well_formed
-from codeqa.types import Chunk, ContextBlock, Event
+from codeqa.types import ContextBlock, Event
 
 HEARD_SECONDS = 0.25
 """How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
@@ -215,7 +210,7 @@ class Chat:
             generator = self.generator
             model = self.connect() if turn.options.use_model and generator is None else None
             if model:
-                generator = model_generator(turn, model, self.retrieval, self._cited)
+                generator = model_generator(turn, model, self.retrieval)
         if generator is None and reply:
             turn.reply = reply
             generator = AppGenerator(turn, self.conversations, self.privacy, self.repository_name)
@@ -301,16 +296,7 @@ class Chat:
             for piece in pieces:
                 if turn.stopped():
                     return
-                if isinstance(piece, ModelRequest):
-                    turn.request, turn.block = piece, piece.block
-                elif isinstance(piece, TokenUsage):
-                    turn.usage = piece
-                elif isinstance(piece, ToolStep):
-                    turn.looked_up.append(piece)
-                    yield Event("looked_up", looked_up_as_data(piece))
-                elif text := well_formed(piece):
-                    turn.pieces.append(text)
-                    yield Event("token", {"text": text})
+                yield from turn.take(piece)
         turn.finished = not turn.stopped()
 
     def _finish(self, turn: TurnState) -> None:
@@ -323,12 +309,9 @@ class Chat:
         with suppress(CodeQAError):  # the index may be gone by now
             shown = asked.evidence.spans() if asked.evidence else []
             shown += [ShownLines(c.path, c.start_line, c.end_line) for c in turn.block.chunks]
-            turn.citations = verify_all(turn.answer, shown, self._cited(turn.block.chunks))
+            turn.citations = verify_all(turn.answer, shown, self.retrieval.cited(turn.block.chunks))
             if turn.finished and asked.intent in NEED_CODE:
                 turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
-
-    def _cited(self, chunks: Sequence[Chunk]) -> CitedCode:
-        return CitedCode(self.retrieval.files, self.retrieval.open_tables(), chunks)
 
     def _done(self, turn: TurnState) -> Event:
         exchange = Exchange(turn.text, answer_for_history(turn.answer, turn.generator))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import Standalone, needs_rewriting, rewrite
 from codeqa.chat.generation import EXTRACTIVE, NO_CONTEXT, Exchange
@@ -185,6 +186,10 @@ class Retrieval:
         )
         budget = budget_of(effort, self.settings)
         return build_context(self.open_tables(), result, self.settings, budget)
+
+    def cited(self, chunks: Sequence[Chunk]) -> CitedCode:
+        """What citations of an answer that was given `chunks` are checked against."""
+        return CitedCode(self.files, self.open_tables(), chunks)
 
     def budget(self, turn: TurnState) -> Budget:
         """How much code the answer of `turn` may be given."""

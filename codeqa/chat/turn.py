@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from codeqa.chat.generation import (
     Exchange,
     GenerationInput,
     ModelRequest,
+    Piece,
     ToolStep,
     count_tokens,
 )
@@ -37,7 +38,7 @@ from codeqa.intents import Intent, read_mode, read_whole
 from codeqa.llm import TokenUsage, cut_off
 from codeqa.search import Query, SearchResult, parse_query
 from codeqa.text.tag import has_tag, strip_tag
-from codeqa.text.tokens import estimate_tokens
+from codeqa.text.tokens import estimate_tokens, well_formed
 from codeqa.types import ContextBlock, Event
 
 CUT_QUESTION = (
@@ -190,6 +191,19 @@ class TurnState:
             # Once there is code, asking for it would be odd.
             "suggest_codebase": decision.suggest_codebase and not self.block.chunks,
         }
+
+    def take(self, piece: Piece) -> Iterator[Event]:
+        """Note what a generator yields, and tell of it what is for the reader."""
+        if isinstance(piece, ModelRequest):
+            self.request, self.block = piece, piece.block
+        elif isinstance(piece, TokenUsage):
+            self.usage = piece
+        elif isinstance(piece, ToolStep):
+            self.looked_up.append(piece)
+            yield Event("looked_up", looked_up_as_data(piece))
+        elif text := well_formed(piece):
+            self.pieces.append(text)
+            yield Event("token", {"text": text})
 
     def record(self) -> TurnRecord:
         """The turn as it is now, to be kept and told."""

@@ -25,7 +25,8 @@ export class Stages {
   #details = new Details();
   #head = element("div.stages-head", this.#list, this.#automaticMark, this.#details.button);
   #found = element("div.found");
-  node = element("div.stages-box", this.#head, this.#details.body, this.#found);
+  #lookedUp = element("ol.looked-up", { "aria-label": "Looked up" });
+  node = element("div.stages-box", this.#head, this.#details.body, this.#lookedUp, this.#found);
   #stage = null;
   #past = "";
   #since = 0; // milliseconds from the question to this stage, by the server's clock
@@ -50,6 +51,10 @@ export class Stages {
       return;
     }
     if (stage === "drafted" && event.outcome.startsWith("skipped")) return; // the panel says why
+    if (stage === "looked_up") {
+      this.#lookUp(event);
+      return;
+    }
     if (stage === "hits") this.#showHits(event.hits);
     if (stage === "classified") {
       this.#settle("check", milliseconds);
@@ -99,6 +104,7 @@ export class Stages {
     this.#details.complete(done.steps);
     if (done.rewritten) this.#details.rewritten({ question: done.rewritten });
     this.#automatic(done);
+    if (!this.#lookedUp.firstChild) for (const step of done.looked_up ?? []) this.#lookUp(step);
   }
 
   /** A restored answer: `line` takes the place of its stages. */
@@ -110,6 +116,22 @@ export class Stages {
 
   #automatic({ searched_automatically: automatic }) {
     if (automatic) this.#automaticMark.hidden = false;
+  }
+
+  /** A tool that the model has called: a line, and behind it what it gave. */
+  #lookUp({ summary, said, text, failed }) {
+    this.#lookedUp.append(
+      element(
+        failed ? "li.failed" : "li",
+        element(
+          "details",
+          element("summary", summary),
+          said ? element("p", said) : null,
+          element("pre", { tabindex: 0 }, text),
+        ),
+      ),
+    );
+    announce(summary);
   }
 
   fail() {

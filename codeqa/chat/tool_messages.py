@@ -1,0 +1,111 @@
+"""How calls of tools and what they give go to a model, and what of that enters the context."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from codeqa.context import chunk_id
+from codeqa.llm import Message, ToolCall
+from codeqa.tools import TOOLS, ToolResult
+from codeqa.types import Chunk
+
+KEPT_CHARACTERS = 400
+"""What stays of a result that is shortened."""
+SHORTENED = "[… shortened; call it again for all of it]"
+
+
+def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
+    """The places with text of `result` that lie in no chunk that is known, as chunks."""
+    found: list[Chunk] = []
+    for place in result.places:
+        inside = (
+            one.path == place.path
+            and one.start_line <= place.start_line
+            and place.end_line <= one.end_line
+            for one in (*known, *found)
+        )
+        if not place.text or any(inside) or place.note.startswith("at "):
+            continue
+        found.append(
+            Chunk(
+                chunk_id(place.path, place.location, place.text),
+                place.path,
+                place.start_line,
+                place.end_line,
+                place.language,
+                place.text,
+                why=f"found by {tool}",
+                name=place.name,
+                kind=place.kind,
+            )
+        )
+    return found
+
+
+def shorten(messages: list[dict[str, Any]], room: int) -> None:
+    """Cut the oldest results of tools until all of them have at most `room` characters; the
+    latest stays whole."""
+    results = [one for one in messages if one["role"] == "tool" or _is_results(one)]
+    size = sum(len(one["content"]) for one in results)
+    for one in results[:-1]:
+        if size <= room:
+            return
+        if len(one["content"]) > KEPT_CHARACTERS + len(SHORTENED):
+            size -= len(one["content"])
+            one["content"] = f"{one['content'][:KEPT_CHARACTERS]}\n{SHORTENED}"
+            size += len(one["content"])
+
+
+def _is_results(message: Message) -> bool:
+    content = message["content"]
+    return isinstance(content, str) and content.startswith("[RESULTS]")
+
+
+def declared(name: str) -> Mapping[str, Any]:
+    """A tool as OpenAI's API takes it."""
+    tool = TOOLS[name]
+    described = {"name": name, "description": tool.description, "parameters": tool.schema()}
+    return {"type": "function", "function": described}
+
+
+def described(name: str) -> str:
+    """A tool as text: `grep(pattern, path = "", …): what it does`."""
+    tool = TOOLS[name]
+    parts = []
+    for argument, how in tool.schema().get("properties", {}).items():
+        default = f" = {json.dumps(how['default'])}" if "default" in how else ""
+        parts.append(f"{argument}: {how.get('type', 'string')}{default}")
+    return f"{name}({', '.join(parts)}): {tool.description}"
+
+
+def model_message(text: str, calls: Sequence[ToolCall], as_text: bool) -> dict[str, Any]:
+    """The model's own message, as it is sent back to it."""
+    if as_text:
+        return {"role": "assistant", "content": text}
+    made = [
+        {
+            "id": call.id,
+            "type": "function",
+            # Servers read them again, and refuse what is no JSON.
+            "function": {"name": call.name, "arguments": _readable(call.arguments)},
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+def _readable(arguments: str) -> str:
+    try:
+        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
+
+
+def result_messages(answers: Iterable[tuple[ToolCall, str]], as_text: bool) -> list[dict[str, Any]]:
+    """What the calls gave, as messages."""
+    if as_text:
+        parts = [f"{call.name} {call.arguments}\n{text}" for call, text in answers]
+        return [{"role": "user", "content": "\n\n".join(("[RESULTS]", *parts))}]
+    return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in answers]
