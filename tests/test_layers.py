@@ -37,7 +37,7 @@ LAYERS = (
 SURFACE = len(LAYERS) - 1
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
-ONE_BESIDE = {("cli", "web"), ("web", "cli"), ("__main__", "cli")}
+ONE_BESIDE = {("cli", "web"), ("web", "cli"), ("cli", "mcp"), ("__main__", "cli")}
 """Surfaces that use another one: `codeqa serve` starts the page, which prints as the CLI does."""
 
 MOST_LINES = 350

@@ -1,0 +1,205 @@
+"""The Model Context Protocol: other agents read repositories with the tools of `codeqa.tools`.
+
+Served over stdio, as a program that the agent starts, or over streamable HTTP on this machine. It
+needs the package `mcp`, which the extra `codeqa[mcp]` brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codeqa import __version__
+from codeqa.chat import AskOptions
+from codeqa.engine import Engine, open_engine
+from codeqa.errors import CodeQAError, SettingsError, UsageError, error_from
+from codeqa.settings import Settings
+from codeqa.tools import TOOLS, ToolResult
+
+if TYPE_CHECKING:
+    import mcp_types as types
+    from mcp.server import Server
+
+USER = "mcp"
+INSTRUCTIONS = """\
+CodeQA has indexed {repositories} on this machine: every definition, call and document.
+- A question in words ("where are sessions signed?"): search_code. It finds by meaning and by name,
+  and gives whole functions with their lines: prefer it to grep and to opening files one by one.
+- A name you know: find_definition, find_references, callers, callees. Exact and resolved, where
+  grep gives every line with the same letters.
+- Exact text, messages, TODOs: grep. A long file: outline, then open_file with lines.
+- Why and when: git_log (of one function, too), blame, git_show.
+- A whole answer with citations, made by CodeQA itself: ask."""
+ASK = (
+    "Answer a question about the repository with citations [path:first-last], by CodeQA's own "
+    "search and the language model that its user chose; without one, from what the code says."
+)
+ASK_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string", "description": "A question in words."},
+        "effort": {
+            "type": "string",
+            "enum": ["fast", "normal", "deep"],
+            "description": "How much code the answer may be made from.",
+        },
+    },
+    "required": ["question"],
+    "additionalProperties": False,
+}
+
+
+@dataclass
+class Repositories:
+    """The repositories that are served, by name, each opened when it is first asked about."""
+
+    settings: Callable[[Path], Settings]
+    roots: Mapping[str, Path]
+    _open: dict[str, Engine] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def engine(self, name: str) -> Engine:
+        """The engine of the repository called `name`, of the only one for ''.
+
+        Raises UsageError for a name that is not served.
+        """
+        name = name or (next(iter(self.roots)) if len(self.roots) == 1 else "")
+        if name not in self.roots:
+            there = ", ".join(self.roots)
+            raise UsageError(f"No repository {name!r} is served.", f"There is: {there}.")
+        with self._lock:
+            if name not in self._open:
+                root = self.roots[name]
+                self._open[name] = open_engine(self.settings(root), root)
+            return self._open[name]
+
+    def close(self) -> None:
+        for engine in self._open.values():
+            engine.close()
+
+
+def call(repositories: Repositories, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    """What the tool `name` gives for `arguments`. Raises CodeQAError."""
+    given = dict(arguments)
+    engine = repositories.engine(str(given.pop("repo", "")))
+    if name == "ask":
+        return _ask(engine, str(given.get("question", "")), str(given.get("effort", "")))
+    if name not in TOOLS:
+        raise UsageError(f"There is no tool {name!r}.", f"There are: ask, {', '.join(TOOLS)}.")
+    return TOOLS[name].call(engine.toolbox, given)
+
+
+def _ask(engine: Engine, question: str, effort: str) -> ToolResult:
+    """An answer that is not kept. Raises CodeQAError."""
+    text, told = "", ""
+    options = AskOptions(f"@codebase {question}", user=USER, effort=effort, tag_is_default=True)
+    for event in engine.chat.ask(options):
+        if event.kind == "token":
+            text += str(event.data["text"])
+        elif event.kind == "error":
+            raise error_from(event.data)
+        elif event.kind == "done":
+            told = str(event.data.get("notice", ""))
+    whole = "\n\n".join(filter(None, (text.strip(), told)))
+    return ToolResult(summary=f"answered “{question}”", text=whole)
+
+
+def described(repositories: Repositories) -> list[types.Tool]:
+    """The tools, with a `repo` among their arguments where several are served."""
+    import mcp_types as types
+
+    schemas = {name: (tool.description, tool.schema()) for name, tool in TOOLS.items()}
+    schemas["ask"] = (ASK, {**ASK_SCHEMA})
+    if len(repositories.roots) > 1:
+        repo = {"type": "string", "enum": list(repositories.roots), "description": "Which one."}
+        for name, (told, schema) in schemas.items():
+            properties = {**schema.get("properties", {}), "repo": repo}
+            required = [*schema.get("required", ()), "repo"]
+            schemas[name] = (told, {**schema, "properties": properties, "required": required})
+    result = ToolResult.model_json_schema()
+    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    return [
+        types.Tool(
+            name=name,
+            description=told,
+            input_schema=schema,
+            output_schema=result,
+            annotations=hints,
+        )
+        for name, (told, schema) in schemas.items()
+    ]
+
+
+def make_server(repositories: Repositories) -> Server[Any]:
+    """The server, to be run over any transport. Raises SettingsError without the package."""
+    try:
+        import mcp_types as types
+        from mcp.server import Server
+    except ImportError:
+        raise SettingsError(
+            "The package mcp is not installed.", "Install it with: pip install 'codeqa[mcp]'"
+        ) from None
+
+    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=described(repositories))
+
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        work = partial(call, repositories, params.name, params.arguments or {})
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(None, work)
+        except CodeQAError as error:
+            said = types.TextContent(type="text", text=str(error))
+            return types.CallToolResult(content=[said], is_error=True)
+        text = types.TextContent(type="text", text=result.text)
+        return types.CallToolResult(content=[text], structured_content=result.model_dump())
+
+    named = ", ".join(repositories.roots)
+    return Server(
+        "codeqa",
+        version=__version__,
+        title="CodeQA",
+        instructions=INSTRUCTIONS.format(repositories=named),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def serve_stdio(settings: Callable[[Path], Settings], roots: Mapping[str, Path]) -> None:
+    """Serve the agent that started this program, until it goes away."""
+
+    async def run(server: Server[Any]) -> None:
+        from mcp.server.stdio import stdio_server
+
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    with closing(Repositories(settings, roots)) as repositories:
+        asyncio.run(run(make_server(repositories)))
+
+
+def serve_http(
+    settings: Callable[[Path], Settings], roots: Mapping[str, Path], host: str, port: int
+) -> None:
+    """Serve agents of this machine at http://host:port/mcp, until interrupted."""
+    with closing(Repositories(settings, roots)) as repositories:
+        app = make_server(repositories).streamable_http_app(host=host)
+        import uvicorn
+
+        uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def names_of(roots: Sequence[Path]) -> dict[str, Path]:
+    """Each repository by the name of its folder; of equal names the later get a number."""
+    named: dict[str, Path] = {}
+    for root in roots:
+        name, number = root.name, 2
+        while name in named:
+            name, number = f"{root.name}-{number}", number + 1
+        named[name] = root
+    return named

@@ -1,0 +1,127 @@
+"""The Model Context Protocol, driven by its official client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.mcp import names_of
+from codeqa.tools import TOOLS
+
+pytest.importorskip("mcp")
+pytest_plugins = ("cli_shop",)
+
+Work = Callable[[Any], Coroutine[Any, Any, Any]]
+
+
+def over_stdio(data: Path, arguments: list[str], work: Work) -> Any:
+    """What `work` makes of a session with `codeqa mcp`, started as an agent starts it."""
+    from mcp import ClientSession
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    async def run() -> Any:
+        environment = {**os.environ, "CODEQA_DATA": str(data)}
+        program = ["-m", "codeqa", "mcp", *arguments]
+        server = StdioServerParameters(command=sys.executable, args=program, env=environment)
+        async with stdio_client(server) as streams, ClientSession(*streams) as session:
+            told = await session.initialize()
+            assert "search_code" in told.instructions
+            return await work(session)
+
+    return asyncio.run(run())
+
+
+def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
+    async def work(session: Any) -> None:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert list(tools) == [*TOOLS, "ask"]
+        for name, tool in TOOLS.items():
+            assert tools[name].description == tool.description
+            assert tools[name].input_schema == tool.schema()
+        found = await session.call_tool("search_code", {"query": "put an article into a basket"})
+        assert found.content[0].text.startswith("--- store/basket.py (lines ")
+        assert found.structured_content["places"][0]["name"] == "Basket.add_article"
+        wrong = await session.call_tool("grep", {"path": "store/"})
+        assert wrong.is_error and "`pattern` cannot be used" in wrong.content[0].text
+        missing = await session.call_tool("open_file", {"path": "../secret"})
+        assert missing.is_error and "No indexed file" in missing.content[0].text
+        answered = await session.call_tool("ask", {"question": "what does total_price do?"})
+        assert "[store/basket.py:" in answered.content[0].text
+
+    over_stdio(shop.parent / "data", ["--repo", str(shop)], work)
+
+
+def test_of_several_repositories_each_call_names_one(shop: Path, tmp_path: Path) -> None:
+    from codeqa.cli import main
+
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "only.py").write_text("def only_here():\n    return 1\n")
+    data = shop.parent / "data"
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CODEQA_DATA", str(data))
+        assert main(["index", str(other)]) == 0
+
+    async def work(session: Any) -> None:
+        tools = (await session.list_tools()).tools
+        assert all("repo" in tool.input_schema["required"] for tool in tools)
+        given = {"name": "only_here"}
+        found = await session.call_tool("find_definition", {**given, "repo": "other"})
+        assert found.structured_content["total"] == 1
+        elsewhere = await session.call_tool("find_definition", {**given, "repo": shop.name})
+        assert elsewhere.structured_content["total"] == 0
+        unnamed = await session.call_tool("find_definition", given)
+        assert unnamed.is_error
+
+    over_stdio(data, ["--repo", str(shop), "--repo", str(other)], work)
+
+
+def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
+    import httpx2
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamable_http_client
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "CODEQA_DATA": str(shop.parent / "data")}
+    command = [sys.executable, "-m", "codeqa", "mcp", "--repo", str(shop), "--port", str(port)]
+    address = f"http://127.0.0.1:{port}/mcp"
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as server:
+        try:
+            until = time.monotonic() + 30
+            while time.monotonic() < until:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+
+            async def work() -> Any:
+                async with (
+                    streamable_http_client(address) as streams,
+                    ClientSession(streams[0], streams[1]) as session,
+                ):
+                    await session.initialize()
+                    return await session.call_tool("grep", {"pattern": "PayOrder"})
+
+            assert asyncio.run(work()).structured_content["total"] == 2
+            evil = {"Origin": "https://evil.example", "Content-Type": "application/json"}
+            assert httpx2.post(address, headers=evil, json={}).status_code in (400, 403, 421)
+            rebound = {"Host": "evil.example", "Content-Type": "application/json"}
+            assert httpx2.post(address, headers=rebound, json={}).status_code in (400, 403, 421)
+        finally:
+            server.terminate()
+
+
+def test_equal_names_of_folders_are_told_apart() -> None:
+    roots = [Path("/a/web"), Path("/b/web"), Path("/c/api")]
+    assert list(names_of(roots)) == ["web", "web-2", "api"]
