@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from pathlib import Path
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
-from codeqa.store import INDEXED, FileRecord, Tables
-from codeqa.store.filters import glob_expression, is_glob
+from codeqa.store import INDEXED, FileRecord, Filter, Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +56,7 @@ class Files:
     def matching(self, pattern: str = "") -> list[FileRecord]:
         """The manifest of the indexed files that `pattern` lets through: a glob, the beginning of a
         path, or '' for all."""
-        records = [r for r in self._open_tables().files() if r.status == INDEXED]
-        if not is_glob(pattern):
-            return [record for record in records if record.path.startswith(pattern)]
-        wanted = re.compile(glob_expression(pattern))
-        return [record for record in records if wanted.search(record.path)]
+        return self._open_tables().indexed_files(Filter(paths=(pattern,) if pattern else ()))
 
     def read_all(self, pattern: str = "") -> Iterator[FileText]:
         """The texts of `matching` files, one after another; those that cannot be read now are left

@@ -58,13 +58,8 @@ def one_of(column: str, values: Iterable[str]) -> str:
     return f"{column} IN ({quoted})" if quoted else "false"
 
 
-def is_glob(pattern: str) -> bool:
-    """Whether `pattern` is a glob rather than the beginning of paths."""
-    return _GLOB.search(pattern) is not None
-
-
 def _path(pattern: str) -> str:
-    if is_glob(pattern):
+    if _GLOB.search(pattern):
         return f"regexp_like(path, {quote(glob_expression(pattern))})"
     return f"starts_with(path, {quote(pattern)})"
 
