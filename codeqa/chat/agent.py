@@ -42,7 +42,7 @@ from codeqa.chat.tool_messages import (
 from codeqa.chat.turn import TurnState
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError
-from codeqa.llm import Model, Thought, TokenUsage, ToolCall
+from codeqa.llm import Model, Thought, TokenUsage, ToolCall, context_window
 from codeqa.prompts import render_prompt
 from codeqa.tools import TOOLS, Toolbox, ToolResult
 from codeqa.types import Chunk, ContextBlock
@@ -133,7 +133,7 @@ class AgentGenerator:
                 yield piece
 
     def _begin(self, asked: GenerationInput, *, as_text: bool) -> _Work:
-        messages = build_messages(asked, self.config_dir)
+        messages = build_messages(asked, self.config_dir, context_window(self.model.endpoint))
         rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
         if as_text:
             listed = "\n".join(map(described, TOOLS))
