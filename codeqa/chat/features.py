@@ -10,6 +10,7 @@ from codeqa.account import PersonalReading, preferences
 from codeqa.chat.topic import Destination
 from codeqa.intents import Intent
 from codeqa.intents.reading import read
+from codeqa.intents.signs import wants_something
 from codeqa.search import Query
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.text.tokens import word_set
@@ -96,13 +97,6 @@ _WHERE_OR_HOW = re.compile(
     re.IGNORECASE,
 )
 
-_ASKS = re.compile(
-    r"[?？]|(?:^|[,.;:!]\s*|\b(?:and|so|but|und|et|y)\s+)(?:please\s+)?(?:how|where|what|which|who|why"
-    r"|when|does|do|did|is|are|can|could|would|should|show|explain|find|list|tell|describe|give"
-    r"|wo|wie|was|welche|wer|warum|zeig|erklär|où|comment|quel|pourquoi|qui|dónde|cómo|qué|quién)\b",
-    re.IGNORECASE,
-)
-
 _OF_THE_ANSWER = word_set(
     "first second third fourth last latter former above below line lines two three mean means s"
 )
@@ -147,7 +141,7 @@ def extract_features(
         code_signal=leaves_for == "code" if leaves_for else about_code,
         off_topic=bool(leaves_for),
         has_preferences=bool(preferences({**profile, **personal.facts})),
-        asks=_ASKS.search(text) is not None,
+        asks=wants_something(read(text, has_history=messages > 0)),
         about_answer=messages > 0 and not about_code and _about_answer(text, query),
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from codeqa.chat.features import Features
 from codeqa.chat.generation import Exchange
 from codeqa.chat.topic import Destination
-from codeqa.intents import by_heuristics, read_mode
+from codeqa.intents import by_heuristics, goes_on, points_back, read_mode
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
@@ -48,19 +48,6 @@ QUESTION_CHARACTERS = 300
 ANSWER_CHARACTERS = 800
 """Earlier turns as a model sees them: enough to tell what "it" is."""
 
-_REFERS = re.compile(
-    r"\b(?:it|its|that|this|those|these|they|them|their|there|then|one|ones|same|other|others|else"
-    r"|former|latter|such|above|previous|instead|he|she"
-    r"|das|dies\w*|es|sie|ihn|ihm|dort|davon|damit|dazu"
-    r"|ça|cela|ceci|celui|celle|eso|esto|esa|ese|ello|isso|isto|essa|esse|ele|ela"
-    r"|это|этот|эта|его|её|они|там)\b|[它他她这那]|それ|これ|そこ|그것|그거",
-    re.IGNORECASE,
-)
-_GOES_ON = re.compile(
-    r"\W*(?:and|but|or|so|also|what about|how about|what if|why not|und|aber|et|mais|y|pero|e|mas"
-    r"|а|и|но)\b",
-    re.IGNORECASE,
-)
 _LABEL = re.compile(
     r"^(?:(?:the )?(?:standalone|rewritten|complete[d]?|follow-?up) ?)*(?:question|query)?:\s+",
     re.IGNORECASE,
@@ -73,15 +60,12 @@ _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n"
 def needs_rewriting(query: Query, features: Features) -> bool:
     """Whether a question, if it is searched for, says too little without the conversation: it
     refers to something else, or neither names code nor says enough."""
-    if query.traceback or features.off_topic:
+    if query.traceback or features.off_topic or not features.conversation_length:
         return False
-    if features.is_followup and _REFERS.search(query.text):
+    if features.is_followup and points_back(query.text):
         return True
-    if not features.conversation_length or code_names(query) or query.pointed:
-        return False
-    if _GOES_ON.match(query.text):
-        return True
-    return features.is_followup and len(told(query)) < ENOUGH_WORDS
+    short = features.is_followup and len(told(query)) < ENOUGH_WORDS
+    return (short or goes_on(query.text)) and not (code_names(query) or query.pointed)
 
 
 def carried(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """What a message is for: by tag, cache, rules, or a language model."""
 
-from codeqa.intents.alone import stands_alone
+from codeqa.intents.alone import goes_on, points_back, stands_alone
 from codeqa.intents.classifier import (
     INTENTS,
     MODEL_BELOW,
@@ -22,6 +22,8 @@ __all__ = [
     "by_heuristics",
     "cache_key",
     "cache_prefix",
+    "goes_on",
+    "points_back",
     "read_mode",
     "read_whole",
     "stands_alone",

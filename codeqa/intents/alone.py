@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from codeqa.intents.reading import CODE, Reading, read
-from codeqa.intents.signs import ORDERS, is_question, named_before, points
+from codeqa.intents.signs import named_before, points, wants_something
 
 
 def stands_alone(text: str) -> bool:
     """Whether `text` is a question or an order that needs no earlier turn: it names code or two
     other things, and points to nothing but those ("how does the pool keep its workers")."""
     m = read(text, has_history=True)
-    pointing = any(
+    why = m.opens("why") and not m.near("why", "AUX", 1)  # "why a tree and not a list?"
+    named = m.names >= 2 or m.has(CODE)
+    return wants_something(m) and named and not (_points_back(m) or why or m.begins("OPENING"))
+
+
+def points_back(text: str) -> bool:
+    """Whether a word of `text` stands for something that only an earlier turn names."""
+    return _points_back(read(text, has_history=True))
+
+
+def goes_on(text: str) -> bool:
+    """Whether `text` begins as what goes on from an earlier turn: "and", "what about"."""
+    return read(text, has_history=True).begins("OPENING")
+
+
+def _points_back(m: Reading) -> bool:
+    return any(
         points(m, place) and not named_before(m, place) and not _owned(m, place)
         for kind in ("PRONOUN", "SUCH")
         for place in m.at.get(kind, ())
     )
-    why = m.opens("why") and not m.near("why", "AUX", 1)  # "why a tree and not a list?"
-    asks = is_question(m) or m.opens(*ORDERS)
-    named = m.names >= 2 or m.has(CODE)
-    return asks and named and not (pointing or why or m.begins("OPENING"))
 
 
 def _owned(m: Reading, place: int) -> bool:

@@ -19,6 +19,11 @@ def is_question(m: Reading) -> bool:
     return m.asks or m.opens(*QUESTION, "AUX")
 
 
+def wants_something(m: Reading) -> bool:
+    """A question or an order."""
+    return is_question(m) or m.opens(*ORDERS)
+
+
 def of_code(m: Reading) -> bool:
     """Speaks of code: by pieces of it, or by naming the code base."""
     return m.has(CODE, "CODEBASE")
