@@ -104,7 +104,7 @@ def test_what_calls_the_other_hits_leads_and_its_calls_follow_in_order(tables: T
     ]  # but not `is_hot`, which only says what something is
     assert path.caller is not None
     assert path.caller.name == "serve"
-    text = path_section(path)
+    text = path_section(path).text
     assert "Called by `Meal.serve` [kitchen.py:" in text
     assert "- `Cook.chop` [kitchen.py:2-5]: Cut it into pieces.\n  - `Cook.wash` " in text
     assert "- `Cook.fry` [kitchen.py:13-15]: `def fry(self, pieces)`" in text

@@ -15,13 +15,14 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from codeqa.context.statements import owning_statements, statements
+from codeqa.extractive.cited import Cited, cited_list, named, together
 from codeqa.extractive.doc_comment import inline
 from codeqa.extractive.excerpt import first_sentence
 from codeqa.search import Query
 from codeqa.store import Tables
 from codeqa.symbols import usages
 from codeqa.symbols.callees import Call, callees
-from codeqa.text.markdown import cite, code_span
+from codeqa.text.markdown import code_span
 from codeqa.types import METHOD_KINDS, Hit, Unit
 
 LEADERS = 10
@@ -81,10 +82,11 @@ class CallPath:
     around: tuple[Unit, ...] = ()
     """What that calls, the leader among it."""
 
-    def units(self) -> list[Unit]:
-        """Everything that is named."""
+    def ids(self) -> set[str]:
+        """Of everything that is named."""
         steps = (step.unit for step in self.steps)
-        return [*steps, *filter(None, [self.caller]), *self.around]
+        units = (self.leader.unit, *steps, *filter(None, [self.caller]), *self.around)
+        return {unit.id for unit in units}
 
 
 def asks_how(text: str) -> bool:
@@ -129,27 +131,25 @@ def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | N
     return CallPath(leader, tuple(_steps(leader.unit, called, scores, seen)), caller, tuple(around))
 
 
-def path_section(path: CallPath) -> str:
-    """Markdown: one line for each step, cited."""
-    items = []
-    if caller := path.caller:
-        names = [
-            _name(unit) if unit.id != path.leader.unit.id else f"this ({code_span(unit.name)})"
-            for unit in path.around
-        ]
-        calls = f", which calls {', '.join(names)}" if len(names) > 1 else ""
-        items.append(f"Called by {_name(caller)}{calls}.")
-    lines = []
-    for step in path.steps:
-        told = inline(first_sentence(step.unit.doc_comment))
-        told = told or code_span(textwrap.shorten(step.unit.signature, SIGNATURE, placeholder=" …"))
-        lines.append(f"{'  ' * (step.depth - 1)}- {_name(step.unit)}: {told}")
-    items.append("**What it calls, in this order:**\n\n" + "\n".join(lines))
-    return "\n\n".join(items)
+def path_section(path: CallPath) -> Cited:
+    """One line for each step."""
+    called_by: list[Cited] = []
+    if path.caller:
+        called_by = [Cited("Called by "), named(path.caller), Cited(".")]
+    if len(path.around) > 1:
+        leader = path.leader.unit
+        this = Cited(f"this ({code_span(leader.name)})")
+        names = (this if one.id == leader.id else named(one) for one in path.around)
+        called_by[2:2] = [Cited(", which calls "), together(names, ", ")]
+    steps = cited_list("**What it calls, in this order:**", map(_step_item, path.steps))
+    return together([together(called_by, ""), steps])
 
 
-def _name(unit: Unit) -> str:
-    return f"{code_span(unit.qualified_name)} {cite(unit.path, unit.start_line, unit.end_line)}"
+def _step_item(step: Step) -> Cited:
+    told = inline(first_sentence(step.unit.doc_comment))
+    told = told or code_span(textwrap.shorten(step.unit.signature, SIGNATURE, placeholder=" …"))
+    name = named(step.unit)
+    return Cited(f"{'  ' * (step.depth - 1)}- {name.text}: {told}", name.lines)
 
 
 @lru_cache(256)

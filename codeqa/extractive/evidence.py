@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codeqa.extractive.call_path import CallPath, asks_how, find_path, is_thin
-from codeqa.extractive.listing import Listing, listing_of
-from codeqa.extractive.overview import Overview, overview_of
-from codeqa.extractive.uses import Uses, find_uses
-from codeqa.extractive.walk import walk_spans
+from codeqa.extractive.call_path import asks_how, find_path, is_thin, path_section
+from codeqa.extractive.cited import NOTHING, Cited, place_of
+from codeqa.extractive.listing import answer_of_own_kind
+from codeqa.extractive.uses import uses_section
+from codeqa.extractive.walk import walk_section
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import Tables
 from codeqa.symbols.relations import Walk
@@ -33,15 +33,17 @@ _ASKS_USES = re.compile(
     r"|\b(?:callers?|usages?|references?|uses) (?:of|to)\b|\bcall sites?\b",
     re.IGNORECASE,
 )
-NO_USES = Uses()
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A unit that is shown in full, with the places that use it."""
+    """A unit that is shown in full."""
 
     hit: Hit
-    uses: Uses = NO_USES
+    path: Cited = NOTHING
+    """What calls it and what it calls, when the question is how something works."""
+    uses: Cited = NOTHING
+    """Where it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +51,15 @@ class QuotedEvidence:
     """All that a generator may draw on."""
 
     query: Query
+    lead: Cited = NOTHING
+    """What stands before all else: the answer to a question of its own kind, or where the edges
+    lead that the question asks for."""
     findings: tuple[Finding, ...] = ()
     others: tuple[Hit, ...] = ()
     """What is named in a line each: further units, then the best of further files."""
     missing: tuple[str, ...] = ()
     """Words of the question that no hit holds."""
     weak: bool = False
-    asks_uses: bool = False
-    overview: Overview | None = None
-    listing: Listing | None = None
-    """Places that a question of its own kind asks for."""
     cached: tuple[Chunk, ...] = ()
     """Context of an earlier question; nothing was searched when this is what there is."""
     chosen: bool = False
@@ -66,21 +67,13 @@ class QuotedEvidence:
     coverage: str = ""
     channels: tuple[str, ...] = ()
     changed: frozenset[str] = frozenset()
-    path: CallPath | None = None
-    """Of the first finding, when the question is how something works."""
-    walk: Walk | None = None
-    """Where the edges lead that the question asks for."""
 
     def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
-        units = [hit.unit for hit in (*(one.hit for one in self.findings), *self.others)]
-        units += self.path.units() if self.path else []
-        if self.overview:
-            units += self.overview.units()
-        spans = [ShownLines(u.path, u.start_line, u.end_line, u.qualified_name) for u in units]
-        spans += [lines for lines, _ in self.listing.places] if self.listing else []
-        spans += [span for finding in self.findings for span in finding.uses.spans()]
-        spans += walk_spans(self.walk) if self.walk else []
+        hits = [*(one.hit for one in self.findings), *self.others]
+        cited = [self.lead, *(place_of(hit.unit) for hit in hits)]
+        cited += [one for finding in self.findings for one in (finding.path, finding.uses)]
+        spans = [line for one in cited for line in one.lines]
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
@@ -99,57 +92,63 @@ def gather_evidence(
     asks_uses = _ASKS_USES.search(query.text) is not None
     main = _main(hits)
     path = None
+    own, alone = (NOTHING, False) if walk and walk.found else answer_of_own_kind(tables, result)
     thin = bool(main) and main[0].unit.is_method and is_thin(main[0].unit)
     flow = asks_how(query.text) or (thin and not asks_uses and not query.symbol_like)
-    if flow and not walk:
+    if flow and not walk and not own.text:
         path = find_path(tables, query, (*hits, *further))
-        named = {unit.id for unit in path.units()} if path else set()
+        ids = path.ids() if path else set()
         # What the path leads through before what only has the words, wrappers and stubs last.
-        near = [h for h in hits if h in main or (h.unit.id in named and _is_near(h, hits))]
-        near.sort(key=lambda hit: (hit.unit.id not in named, is_thin(hit.unit)))
-        first = [path.leader] if path else []
-        main = [*first, *(hit for hit in near if hit.unit.id not in _ids(first))][:SHOWN]
+        near = [h for h in hits if h in main or (h.unit.id in ids and _is_near(h, hits))]
+        near.sort(key=lambda hit: (hit.unit.id not in ids, is_thin(hit.unit)))
+        main = _first_of_each([*([path.leader] if path else []), *near])
+    lead = NOTHING
     if walk and walk.asks_callers:
         start = {unit.id for unit in walk.start}
-        main = [*(hit for hit in hits if hit.unit.id in start), *main]
-        main = list({hit.unit.id: hit for hit in main}.values())[:SHOWN]
+        main = _first_of_each([*(hit for hit in hits if hit.unit.id in start), *main])
     elif walk:
-        asks_uses = False
-    # Who asks for the uses of a bare name asks for all that is called so.
-    every = asks_uses and not query.qualified
-
-    def finding(hit: Hit) -> Finding:
-        if hit.unit.kind in TEXT_KINDS:
-            return Finding(hit)
-        first = hit is main[0]
-        return Finding(hit, find_uses(tables, hit, listed=first, asked=asks_uses, namesakes=every))
-
-    findings = map(finding, main)
-    shown = _ids(main) | ({unit.id for unit in path.units()} if path else set())
+        lead, asks_uses = walk_section(walk), False
+    shown = {hit.unit.id for hit in main} | (path.ids() if path else set())
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
-    named = {hit.unit.path for hit in (*main, *others)}
-    others += [file.best for file in result.files if file.path not in named][:MORE_FILES]
+    files = {hit.unit.path for hit in (*main, *others)}
+    others += [file.best for file in result.files if file.path not in files][:MORE_FILES]
     held = [_held(hit.unit, query) for hit in result.units]
     best = max((len(words) for words in held[:SHOWN]), default=0)
+    weak = not walk and (not result.units or best < WEAK_COVERAGE * len(query.words))
+    if own.text:
+        lead = own
+        others = [] if alone or weak else [h for h in (*main, *others) if not own.holds(h.unit)]
+        main = []
+
+    def finding(hit: Hit) -> Finding:
+        first = hit is main[0]
+        if hit.unit.kind in TEXT_KINDS:
+            return Finding(hit)
+        # Who asks for the uses of a bare name asks for all that is called so.
+        every = first and asks_uses and not query.qualified
+        asked = first and asks_uses
+        uses = uses_section(tables, hit.unit, listed=first, asked=asked, namesakes=every)
+        return Finding(hit, path_section(path) if path and first else NOTHING, uses)
+
     return QuotedEvidence(
         query=query,
-        findings=tuple(findings),
+        lead=lead,
+        findings=tuple(map(finding, main)),
         others=tuple(others),
         missing=tuple(w for w in query.words if not any(w in words for words in held)),
-        weak=not walk and (not result.units or best < WEAK_COVERAGE * len(query.words)),
-        asks_uses=asks_uses,
-        overview=overview_of(tables) if query.overview else None,
-        listing=None if walk and walk.found else listing_of(tables, result),
+        weak=weak,
         coverage=result.coverage,
         channels=result.channels,
         changed=frozenset(result.changed),
-        path=path,
-        walk=None if walk and walk.asks_callers else walk,
     )
 
 
-def _ids(hits: Iterable[Hit]) -> set[str]:
-    return {hit.unit.id for hit in hits}
+def _first_of_each(hits: Iterable[Hit]) -> list[Hit]:
+    """Of each unit the first hit, as many as are shown."""
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        found.setdefault(hit.unit.id, hit)
+    return list(found.values())[:SHOWN]
 
 
 def _main(hits: Sequence[Hit]) -> list[Hit]:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import itertools
 import re
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from codeqa.extractive.call_path import path_section
+from codeqa.extractive.cited import place_of, title_of, unit_item
 from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import OTHERS, Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
-    first_sentence,
-    leading_doc,
     whole_unit,
 )
-from codeqa.extractive.overview import Overview
-from codeqa.extractive.uses import uses_section
-from codeqa.extractive.walk import walk_section
 from codeqa.parsing.doc_comments import comment_text
 from codeqa.search import form_pattern
 from codeqa.text.markdown import (
@@ -91,30 +85,20 @@ def quoted_answer(evidence: QuotedEvidence | None, *, about_code: bool = True) -
 def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     if evidence.cached:
         yield from _from_cache(evidence)
-    elif evidence.listing:
-        yield joined([INTRODUCTION])
-        yield from evidence.listing.sections()
-        if not (evidence.listing.alone or evidence.weak):
-            hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
-            yield _also([hit for hit in hits if not evidence.listing.holds(hit.unit)])
-    elif evidence.overview and (evidence.overview.readme or evidence.overview.folders):
-        yield joined([INTRODUCTION])
-        yield from _overview(evidence.overview)
-    elif not evidence.findings:
+    elif not (evidence.findings or evidence.lead.text):
         yield _nothing(evidence)
-    elif evidence.weak:
+    elif evidence.weak and not evidence.lead.text:
         yield _weak(evidence)
     else:
-        yield joined([INTRODUCTION])
-        if evidence.walk:
-            yield joined([walk_section(evidence.walk)])
+        yield joined([INTRODUCTION, evidence.lead.text])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
-        yield _also(evidence.others)
+        if evidence.others:
+            yield joined(["### Also relevant", _unit_lines(evidence.others)])
 
 
-def _also(hits: Sequence[Hit]) -> str:
-    return joined(["### Also relevant", "\n".join(map(_unit_line, hits))]) if hits else ""
+def _unit_lines(hits: Iterable[Hit]) -> str:
+    return "\n".join(unit_item(hit.unit).text for hit in hits)
 
 
 def _weak(evidence: QuotedEvidence) -> str:
@@ -127,7 +111,7 @@ def _weak(evidence: QuotedEvidence) -> str:
             f"**The evidence is weak.** No definition or section matches enough of the question "
             f"to answer it.{lacks}",
             "The nearest that there is:",
-            "\n".join(_unit_line(hit) for hit in hits),
+            _unit_lines(hits),
             "" if by_meaning else WORDS_ONLY,
             _searched(evidence),
         ]
@@ -154,33 +138,6 @@ def _listed(words: Iterable[str]) -> str:
 
 def _searched(evidence: QuotedEvidence) -> str:
     return f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
-
-
-def _overview(overview: Overview) -> Iterator[str]:
-    for unit in overview.readme:
-        if told := prose(unit.source_code):
-            yield joined([f"From {_cite(unit)}:", block_quote(told)])
-    if overview.languages:
-        counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in overview.languages)
-        yield joined([f"### How it is organised\n\nSource files by language: {counted}."])
-    items = []
-    for folder in overview.folders:
-        files = f"{folder.files:,} file{'s' if folder.files != 1 else ''}"
-        item = f"- {code_span(folder.path)}: {files}, mostly {escape(folder.language or 'other')}"
-        if about := folder.about:
-            item += f". {inline(first_sentence(about.doc_comment))} {_cite(about)}"
-        if folder.needs:
-            needs = ", ".join(f"{code_span(path)} ({files:,})" for path, files in folder.needs)
-            item += f"\n  - imports from {needs}"
-        items.append(item)
-    if items:
-        yield joined(["\n".join(items)])
-    central = (f"{_unit_line(Hit(u, 0.0))} Used in {n:,} files." for u, n in overview.central)
-    if items := list(central):
-        yield joined(["### What most of it uses", "\n".join(items)])
-    if overview.entries:
-        starts = [_unit_line(Hit(unit, 0.0)) for unit in overview.entries]
-        yield joined(["### Where it starts", "\n".join(starts)])
 
 
 def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
@@ -217,38 +174,23 @@ def _chunk_unit(chunk: Chunk) -> Unit:
     )
 
 
-def _cite(unit: Unit) -> str:
-    return cite(unit.path, unit.start_line, unit.end_line)
-
-
 def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
     unit = finding.hit.unit
     if unit.kind in TEXT_KINDS:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
-    body = [_heading(unit, evidence)]
     first = finding is evidence.findings[0] and unit.is_method
-    steps = path_section(evidence.path) if evidence.path and finding is evidence.findings[0] else ""
     if small := whole_unit(unit):
-        body += [steps, code_block(small.code, unit.language)]
+        body = [finding.path.text, code_block(small.code, unit.language)]
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
-        body += [_doc(unit, evidence.query.words), steps, *lines, _members(unit)]
-    asked = evidence.asks_uses and finding is evidence.findings[0]
-    body.append(uses_section(finding.uses, asked=asked))
-    return joined(body)
+        doc = _doc(unit, evidence.query.words)
+        body = [doc, finding.path.text, *lines, _members(unit)]
+    return joined([_heading(unit, evidence), *body, finding.uses.text])
 
 
 def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
-    return f"### {_title(unit)}\n\n{unit.kind} · {_cite(unit)}{note}"
-
-
-def _title(unit: Unit) -> str:
-    if unit.kind in TEXT_KINDS:
-        return inline(" ".join((unit.qualified_name or unit.name or unit.path).split()))
-    if unit.kind == "module" and unit.signature == "":  # the head of a file
-        return code_span(unit.path)
-    return code_span(unit.qualified_name or unit.name)
+    return f"### {title_of(unit)}\n\n{unit.kind} · {place_of(unit).text}{note}"
 
 
 def _doc(unit: Unit, words: Iterable[str]) -> str:
@@ -307,15 +249,3 @@ def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
         return [code_block(small.code, unit.language)]
     told = prose(comment_text([unit.source_code]))  # of comments alone there is no excerpt
     return _lines(unit, evidence) or ([block_quote(told)] if told else [])
-
-
-def _unit_line(hit: Hit) -> str:
-    unit = hit.unit
-    told = inline(first_sentence(leading_doc(unit)))
-    if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
-        told = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
-    about = f": {told}" if told else ""
-    title = _title(unit)
-    # The head of a file is called as its file, which the citation says.
-    named = "" if title == code_span(unit.path) else f"{title} "
-    return f"- {named}{_cite(unit)}{about}"

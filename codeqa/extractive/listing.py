@@ -1,16 +1,19 @@
-"""Answers that are lists of places: a pasted traceback, tests, a literal text, versions."""
+"""Questions that have an answer of their own kind: a pasted traceback, which tests, a literal text,
+versions, an overview."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codeqa.errors import CodeQAError
+from codeqa.extractive.cited import NOTHING, Cited, cited_list, count_of, line_item, place_of
 from codeqa.extractive.doc_comment import inline
+from codeqa.extractive.overview import overview_of
 from codeqa.files import Files
 from codeqa.repository.roles import role_of
 from codeqa.search import Query, SearchResult, says_something
@@ -19,10 +22,8 @@ from codeqa.search.query import with_words
 from codeqa.search.ranking import rank
 from codeqa.search.traceback import frames_here
 from codeqa.store import INDEXED, Tables
-from codeqa.symbols import usages
-from codeqa.symbols.surroundings import CANDIDATES
-from codeqa.text.citation_format import ShownLines
-from codeqa.text.markdown import cite, code_block, code_span, joined
+from codeqa.symbols.relations import related
+from codeqa.text.markdown import code_block, code_span
 from codeqa.text.tokens import word_set
 from codeqa.types import ROLES, Hit, Unit
 
@@ -31,8 +32,6 @@ AROUND = 3
 FRAMES = 5
 """Frames whose lines are shown; the others are named."""
 TESTS = 20
-SURE_USE = 0.3
-"""A use in a test counts from this confidence on."""
 NEAR = 0.65
 """A test is listed that scores at least this part of the best."""
 LINES = 40
@@ -42,75 +41,45 @@ READ_SECONDS = 3.0
 """How long files are read for one question."""
 LONGEST_LINE = 160
 
-Place = tuple[ShownLines, str]
-"""Lines, and the Markdown that stands behind their citation."""
 
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The places that a question of its own kind asks for."""
-
-    said: str
-    """What they are and how many there are, as Markdown."""
-    places: tuple[Place, ...] = ()
-    left: int = 0
-    """How many more there are."""
-    alone: bool = False
-    """Nothing else that was found belongs to the answer."""
-
-    def sections(self) -> Iterator[str]:
-        """It as Markdown."""
-        yield joined([self.said])
-        for one, told in self.places:
-            yield f"- {cite(one.path, one.start, one.end)}{told}\n"
-        yield f"- and {self.left:,} more\n\n" if self.left else "\n"
-
-    def holds(self, unit: Unit) -> bool:
-        """Whether one of the places is in `unit`."""
-        places = [one for one, _ in self.places if one.path == unit.path]
-        return any(unit.start_line <= one.start <= unit.end_line for one in places)
-
-
-def listing_of(tables: Tables, result: SearchResult) -> Listing | None:
-    """The list that the question asks for, None for a question of another kind."""
-    kinds = (_traceback, _literal, _versions, _tests)
-    return next(filter(None, (kind(tables, result) for kind in kinds)), None)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+def answer_of_own_kind(tables: Tables, result: SearchResult) -> tuple[Cited, bool]:
+    """What a question of its own kind asks for, and whether it is the whole answer; NOTHING for
+    any other question."""
+    kinds = ((_traceback, False), (_literal, True), (_versions, True), (_tests, False))
+    for kind, alone in kinds:
+        if (found := kind(tables, result)).text:
+            return found, alone
+    return overview_of(tables) if result.query.overview else NOTHING, True
 
 
 # A traceback: the code that its frames stand in.
 
 
-def _traceback(tables: Tables, result: SearchResult) -> Listing | None:
+def _traceback(tables: Tables, result: SearchResult) -> Cited:
     raised = result.query.traceback
     if raised is None:
-        return None
+        return NOTHING
     found = frames_here(tables, raised.frames)
     error = f"**{inline(raised.error)}**\n\n" if raised.error else ""
     if not found:
-        return Listing(f"{error}None of its frames lies in this repository.")
-    of = f"{len(found):,} of its {_count(len(raised.frames), 'frame')}"
+        return Cited(f"{error}None of its frames lies in this repository.")
+    of = f"{len(found):,} of its {count_of(len(raised.frames), 'frame')}"
     said = f"{error}In this repository, the innermost first, {of}:"
-    places = [_frame(unit, line, at < FRAMES) for at, (unit, line) in enumerate(found)]
-    return Listing(said, tuple(places))
+    return cited_list(said, (_frame(*one, at < FRAMES) for at, one in enumerate(found)))
 
 
-def _frame(unit: Unit, line: int, shown: bool) -> Place:
+def _frame(unit: Unit, line: int, shown: bool) -> Cited:
     lines = unit.source_code.split("\n")
     at = line - unit.start_line
-    place, told = _line(unit.path, line, lines[at], f" in {code_span(unit.qualified_name)}")
+    told = f" in {code_span(unit.qualified_name)}: {_shortened(lines[at])}"
     near = lines[max(0, at - AROUND) : at + AROUND + 1]
     if shown and max(map(len, near)) <= LONGEST_LINE:
         told += f"\n\n{code_block(textwrap.dedent(chr(10).join(near)), unit.language)}\n"
-    return place, told
+    return line_item(unit.path, line, told)
 
 
-def _line(path: str, number: int, line: str, inside: str = "") -> Place:
-    shown = textwrap.shorten(line, LONGEST_LINE, placeholder=" …")
-    return ShownLines(path, number, number), f"{inside}: {code_span(shown)}"
+def _shortened(line: str) -> str:
+    return code_span(textwrap.shorten(line, LONGEST_LINE, placeholder=" …"))
 
 
 # A literal text: the lines that hold it, from the files as they are now.
@@ -125,10 +94,10 @@ _LITERAL = re.compile(
 )
 
 
-def _literal(tables: Tables, result: SearchResult) -> Listing | None:
+def _literal(tables: Tables, result: SearchResult) -> Cited:
     asked = _LITERAL.fullmatch(result.query.text)
     if asked is None:
-        return None
+        return NOTHING
     wanted = asked["word"] or asked["quoted"] or asked["capitals"]
     where = filter_of(result.query)
     allowed = {unit.path for unit in tables.units(where)} if where else None
@@ -138,15 +107,20 @@ def _literal(tables: Tables, result: SearchResult) -> Listing | None:
     # Letters are taken as written where one is a capital.
     spelled = str if wanted != wanted.lower() else str.lower
     found, read = _lines(tables, paths, lambda line: wanted in spelled(line))
-    of = _count(len(paths), "file")
+    of = count_of(len(paths), "file")
     of = of if read == len(paths) else f"the first {read:,} of {of}, for reading takes too long"
     number = sum(map(len, found.values()))
     if not number:
-        return Listing(f"**“{inline(wanted)}” stands on no line** of {of}.", alone=True)
-    places = [_line(path, *one) for path, held in found.items() for one in held[:PER_FILE]][:LINES]
-    counted = f"{_count(number, 'line')} of {_count(len(found), 'file')}"
+        return Cited(f"**“{inline(wanted)}” stands on no line** of {of}.")
+    items = _items({path: held[:PER_FILE] for path, held in found.items()})
+    counted = f"{count_of(number, 'line')} of {count_of(len(found), 'file')}"
     said = f"**“{inline(wanted)}” stands on {counted}**, of {of} that were read:"
-    return Listing(said, tuple(places), number - len(places), alone=True)
+    return cited_list(said, items, number - len(items))
+
+
+def _items(found: Mapping[str, Sequence[tuple[int, str]]]) -> list[Cited]:
+    lines = [(path, *one) for path, held in found.items() for one in held][:LINES]
+    return [line_item(path, number, f": {_shortened(line)}") for path, number, line in lines]
 
 
 def _lines(
@@ -184,20 +158,17 @@ _ABOUT_VERSIONS = word_set(
 )
 
 
-def _versions(tables: Tables, result: SearchResult) -> Listing | None:
+def _versions(tables: Tables, result: SearchResult) -> Cited:
     words = {*result.query.words} - {tables.location.root.name.lower()}
     languages = sorted(words & {*_TELLING})
     if not languages or not words & _ABOUT_VERSIONS or words - _ABOUT_VERSIONS - {*languages}:
-        return None
+        return NOTHING
     known = [path for path in tables.catalogue().paths if path.rpartition("/")[2] in _MANIFESTS]
     known.sort(key=lambda path: (ROLES.index(role_of(path)), path))
     telling = re.compile("|".join(_TELLING[language] for language in languages))
-    found, _ = _lines(
-        tables, sorted(known, key=lambda p: (ROLES.index(role_of(p)), p)), telling.search
-    )
-    places = [_line(path, *one) for path, held in found.items() for one in held]
+    items = _items(_lines(tables, known, telling.search)[0])
     said = f"**Versions of {' and '.join(languages).capitalize()}**, as the manifests say:"
-    return Listing(said, tuple(places[:LINES]), alone=True) if places else None
+    return cited_list(said, items)
 
 
 # Tests: those that use the definition which the question names, and those that hold its words.
@@ -213,42 +184,38 @@ _TESTING = re.compile(
 )
 
 
-def _tests(tables: Tables, result: SearchResult) -> Listing | None:
+def _tests(tables: Tables, result: SearchResult) -> Cited:
     subject = _TESTING.sub(" ", result.query.text)
     if not _ASKS_TESTS.search(result.query.text) or not says_something(subject):
-        return None
+        return NOTHING
     about = with_words(result.query, subject)
     told: dict[str, str] = {}
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
-            for use in usages(tables, hit.unit, CANDIDATES).references:
-                if use.confidence >= SURE_USE and role_of(use.reference.path) == "test":
-                    told[use.reference.unit_id] = f": uses {code_span(hit.unit.qualified_name)}"
+            for one in related(tables, [hit.unit], ("tests",)):
+                told[one.unit.id] = f": uses {code_span(one.calls[-1][1].qualified_name)}"
     hits = _ranked(tables, about, "test")
-    told |= {
-        h.unit.id: "" for h in hits if h.score >= NEAR * hits[0].score and h.unit.id not in told
-    }
-    found: dict[str, Place] = {}
-    for unit in tables.by_ids(list(told)):
+    near = [hit.unit.id for hit in hits if hit.score >= NEAR * hits[0].score]
+    found: dict[str, tuple[Unit, str]] = {}
+    for unit in tables.by_ids(list(dict.fromkeys((*told, *near)))):
         if unit.is_method or unit.kind == "chunk":
             # A function inside a test says less than the test.
-            outer = min(_around(tables, unit), key=lambda one: one.start_line, default=unit)
-            lines = ShownLines(outer.path, outer.start_line, outer.end_line)
-            name = f" {code_span(outer.qualified_name)}{told[unit.id]}"
-            found.setdefault(outer.location, (lines, name))
+            around = [one for one in tables.in_file(unit.path) if one.is_method]
+            around = [one for one in around if one.start_line <= unit.start_line]
+            around = [one for one in around if unit.end_line <= one.end_line]
+            outer = min(around, key=lambda one: one.start_line, default=unit)
+            found.setdefault(outer.location, (outer, told.get(unit.id, "")))
     if not found:
-        return Listing("**No test was found** that uses this or holds its words.")
-    files = list(dict.fromkeys(lines.path for lines, _ in found.values()))
-    places = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
-    counted = f"**{_count(len(found), 'test')}** in {_count(len(files), 'file')}"
+        return Cited("**No test was found** that uses this or holds its words.")
+    files = list(dict.fromkeys(unit.path for unit, _ in found.values()))
+    shown = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
+    items = []
+    for unit, use in shown:
+        place = place_of(unit)
+        items.append(Cited(f"- {place.text} {code_span(unit.qualified_name)}{use}", place.lines))
+    counted = f"**{count_of(len(found), 'test')}** in {count_of(len(files), 'file')}"
     said = f"{counted}, found by what they use and by their words:"
-    return Listing(said, tuple(places), len(found) - len(places))
-
-
-def _around(tables: Tables, unit: Unit) -> list[Unit]:
-    first, last = unit.start_line, unit.end_line
-    methods = [one for one in tables.in_file(unit.path) if one.is_method]
-    return [one for one in methods if one.start_line <= first and last <= one.end_line]
+    return cited_list(said, items, len(found) - len(items))
 
 
 def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:

@@ -6,14 +6,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
 
-from codeqa.extractive.excerpt import leading_doc
+from codeqa.extractive.cited import (
+    NOTHING,
+    Cited,
+    cited_list,
+    count_of,
+    place_of,
+    together,
+    unit_item,
+)
+from codeqa.extractive.doc_comment import inline, prose
+from codeqa.extractive.excerpt import first_sentence, leading_doc
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.symbols.imports import IMPORTED, import_evidence
 from codeqa.symbols.surroundings import language_name
+from codeqa.text.citation_format import ShownLines
+from codeqa.text.markdown import block_quote, code_span, escape
 from codeqa.text.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit
 
@@ -42,58 +53,39 @@ Import = tuple[str, str, str]
 """The file that imports, the name, and the file that it is imported from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder with its files, the language most of them are in, and its own words."""
-
-    path: str
-    files: int
-    language: str
-    about: Unit | None = None
-    needs: tuple[tuple[str, int], ...] = ()
-    """Other folders that its source imports from, and how many of its files do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """The repository in a page."""
-
-    readme: tuple[Unit, ...]
-    folders: tuple[Folder, ...]
-    entries: tuple[Unit, ...]
-    languages: tuple[tuple[str, int], ...]
-    """Languages of the source files with their number, most first."""
-    central: tuple[tuple[Unit, int], ...] = ()
-    """The definitions that the most source files import, and how many do."""
-
-    def units(self) -> list[Unit]:
-        """All that is cited."""
-        about = (folder.about for folder in self.folders)
-        central = (unit for unit, _ in self.central)
-        return [*self.readme, *filter(None, about), *central, *self.entries]
-
-
-def overview_of(tables: Tables) -> Overview:
-    """What README, list of files and module heads say."""
+def overview_of(tables: Tables) -> Cited:
+    """What README, list of files and module heads say; '' for a repository without either."""
     files = [record for record in tables.files() if record.status == INDEXED]
     source = [record for record in files if record.role == "source"] or files
     prefix = _opened(source)
+    folders = _folders(files, prefix)
+    imports = _imports(tables, source)
+    organised = NOTHING
+    languages = Counter(r.language for r in source if r.language).most_common(6)
+    if languages:
+        counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in languages)
+        organised = Cited(f"### How it is organised\n\nSource files by language: {counted}.")
+    central = (unit_item(unit, f" Used in {n:,} files.") for unit, n in _central(tables, imports))
+    sections = [
+        *_readme(tables),
+        organised,
+        together(_folder_items(tables, folders, imports), "\n"),
+        cited_list("### What most of it uses", central),
+        cited_list("### Where it starts", map(unit_item, _entries(tables, source, prefix))),
+    ]
+    return together(sections)
+
+
+def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
+    """What the files of `source` surely import from each other."""
     inside = {record.path for record in source}
     files_named: dict[str, list[str]] = {}
     for path in sorted(inside):
         for word in {PurePosixPath(path).stem, PurePosixPath(path).parent.name}:
             files_named.setdefault(word, []).append(path)
-    imports: list[Import] = []
-    for path, name, module in sorted(tables.imported(MOST_IMPORTS)):
-        if path in inside and (file := _file_of(path, module, files_named)):
-            imports.append((path, name, file))
-    return Overview(
-        readme=tuple(_readme(tables)),
-        folders=tuple(_with_needs(_folders(tables, files, prefix), imports)),
-        entries=tuple(_entries(tables, source, prefix)),
-        languages=tuple(Counter(r.language for r in source if r.language).most_common(6)),
-        central=tuple(_central(tables, imports)),
-    )
+    imports = [one for one in sorted(tables.imported(MOST_IMPORTS)) if one[0] in inside]
+    found = [(path, name, _file_of(path, module, files_named)) for path, name, module in imports]
+    return [one for one in found if one[2]]
 
 
 def _file_of(path: str, module: str, files_named: Mapping[str, Sequence[str]]) -> str:
@@ -104,18 +96,35 @@ def _file_of(path: str, module: str, files_named: Mapping[str, Sequence[str]]) -
     return next((o for o in near if import_evidence(language, path, module, o) >= IMPORTED), "")
 
 
-def _with_needs(folders: Sequence[Folder], imports: Iterable[Import]) -> Iterator[Folder]:
-    """`folders` with those of them that their files import from."""
+def _folder_items(
+    tables: Tables, folders: Mapping[str, Sequence[FileRecord]], imports: Iterable[Import]
+) -> Iterator[Cited]:
+    """A line for each folder, with its own words and the folders that its files import from."""
 
     @cache
     def folder_of(path: str) -> str:
-        return max((f.path for f in folders if path.startswith(f.path)), key=len, default="")
+        return max((one for one in folders if path.startswith(one)), key=len, default="")
 
     pairs = {(path, folder_of(file)) for path, _, file in imports}
     needs = Counter((folder_of(path), other) for path, other in pairs if other)
-    for folder in folders:
-        own = [(other, files) for (one, other), files in needs.most_common() if one == folder.path]
-        yield replace(folder, needs=tuple(one for one in own if one[0] != folder.path)[:NEEDS])
+    ordered = sorted(needs.items(), key=lambda one: (-one[1], one[0]))
+    patterns = [f"{path}{src}{name}" for path in folders for src in ("", "src/") for name in _HEADS]
+    heads = tables.units(Filter(kinds=("module",), paths=tuple(patterns))) if folders else []
+    for path, records in folders.items():
+        own = [r for r in records if r.role == "source" and r.language] or records
+        language = Counter(r.language for r in own).most_common(1)[0][0] or "other"
+        about = (unit for unit in heads if leading_doc(unit) and _is_head(unit.path, path))
+        text = f"- {code_span(path)}: {count_of(len(records), 'file')}, mostly {escape(language)}"
+        lines: tuple[ShownLines, ...] = ()
+        if head := next(about, None):
+            place = place_of(head)
+            text += f". {inline(first_sentence(head.doc_comment))} {place.text}"
+            lines = place.lines
+        others = [(other, n) for (one, other), n in ordered if one == path != other][:NEEDS]
+        if others:
+            needed = ", ".join(f"{code_span(other)} ({number:,})" for other, number in others)
+            text += f"\n  - imports from {needed}"
+        yield Cited(text, lines)
 
 
 def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]]:
@@ -142,13 +151,16 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
     return sorted(found, key=lambda one: (-one[1], one[0].path))[:CENTRAL]
 
 
-def _readme(tables: Tables) -> list[Unit]:
+def _readme(tables: Tables) -> Iterator[Cited]:
     """The first sections of the highest README that hold a sentence."""
     names = tuple(f"{place}{name}*" for place in ("", "**/") for name in README_NAMES)
     units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=names))
     first = min({unit.path for unit in units}, key=lambda p: (p.count("/"), len(p), p), default="")
     told = [u for u in units if u.path == first and len(u.source_code.split()) > 8]
-    return told[:README_UNITS]
+    for unit in told[:README_UNITS]:
+        if text := prose(unit.source_code):
+            place = place_of(unit)
+            yield Cited(f"From {place.text}:\n\n{block_quote(text)}", place.lines)
 
 
 def _opened(source: Sequence[FileRecord]) -> str:
@@ -163,26 +175,17 @@ def _opened(source: Sequence[FileRecord]) -> str:
         prefix += name + "/"
 
 
-def _folders(tables: Tables, files: Iterable[FileRecord], prefix: str) -> list[Folder]:
-    """Folders inside `prefix`, then those beside it, those with the most files first."""
+def _folders(files: Iterable[FileRecord], prefix: str) -> dict[str, list[FileRecord]]:
+    """Folders inside `prefix`, then those beside it, those with the most files first, and what
+    lies in them."""
     groups: dict[str, list[FileRecord]] = {}
     for record in files:
         base = prefix if record.path.startswith(prefix) else ""
         inside, slash, _ = record.path[len(base) :].partition("/")
         folder = base + inside + slash if slash else base
         groups.setdefault(folder or "./", []).append(record)
-    chosen = sorted(groups, key=lambda path: (not path.startswith(prefix), -len(groups[path])))
-    chosen = chosen[:FOLDERS]
-    patterns = [f"{path}{src}{name}" for path in chosen for src in ("", "src/") for name in _HEADS]
-    heads = tables.units(Filter(kinds=("module",), paths=tuple(patterns))) if chosen else []
-    told = [unit for unit in heads if leading_doc(unit)]
-    folders = []
-    for path in chosen:
-        own = [r for r in groups[path] if r.role == "source" and r.language] or groups[path]
-        language = Counter(r.language for r in own).most_common(1)[0][0]
-        about = next((unit for unit in told if _is_head(unit.path, path)), None)
-        folders.append(Folder(path, len(groups[path]), language, about))
-    return folders
+    ordered = sorted(groups, key=lambda path: (not path.startswith(prefix), -len(groups[path])))
+    return {path: groups[path] for path in ordered[:FOLDERS]}
 
 
 def _is_head(path: str, folder: str) -> bool:

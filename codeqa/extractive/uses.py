@@ -4,19 +4,17 @@ calls it, then tests."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 
+from codeqa.extractive.cited import NOTHING, Cited, cited_list, count_of, line_item, together
 from codeqa.extractive.doc_comment import inline
 from codeqa.repository.roles import role_of
 from codeqa.store import Filter, Tables, TextSearch
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.surroundings import CANDIDATES
-from codeqa.text.citation_format import ShownLines
-from codeqa.text.markdown import cite, code_span
+from codeqa.text.markdown import code_span
 from codeqa.text.tokens import name_key, search_tokens, words
-from codeqa.types import TEXT_KINDS, Hit, Unit
+from codeqa.types import TEXT_KINDS, Unit
 
 USES = 5
 USES_ASKED = 20
@@ -48,99 +46,59 @@ _SURE = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
 """Confidence from which a place of use is called so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Uses:
-    """Places that use a definition."""
-
-    sites: tuple[tuple[UsageSite, str], ...] = ()
-    """The surest, source before tests, each with the name of the unit around it, '' for none."""
-    total: int = 0
-    in_tests: int = 0
-    """Lines, and those of them that are in tests."""
-    readers: tuple[tuple[str, Unit, int], ...] = ()
-    """Names of collections that it puts its parameters in, each with a unit that goes through it
-    and the line."""
-
-    def spans(self) -> list[ShownLines]:
-        """The lines that are cited."""
-        places = [(site.reference.path, site.reference.line, inside) for site, inside in self.sites]
-        places += [(unit.path, line, unit.qualified_name) for _, unit, line in self.readers]
-        return [ShownLines(path, line, line, inside) for path, line, inside in places]
-
-
-def find_uses(
-    tables: Tables, hit: Hit, *, listed: bool, asked: bool = False, namesakes: bool = False
-) -> Uses:
-    """Where `hit`, and with `namesakes` all that is called so, is used: how often, and where
-    `listed`, in which places."""
-    # Two uses on one line are one place to read.
-    lines: dict[tuple[str, int], UsageSite] = {}
-    for site in usages(tables, hit.unit, limit=CANDIDATES).references:
-        lines.setdefault((site.reference.path, site.reference.line), site)
-    if namesakes and listed:
-        own, source_only = hit.unit, Filter(roles=("source",))
-        for one in tables.named([name_key(own.name)], NAMESAKES, source_only):
-            if one.name == own.name and one.is_method and own.is_method and one.id != own.id:
-                for site in usages(tables, one, limit=CANDIDATES).references:
-                    told = replace(site, reason=f"{one.qualified_name}, {site.reason}")
-                    lines.setdefault((site.reference.path, site.reference.line), told)
-    roles = [(role_of(path), site) for (path, _), site in lines.items()]
-    tests = [site for role, site in roles if role == "test"]
+def uses_section(
+    tables: Tables, unit: Unit, *, listed: bool, asked: bool = False, namesakes: bool = False
+) -> Cited:
+    """How often `unit`, and with `namesakes` all that is called so, is used, and where `listed` in
+    which places: the surest, source before tests. '' for nowhere, unless that was `asked` for."""
+    kept = _readers(tables, unit) if asked else NOTHING
+    sites = _sites(tables, unit, namesakes=namesakes)
+    tests = [site for site in sites if role_of(site.reference.path) == "test"]
+    times = count_of(len(sites), "place")
+    if tests:
+        times += ", in tests" if len(tests) == len(sites) else f", {len(tests):,} of them in tests"
+    if not sites:
+        return kept if kept.text or not asked else Cited("No place that uses it was found.")
     if not listed:
-        return Uses(total=len(lines), in_tests=len(tests))
+        return Cited(f"Used in {times}.")
     # What calls it before what only imports it, source before examples.
-    roles.sort(key=lambda one: (one[0] != "source", one[1].reference.kind == "import"))
-    source = [site for role, site in roles if role != "test"]
-    kept = source[: USES_ASKED if asked else USES]
-    kept += tests[: max(TESTS, 0 if source else USES)]
+    source = [site for site in sites if role_of(site.reference.path) != "test"]
+    source.sort(key=lambda o: (role_of(o.reference.path) != "source", o.reference.kind == "import"))
+    source_shown = source[: USES_ASKED if asked else USES]
+    shown = [*source_shown, *tests[: TESTS if source else USES]]
     around = {
-        unit.id: unit.qualified_name
-        for unit in tables.by_ids([site.reference.unit_id for site in kept])
-        if unit.kind not in TEXT_KINDS
+        one.id: one.qualified_name
+        for one in tables.by_ids([site.reference.unit_id for site in shown])
+        if one.kind not in TEXT_KINDS
     }
-    sites = tuple((site, around.get(site.reference.unit_id, "")) for site in kept)
-    read = tuple(islice(_readers(tables, hit.unit), READERS)) if asked else ()
-    return Uses(sites, len(lines), len(tests), read)
+    items = [_item(site, around.get(site.reference.unit_id, "")) for site in shown]
+    note = ", in tests" if len(source_shown) == len(source) else ""
+    used = cited_list(f"**Used in {times}**:", items, len(sites) - len(shown), note)
+    return together([kept, used])
 
 
-def uses_section(uses: Uses, *, asked: bool) -> str:
-    """Markdown of `uses`; '' where there are none and they were not `asked` for."""
-    blocks = []
-    if uses.readers:
-        names = ", ".join(code_span(name) for name in dict.fromkeys(r[0] for r in uses.readers))
-        items = []
-        for _, unit, line in uses.readers:
-            text = unit.source_code.split("\n")[line - unit.start_line]
-            place = f"{cite(unit.path, line, line)} in {code_span(unit.qualified_name)}"
-            items.append(f"- {place}: {code_span(text)}")
-        title = f"**It keeps what it is given in {names}, which is read in**"
-        blocks.append(f"{title}:\n\n" + "\n".join(items))
-    times = f"{uses.total:,} place{'s' if uses.total != 1 else ''}"
-    if uses.in_tests:
-        all_of = uses.in_tests == uses.total
-        times += ", in tests" if all_of else f", {uses.in_tests:,} of them in tests"
-    if not uses.total:
-        blocks += ["No place that uses it was found."] if asked and not blocks else []
-    elif not uses.sites:
-        blocks.append(f"Used in {times}.")
-    else:
-        more = uses.total - len(uses.sites)
-        items = [_site(site, inside) for site, inside in uses.sites]
-        shown = sum(role_of(site.reference.path) == "test" for site, _ in uses.sites)
-        tests = ", in tests" if more == uses.in_tests - shown else ""
-        items += [f"- and {more:,} more{tests}"] if more else []
-        blocks.append(f"**Used in {times}**:\n\n" + "\n".join(items))
-    return "\n\n".join(blocks)
+def _sites(tables: Tables, unit: Unit, *, namesakes: bool) -> list[UsageSite]:
+    """The places of use; two uses on one line are one place to read."""
+    sites = list(usages(tables, unit, limit=CANDIDATES).references)
+    same = tables.named([name_key(unit.name)], NAMESAKES, Filter(roles=("source",)))
+    for one in same if namesakes and unit.is_method else ():
+        if one.name == unit.name and one.is_method and one.id != unit.id:
+            for site in usages(tables, one, limit=CANDIDATES).references:
+                sites.append(replace(site, reason=f"{one.qualified_name}, {site.reason}"))
+    lines: dict[tuple[str, int], UsageSite] = {}
+    for site in sites:
+        lines.setdefault((site.reference.path, site.reference.line), site)
+    return list(lines.values())
 
 
-def _site(site: UsageSite, inside: str) -> str:
-    place = cite(site.reference.path, site.reference.line, site.reference.line)
+def _item(site: UsageSite, inside: str) -> Cited:
     around = f" in {code_span(inside)}" if inside else ""
     sure = next(word for least, word in _SURE if site.confidence >= least)
-    return f"- {place}{around}, {sure}: {inline(site.reason)}"
+    told = f"{around}, {sure}: {inline(site.reason)}"
+    return line_item(site.reference.path, site.reference.line, told, inside)
 
 
-def _readers(tables: Tables, unit: Unit) -> Iterator[tuple[str, Unit, int]]:
+def _readers(tables: Tables, unit: Unit) -> Cited:
     """What goes through the collections that `unit` puts its parameters in: who calls the callbacks
     that `on_close(callback)` appends to `self.close_callbacks`. No edge leads from the one to the
     other, only the collection's name does.
@@ -149,11 +107,18 @@ def _readers(tables: Tables, unit: Unit) -> Iterator[tuple[str, Unit, int]]:
     keeps = re.compile(_KEEPS.format(f"(?:{taken})"))
     lines = unit.source_code.split("\n") if taken else []
     kept = [match[1] for line in lines if (match := keeps.search(line[:LONGEST_LINE]))]
+    names: dict[str, None] = {}
+    items: list[Cited] = []
     for name in dict.fromkeys(kept):
         through = re.compile(_GOES_THROUGH.format(re.escape(name)))
         where = Filter(roles=("source",)).sql()
         for one, _ in tables.find(TextSearch("methods", search_tokens(name)[-1], NAMED, where)):
             numbered = enumerate(one.source_code.split("\n"), one.start_line)
-            line = next((n for n, text in numbered if through.search(text[:LONGEST_LINE])), 0)
-            if line and one.id != unit.id:
-                yield name, one, line
+            reads = ((n, text) for n, text in numbered if through.search(text[:LONGEST_LINE]))
+            line, text = next(reads, (0, ""))
+            if line and one.id != unit.id and len(items) < READERS:
+                names[name] = None
+                told = f" in {code_span(one.qualified_name)}: {code_span(text)}"
+                items.append(line_item(one.path, line, told, one.qualified_name))
+    kept_in = ", ".join(map(code_span, names))
+    return cited_list(f"**It keeps what it is given in {kept_in}, which is read in**:", items)
