@@ -30,7 +30,8 @@ LAYERS = (
     {"intents", "neighbours"},
     {"selection"},
     {"extractive", "account", "evaluation", "tools"},
-    {"chat", "review"},
+    {"chat"},
+    {"review"},
     {"engine", "doctor"},
     {"web", "cli", "mcp", "__main__"},
 )

@@ -18,6 +18,10 @@ VALUES = {
     "hyde_query": "draft",
     "candidates": "[1] a.py",
     "language": "go",
+    "steps": "12",
+    "tools": "grep(pattern)",
+    "title": "It fails",
+    "body": "Since today.",
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -106,6 +106,9 @@ class AgentGenerator:
     config_dir: Path | None = None
     room: int = RESULTS_CHARACTERS
     """Characters of results for this model's window."""
+    tools: Sequence[str] = tuple(TOOLS)
+    opening: Sequence[Mapping[str, Any]] = ()
+    """The messages that it begins with, instead of those of a question."""
     needs_evidence: ClassVar[bool] = False
 
     @property
@@ -133,10 +136,12 @@ class AgentGenerator:
                 yield piece
 
     def _begin(self, asked: GenerationInput, *, as_text: bool) -> _Work:
-        messages = build_messages(asked, self.config_dir, context_window(self.model.endpoint))
+        messages = [dict(one) for one in self.opening] or build_messages(
+            asked, self.config_dir, context_window(self.model.endpoint)
+        )
         rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
         if as_text:
-            listed = "\n".join(map(described, TOOLS))
+            listed = "\n".join(map(described, self.tools))
             rules += "\n" + render_prompt("agent_calls", self.config_dir, tools=listed)
         messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
         return _Work(messages, list(asked.block.chunks), self.room, as_text)
@@ -167,7 +172,7 @@ class AgentGenerator:
         citations = CitationWriter(block.chunks, self.cited(block.chunks))
         calls: list[ToolCall] = []
         held, thought, text = "", "", ""
-        tools = () if last or work.as_text else tuple(map(declared, TOOLS))
+        tools = () if last or work.as_text else tuple(map(declared, self.tools))
         pieces = self.model.stream(work.messages, cancelled=asked.cancelled, tools=tools)
         with closing(pieces):
             for piece in pieces:

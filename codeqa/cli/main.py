@@ -11,8 +11,8 @@ from codeqa import __version__
 from codeqa.cli.command import HELP, debug_option, run_command, shown
 
 COMMANDS = (
-    "ask", "doctor", "eval", "index", "mcp", "models", "policy", "privacy", "repos", "search",
-    "serve",
+    "ask", "doctor", "eval", "index", "mcp", "models", "policy", "privacy", "repos", "review",
+    "search", "serve",
 )  # fmt: skip
 MODULES = {"eval": "evaluate", "serve": "index"}
 """Of commands that are not in the module of their name, as `<name>_command`."""

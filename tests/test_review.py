@@ -1,0 +1,166 @@
+"""Reviews of issues: by a scripted model over HTTP, without one, and the index of lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_kit import Open, Script
+from openai_server import Streamed, delta, stream
+
+from codeqa.chat.generation import ToolStep
+from codeqa.cli import main
+from codeqa.engine import Engine
+from codeqa.errors import ModelError, UsageError
+from codeqa.review import WITHOUT, ChunkIndex, IssueReport, Reviewer, read_review
+
+pytest_plugins = ("chat_fixtures",)
+
+REVIEW = {
+    "summary": "Sessions end after a month; the issue wants a setting.",
+    "difficulty_score": 2,
+    "recommended_level": "Junior",
+    "concepts_required": ["sessions", "settings"],
+    "mentoring_advice": "Begin at expire_session.",
+    "files_likely_to_change": [
+        {"path": "shop/session.py", "lines": "6-10", "why": "holds MONTH"},
+        {"path": "shop/nowhere.py", "why": "guessed"},
+    ],
+}
+SEARCH = Streamed(
+    (
+        delta(tool_calls=[{"index": 0, "id": "c1", "type": "function",
+                           "function": {"name": "search_code",
+                                        "arguments": '{"query": "session expires"}'}}]),
+        delta(reason="tool_calls"),
+    )
+)  # fmt: skip
+
+
+@pytest.fixture
+def engine(opened: Open, script: Script) -> Engine:
+    return opened(**script.settings)
+
+
+def reviewed(engine: Engine, *, use_model: bool = True, **issue: str) -> tuple[Any, list[ToolStep]]:
+    """The report and the steps before it."""
+    model = engine.models.connect() if use_model else None
+    given = {"title": "Make the lifetime of sessions a setting", **issue}
+    *steps, report = Reviewer(engine.toolbox, model).review(**given)
+    assert isinstance(report, IssueReport) and all(isinstance(one, ToolStep) for one in steps)
+    return report, steps  # type: ignore[return-value]
+
+
+def test_a_model_searches_and_its_review_is_checked(engine: Engine, script: Script) -> None:
+    script.replies = [SEARCH, stream(["```json\n", json.dumps(REVIEW), "\n```"])]
+    report, steps = reviewed(engine, body="It is fixed to `MONTH` now.")
+    assert [step.tool for step in steps] == ["search_code"]
+    review = report.review
+    assert review.summary == REVIEW["summary"] and review.difficulty_score == 2
+    assert review.chunks_used == 3, "counted by us, not by the model"
+    assert [file.indexed for file in review.files_likely_to_change] == [True, False]
+    assert 0 < report.tokens_sent < report.tokens_of_whole_files
+    assert report.files[0].path == "shop/session.py"
+    tools = {tool["function"]["name"] for tool in script.bodies[0]["tools"]}
+    assert "search_code" in tools and "git_log" not in tools
+    system, user = script.bodies[0]["messages"]
+    assert "ONLY a JSON object" in system["content"]
+    assert user["content"].startswith("[ISSUE]\nMake the lifetime") and "MONTH" in user["content"]
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
+    engine: Engine, script: Script
+) -> None:
+    wrong = {**REVIEW, "difficulty_score": 9}
+    script.replies = [stream([json.dumps(wrong)]), stream([json.dumps(REVIEW)])]
+    assert reviewed(engine)[0].review.difficulty_score == 2
+    assert "difficulty_score" in script.sent[-1]["content"]
+    script.replies = [stream(["I think it is easy."]), stream(["Really easy."])]
+    with pytest.raises(ModelError) as failed:
+        reviewed(engine)
+    assert "no JSON object" in failed.value.message and "Really easy." in failed.value.hint
+
+
+def test_secrets_of_an_issue_are_not_sent(engine: Engine, script: Script) -> None:
+    token = "ghp_" + "aB3" * 12
+    script.replies = [stream([json.dumps(REVIEW)])]
+    reviewed(engine, body=f"my token is {token}")
+    assert token not in json.dumps(script.bodies)
+
+
+def test_without_a_model_the_likely_files_and_tests_are_told(
+    engine: Engine, script: Script
+) -> None:
+    report, steps = reviewed(engine, use_model=False)
+    assert report.review is None and report.note == WITHOUT and steps == []
+    assert report.files[0].path == "shop/session.py" and report.files[0].lines == "6-10"
+    assert script.bodies == []
+    with pytest.raises(UsageError):
+        reviewed(engine, title=" ", body="…")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no JSON object"),
+        ("{", "no JSON object"),
+        ("{nonsense}", "JSON"),
+        ('{"summary": "x"}', "difficulty_score"),
+        (json.dumps({**REVIEW, "recommended_level": "Wizard"}), "recommended_level"),
+    ],
+)
+def test_what_is_wrong_with_a_review_is_named(text: str, problem: str) -> None:
+    review, told = read_review(text)
+    assert review is None and problem in told
+
+
+def test_the_command_prints_the_fields_or_json(
+    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, script: Script,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CODEQA_DATA", str(engine.settings.data_dir))
+    monkeypatch.setenv("CODEQA_TABLES", engine.settings.tables)
+    for name, value in script.settings.items():
+        monkeypatch.setenv(f"CODEQA_{name.upper()}", value)
+    issue = tmp_path / "issue.md"
+    issue.write_text("# Make the lifetime of sessions a setting\n\nPlease.\n")
+    place = ["--repo", str(engine.location.root)]
+    script.replies = [SEARCH, stream([json.dumps(REVIEW)])]
+    assert main(["review", str(issue), *place]) == 0
+    shown = capsys.readouterr()
+    for text in (
+        "Difficulty   2/5, Junior",
+        "Concepts     sessions, settings",
+        "shop/session.py:6-10  holds MONTH",
+        "shop/nowhere.py  guessed  (there is no such file)",
+    ):
+        assert text in shown.out
+    assert "searched “session expires”" in shown.err
+    assert main(["review", "--title", "sessions", "--no-model", "--json", *place]) == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["path"] == "shop/session.py"
+    assert main(["review", str(tmp_path / "none.md"), *place]) == 2
+    assert main(["review", *place]) == 2
+    assert "The issue is empty" in capsys.readouterr().err
+
+
+def found(index: ChunkIndex, query: str, k: int = 3) -> Sequence[tuple[str, int, int]]:
+    return [(one["path"], one["start_line"], one["end_line"]) for one in index.search(query, k)]
+
+
+def test_the_index_of_lines_does_what_its_source_says(engine: Engine) -> None:
+    index = ChunkIndex()
+    lines = [f"value_{number} = {number}" for number in range(100)]
+    assert index.add_file("a.py", "\n".join(lines)) == 3
+    assert found(index, "value_60") == [("a.py", 46, 95)]
+    assert found(index, "value_47") == [("a.py", 1, 50), ("a.py", 46, 95)]
+    assert found(index, "value_99", k=1) == [("a.py", 91, 100)]
+    assert index.search("nothing here") == [] and index.search("VALUE_60")[0]["score"] > 0
+    assert set(index.search("value_60")[0]) == {
+        "path", "content", "start_line", "end_line", "score",
+    }  # fmt: skip
+    whole = ChunkIndex()
+    assert whole.ingest(engine.toolbox, "shop/*.py") >= 9
+    assert found(whole, "expire_session cookie month", k=1) == [("shop/session.py", 1, 11)]
