@@ -89,7 +89,10 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     ]  # fmt: skip
     assert references.places[0].name == "pay" and "charge(basket.total())" in references.text
     callers = call("callers", name="taxed", depth=2)
-    assert [place.name for place in callers.places] == ["Basket.total", "pay", "test_total"]
+    assert [place.name for place in callers.places] == ["Basket.total", "pay"]
+    assert callers.text.endswith("And by 1 test.")
+    value = call("find_definition", name="RATE")
+    assert value.places[0].location == "shop/basket.py:3-6" and "RATE = 2" in value.text
     assert "    pay [shop/checkout.py:6-7]  line 7" in callers.text
     callees = call("callees", name="pay", depth=2)
     assert [place.name for place in callees.places] == ["charge", "Basket.total", "taxed"]
@@ -101,7 +104,7 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert "def total(self)  The sum of all prices. With tax." in outline.text
     opened = call("open_file", path="shop/basket.py", lines="12-14")
     assert opened.places[0].text.startswith("    def total(self):") and opened.total == 18
-    assert "    12      def total(self):" in opened.text
+    assert "  12     def total(self):" in opened.text
 
 
 def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:

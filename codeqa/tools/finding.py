@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
+from codeqa.repository.roles import role_of
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
@@ -16,8 +18,12 @@ from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
 from codeqa.types import Unit
 
 MOST_HITS = 20
-LONGEST_CODE = 80
+ALSO = 5
+"""Further hits that are named."""
+LONGEST_CODE = 50
 """Lines of one hit; the rest is a call of `open_file` away."""
+AFTER_VALUE = 3
+"""Lines behind that of a value, where what it stands for is often told."""
 MOST_DEFINITIONS = 5
 """Definitions of one name that are followed; which of them is meant, an owner before it says."""
 MOST_REFERENCES = 50
@@ -26,6 +32,7 @@ BREADTH = 12
 """Calls followed from one definition: a tree that is read rather than measured."""
 LIKELY, CERTAIN = 0.6, 0.9
 """Confidence from which a reference is called so; below, it is possible."""
+_IMPORT = re.compile(r"(?:import|from|use|using|require|package|#include|const \w+ = require)\b")
 NOTHING = "No relevant code found."
 
 Query = Annotated[str, Field(description="What to look for: words, names or a question.")]
@@ -48,8 +55,9 @@ def search_code(
     path: PathFilter = "",
 ) -> ToolResult:
     """Search the repository for code relevant to a query. Returns the most relevant definitions and
-    sections, with their lines. Best for questions in words; knows synonyms and names."""
-    hits = box.search.search(query, top=k, path=path).units[:k]
+    sections with their code, and further ones by name. Best for questions in words."""
+    found = box.search.search(query, top=k + ALSO, path=path).units
+    hits, also = found[:k], found[k:]
     best = max((hit.score for hit in hits), default=0.0) or 1.0
     places = [_shown(hit.unit, f"relevance: {hit.score / best:.2f}") for hit in hits]
     parts = [
@@ -57,13 +65,18 @@ def search_code(
     ]
     summary = f"searched “{query}”: {counted(len(places), 'hit')}"
     told, shown = listed("", parts, len(parts), "Ask for fewer.", "\n\n")
-    text = told or NOTHING
+    rest = [hit.unit for hit in (*hits[shown:], *also)]
+    names = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.location}]" for unit in rest)
+    text = f"{told}\n\nAlso found: {names}" if rest else told or NOTHING
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places[:shown]))
 
 
 def find_definition(box: Toolbox, name: Name) -> ToolResult:
-    """Where a name is defined, with its code. Exact: use it when the name is known."""
+    """Where a function, class or constant is defined, with its code. Exact: use it when the name is
+    known."""
     units = _definitions(box.tables(), name)
+    if not units and (assigned := _assigned(box, name)):
+        return assigned
     places = [_shown(unit) for unit in units]
     summary = f"{name} has {counted(len(units), 'definition')}"
     parts = [f"--- {p.location} {p.kind} {p.name} ---\n{p.text}" for p in places]
@@ -82,29 +95,33 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
     around = {unit.id: unit for unit in tables.by_ids([s.reference.unit_id for s in sites])}
     places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
     parts = [f"{p.location}  {p.note}{' in ' + p.name if p.name else ''}  {p.text}" for p in places]
-    sure = sum(site.confidence >= LIKELY for site in sites)
     summary = f"{name} is referred to in {counted(total, 'place')}"
     told = summary if units else f"nothing here is called {name}"
-    if sites:
-        told += f"; of the {len(sites)} surest {sure} are certain or likely"
     text, shown = listed(told, parts, total, "Use grep for all lines that hold the name.")
     return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
 
 
 def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
-    """The functions that call a function, and with a depth those that call them, as a tree."""
+    """The functions that call a function, and with a depth those that call them, as a tree; tests
+    are counted and not listed."""
     tables = box.tables()
+    tests: set[str] = set()
 
     def who_calls(unit: Unit) -> list[tuple[Unit, int]]:
         sites = [s for s in usages(tables, unit, limit=4 * BREADTH).references if _is_sure_call(s)]
         inside = {one.id: one for one in tables.by_ids([s.reference.unit_id for s in sites])}
         first: dict[str, tuple[Unit, int]] = {}
         for site in sites:
-            if around := inside.get(site.reference.unit_id):
+            around = inside.get(site.reference.unit_id)
+            if around and around.role == "test" != unit.role:
+                tests.add(around.id)
+            elif around:
                 first.setdefault(around.id, (around, site.reference.line))
         return list(first.values())
 
-    return _tree(tables, name, depth, who_calls, "called by", "caller")
+    found = _tree(tables, name, depth, who_calls, "called by", "caller")
+    told = f"\nAnd by {counted(len(tests), 'test')}." if tests else ""
+    return found.model_copy(update={"text": found.text + told})
 
 
 def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
@@ -126,9 +143,46 @@ def _definitions(tables: Tables, name: str) -> list[Unit]:
     return sorted((units[i] for i in ids if i in units), key=lambda one: one.role != "source")
 
 
+def _assigned(box: Toolbox, name: str) -> ToolResult | None:
+    """Where a constant or variable of that name is given its value, with the lines after it."""
+    if not name.isidentifier():
+        return None
+    pattern = re.compile(
+        rf"^[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^\n=(]{{0,80}}=(?!=)", re.MULTILINE
+    )
+    places: list[Place] = []
+    for file in box.files.read_all():
+        for match in pattern.finditer(file.text) if name in file.text else ():
+            first = file.text.count("\n", 0, match.start()) + 1
+            lines = file.text.split("\n")[first - 1 : first + AFTER_VALUE]
+            last = first + len(lines) - 1
+            places.append(
+                Place(
+                    path=file.path,
+                    start_line=first,
+                    end_line=last,
+                    text="\n".join(lines),
+                    language=file.language,
+                    name=name,
+                    kind="value",
+                )
+            )
+    places.sort(key=lambda place: (role_of(place.path) != "source", place.path))
+    parts = [f"--- {p.location} ---\n{p.text}" for p in places[:MOST_DEFINITIONS]]
+    summary = f"{name} is given a value in {counted(len(places), 'place')}"
+    text, shown = listed(summary, parts, len(places), "Use grep for all.", "\n\n")
+    found = tuple(places[:shown])
+    return (
+        ToolResult(summary=summary, text=text, total=len(places), places=found) if places else None
+    )
+
+
 def _shown(unit: Unit, note: str = "") -> Place:
-    """`unit` as a place, of a long one the beginning."""
+    """`unit` as a place, of a long one the beginning, of a file's head what is no import."""
     lines = unit.source_code.split("\n")[:LONGEST_CODE]
+    if unit.kind == "module":
+        imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
+        lines = lines[: imports if any(map(str.strip, lines[:imports])) else len(lines)]
     return Place(
         path=unit.path,
         start_line=unit.start_line,

@@ -71,7 +71,7 @@ def git_show(
         code = mask_secrets(_git(box, ["cat-file", "blob", f"{commit}:./{found}"]))
         lines = code.removesuffix("\n").split("\n")
         summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
-        parts = [f"{n:>6}  {line}" for n, line in enumerate(lines, 1)]
+        parts = [f"{n:>4} {line}" for n, line in enumerate(lines, 1)]
         text, shown = listed(summary, parts, len(parts), "Only its beginning fits.")
         place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
                       text="\n".join(lines[:shown]))  # fmt: skip

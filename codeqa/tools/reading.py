@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,11 +13,16 @@ from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
-from codeqa.types import TEXT_KINDS
+from codeqa.types import TEXT_KINDS, Unit
 
 MOST_LINES = 400
 """Lines of a file that are opened at once."""
 MOST_MATCHES = 100
+LONGEST_OUTLINE = 140
+"""Characters of one line of an outline."""
+_CONSTANT = re.compile(
+    r"(?:(?:export|pub|static|public|private|final|const|val|let)\s+)*[A-Z][A-Z0-9_]{2,}\b[^=(]{0,60}="
+)
 LONGEST_LINE = 300
 """Characters shown of one line; what is longer is data."""
 MATCH_MEMORY = 8 << 20
@@ -53,15 +59,25 @@ def grep(
         code = file.text.split("\n")
         lines = [n for n, line in enumerate(code, 1) if matcher.search(line)]
         total, files = total + len(lines), files + bool(lines)
+        wanted = lines[: MOST_MATCHES - len(places)]
+        units = box.tables().in_file(file.path) if wanted else []
         places += [
             Place(
-                path=file.path, start_line=n, end_line=n, text=code[n - 1], language=file.language
+                path=file.path,
+                start_line=n,
+                end_line=n,
+                text=code[n - 1],
+                language=file.language,
+                name=_around(units, n),
             )
-            for n in lines[: MOST_MATCHES - len(places)]
+            for n in wanted
         ]
     where = f" in {counted(files, 'file')}" if files else ""
     summary = f"grep “{pattern}”: {counted(total, 'line')}{where}"
-    parts = [f"{p.location}: {p.text.strip()[:LONGEST_LINE]}" for p in places]
+    parts = [
+        f"{p.location}{' in ' + p.name if p.name else ''}: {p.text.strip()[:LONGEST_LINE]}"
+        for p in places
+    ]
     text, shown = listed(summary, parts, total, "Narrow it with `path` or a longer pattern.")
     return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
 
@@ -77,7 +93,7 @@ def open_file(
     code = code[:-1] if code[-1:] == [""] else code
     first, last = line_span(lines, len(code))
     shown = code[first - 1 : last]
-    parts = [f"{n:>6}  {line[:LONGEST_LINE]}" for n, line in enumerate(shown, first)]
+    parts = [f"{n:>4} {line[:LONGEST_LINE]}" for n, line in enumerate(shown, first)]
     summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
     if file.changed:
         summary += " (changed since it was indexed)"
@@ -93,24 +109,29 @@ def open_file(
 
 
 def outline(box: Toolbox, path: File) -> ToolResult:
-    """What a file defines: each class and function with its lines, signature and first sentence of
-    documentation. The way to see a long file before opening parts of it."""
+    """What a file defines: constants, classes and functions with lines, signature and the first
+    line of documentation. The way to see a long file before opening parts of it."""
     found = one_file(box.tables(), path)
     units = sorted(box.tables().in_file(found), key=lambda one: (one.start_line, -one.end_line))
     defined = [u for u in units if u.kind not in TEXT_KINDS and (u.kind != "module" or u.signature)]
-    parts, places = [], []
+    methods = [u for u in units if u.is_method]
+    inner = {u.id for u in units for m in methods if m is not u and _lies_in(u, m)}
+    defined = [u for u in defined if u.id not in inner]
+    text = box.files.read(found).text
+    parts = [f"{n:>4} {line[:LONGEST_OUTLINE]}" for n, line in _constants(text)]
+    places = []
     for unit in defined or units:
         depth = len(re.split(r"\.|::", unit.class_name)) if unit.class_name else 0
         signature = " ".join(unit.signature.split()) or unit.qualified_name or unit.kind
         doc = next((line.strip() for line in unit.doc_comment.split("\n") if line.strip()), "")
         about = f"  {doc}" if doc else ""
-        parts.append(
-            f"{unit.start_line:>6}-{unit.end_line}  {'  ' * depth}{signature}{about}"[:LONGEST_LINE]
-        )
+        lines = f"{unit.start_line:>4}-{unit.end_line}"
+        parts.append(f"{lines} {'  ' * depth}{signature}{about}"[:LONGEST_OUTLINE])
         places.append(bare_place(unit))
-    summary = f"outline of {found}: {counted(len(parts), 'definition' if defined else 'section')}"
-    text, shown = listed(summary, parts, len(parts), "Open the rest with open_file.")
-    return ToolResult(summary=summary, text=text, total=len(parts), places=tuple(places[:shown]))
+    thing = "definition" if defined else "section"
+    summary = f"outline of {found}: {counted(len(places), thing)}"
+    text, _ = listed(summary, parts, len(parts), "Open the rest with open_file.")
+    return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))
 
 
 def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
@@ -121,6 +142,21 @@ def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
     text, shown = listed(summary, parts, len(parts), "Narrow the pattern.")
     paths = tuple(record.path for record in records[:shown])
     return ToolResult(summary=summary, text=text, total=len(records), paths=paths)
+
+
+def _constants(text: str) -> list[tuple[int, str]]:
+    """Number and text of the lines that give a value to a name in capitals at top level."""
+    return [(n, line) for n, line in enumerate(text.split("\n"), 1) if _CONSTANT.match(line)]
+
+
+def _around(units: Sequence[Unit], line: int) -> str:
+    """Name of the smallest definition around a line."""
+    inside = [u for u in units if u.start_line <= line <= u.end_line and u.kind not in TEXT_KINDS]
+    return min(inside, key=lambda u: u.end_line - u.start_line).qualified_name if inside else ""
+
+
+def _lies_in(unit: Unit, other: Unit) -> bool:
+    return other.start_line <= unit.start_line and unit.end_line <= other.end_line
 
 
 def one_file(tables: Tables, path: str) -> str:
