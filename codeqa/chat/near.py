@@ -27,9 +27,8 @@ RELATED = 8
 CALLING = 3
 """Definitions of the earlier context whose callees are near it."""
 NEAR_CALLED = 1.25
-NEAR_SHOWN = 0.25
-"""What is called by the code found before, and what was shown of it, where it holds every word of
-a follow-up: against its best hit."""
+"""What is called by the code found before, where it holds every word of a follow-up: against its
+best hit."""
 _LAST_FOUND = re.compile(r"\b(?:th(?:at|is|ose|ese|em|ey|eir))\b", re.IGNORECASE)
 _MANY = re.compile(r"\b(?:th(?:ose|ese|em|ey|eir))\b", re.IGNORECASE)
 
@@ -103,22 +102,20 @@ def _why(one: RelatedUnit) -> tuple[str, ...]:
 def with_near(
     tables: Tables, result: SearchResult, typed: Query, so_far: ConversationSoFar
 ) -> tuple[SearchResult, list[Chunk]]:
-    """`result` with what the conversation has found before, and what that calls, as candidates
-    that count by the words of the follow-up itself; and all of them as chunks, best first."""
+    """`result` with what the code calls that was found before, as candidates that count by the
+    words of the follow-up itself; and these and that code as chunks, best first."""
     earlier = so_far.context.chunks
     before = tables.by_ids([chunk.unit_id for chunk in earlier if chunk.unit_id])
     before = before or _defined(tables, so_far.names, earlier)  # whole files were shown
     best_source = [one for one in before if one.is_method and not is_test(one)][:CALLING]
     called = {call.unit.id: call.unit for unit in best_source for call in callees(tables, unit)}
-    near = {**{unit.id: unit for unit in before}, **called}
-    held = shares(list(near.values()), told(typed))
+    held = shares([*before, *called.values()], told(typed))
     best = max((hit.score for hit in result.units), default=1.0) or 1.0
     found = {hit.unit.id: hit for hit in result.units}
-    for unit in near.values():
+    for unit in called.values():
         if held[unit.id]:
             hit = found.get(unit.id) or Hit(unit, 0.0, ("near what was found before",))
-            weight = best * (NEAR_CALLED if unit.id in called else NEAR_SHOWN)
-            found[unit.id] = replace(hit, score=hit.score + weight * held[unit.id])
+            found[unit.id] = replace(hit, score=hit.score + NEAR_CALLED * best * held[unit.id])
     units = tuple(sorted(found.values(), key=lambda hit: -hit.score))
     methods, classes = best_of_each(units)
     result = replace(result, units=units, methods=methods, classes=classes)
