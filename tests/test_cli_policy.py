@@ -47,7 +47,7 @@ def test_a_message_is_shown_with_intent_features_and_the_rules_that_decide(
     assert "Intent    continuation" in result.out and "by heuristics" in result.out
     assert "is_followup" in result.out and "conversation_length=2" in result.out
     assert "use_cached_context" in result.out
-    assert "continue-from-the-code-at-hand" in result.out
+    assert "the-code-at-hand" in result.out
     assert "no-code-at-hand" not in result.out
 
 

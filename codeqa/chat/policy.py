@@ -101,15 +101,10 @@ RULES = (
         lambda seen, intent, auto: auto and (_about_code(seen, intent) or _asks_more(seen, intent)),
         "search the code and past answers, and say so",
         {"inject_rag": True, "searched_automatically": True}),
-    PolicyRule("code", "continue-from-the-code-at-hand",
-        "it is a continuation, and the conversation has code",
-        lambda seen, intent, auto: intent == "continuation" and seen.has_context,
-        "go on from that code", {"use_cached_context": True}),
     # Never the code of an earlier topic.
     PolicyRule("code", "the-code-at-hand",
-        "it is knowledge_base, not off topic, and the conversation has code",
-        lambda seen, intent, auto: intent == "knowledge_base" and seen.has_context
-        and not seen.off_topic,
+        "it is a continuation or knowledge_base, not off topic, and the conversation has code",
+        lambda seen, intent, auto: intent in GATED and seen.has_context and not seen.off_topic,
         "go on from that code", {"use_cached_context": True}),
     PolicyRule("code", "no-code-at-hand",
         "it is knowledge_base, a continuation with a code signal, or general and off topic",
