@@ -25,7 +25,7 @@ from codeqa.chat.features import extract_features
 from codeqa.chat.followup import needs_rewriting, read_verdict, standalone_messages
 from codeqa.chat.generation import Exchange
 from codeqa.chat.policy import GATED, decide
-from codeqa.chat.topic import LEAVING_BY_MODEL, STAYS, Leaving, leaving_by_words
+from codeqa.chat.topic import STAYS, Leaving, leaving_by_words
 from codeqa.engine import open_engine
 from codeqa.intents import by_heuristics
 from codeqa.search import parse_query
@@ -55,9 +55,8 @@ def measure(row: Row, context: ContextBlock, tables: Tables, answer: str | None)
         took = (time.perf_counter() - begun) * 1000
     by_words = features(row, leaving)
     asked = intent.name in GATED and (leaving.doubtful or needs_rewriting(query, by_words))
-    to = read_verdict(answer)[0] if answer is not None else None
-    if asked and to is not None:
-        leaving = LEAVING_BY_MODEL[to]
+    if asked and answer is not None:
+        leaving = read_verdict(answer)[0] or leaving
     decision = decide(features(row, leaving), intent)
     return {
         "id": row["id"],
@@ -111,7 +110,8 @@ def measure_split(split: str, trees: Path, answers: Mapping[str, str]) -> list[d
 def said_of_pairs(split: str, answers: Mapping[str, str]) -> dict[str, int]:
     """Of pairs.jsonl, which have no code, what a model alone says."""
     told = [row for row in rows("pairs", split) if row["id"] in answers]
-    left = {row["id"]: bool(read_verdict(answers[row["id"]])[0]) for row in told}
+    said = {row["id"]: read_verdict(answers[row["id"]])[0] or STAYS for row in told}
+    left = {key: bool(leaving.to) for key, leaving in said.items()}
     return {
         "changes": sum(not row["same_topic"] for row in told),
         "caught": sum(left[row["id"]] for row in told if not row["same_topic"]),

@@ -162,6 +162,10 @@ class Chunk:
     signature: str = ""
     """Of that unit."""
 
+    def holds(self, path: str, start: int, end: int) -> bool:
+        """Whether it has all of these lines of the file."""
+        return self.path == path and self.start_line <= start and end <= self.end_line
+
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:

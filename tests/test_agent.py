@@ -13,7 +13,7 @@ from chat_kit import ASK, Open, Script, answer, ask, kinds
 from openai_server import Reply, Streamed, delta, event, failure, rate_limited, stream
 
 from codeqa.chat import AskOptions
-from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS, REPEATED
+from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS
 from codeqa.chat.record import KEPT_RESULT
 from codeqa.chat.tool_messages import SHORTENED, shorten
 from codeqa.engine import Engine
@@ -186,7 +186,7 @@ def test_a_model_that_repeats_itself_has_to_answer(engine: Engine, script: Scrip
     script.replies = [openai_calls([GREP])] * 3 + [stream(ENDS)]
     events = deep(engine)
     assert [step["failed"] for step in steps(events)] == [False, True, True]
-    assert results(script)[1:] == [REPEATED, REPEATED]
+    assert all("same arguments" in result for result in results(script)[1:])
     assert answer(events) == "".join(ENDS)
 
 

@@ -155,7 +155,8 @@ def test_the_same_call_says_whether_the_topic_is_left(
 ) -> None:
     model, server = connected(written)
     made = rewrite(FOLLOW_UP, HISTORY, NAMES, model)
-    assert (made.to, made.question, made.by) == (to, question, by)
+    said = made.leaving and made.leaving.to
+    assert (said, made.question, made.by) == (to, question, by)
     assert len(server.requests) == 1
 
 

@@ -7,7 +7,6 @@ one that calls them wrongly is told so once, and then has to answer from what wa
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -36,12 +35,13 @@ from codeqa.chat.tool_messages import (
     described,
     model_message,
     new_chunks,
+    read_arguments,
     result_messages,
     shorten,
 )
 from codeqa.chat.turn import TurnState
 from codeqa.context import format_block
-from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError
+from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError, UsageError
 from codeqa.llm import Model, Thought, TokenUsage, ToolCall, context_window
 from codeqa.prompts import render_prompt
 from codeqa.tools import TOOLS, Toolbox, ToolResult
@@ -61,7 +61,6 @@ MISUSES = 2
 HELD_CHARACTERS = 240
 """Text that waits for whether calls follow: a model says what it is about to do, then does it."""
 ANSWER_NOW = "Answer the question now, from what you have found; no more tools."
-REPEATED = "You have called this with the same arguments before: see its result above."
 NO_TOOLS = "The model takes no tools: its calls were written as text."
 WITHOUT = "The model could not look further ({}); this is answered from what the search found."
 
@@ -82,14 +81,12 @@ class _Work:
     said: str = ""
     """What the model said, or thought, before the calls that are being made."""
     answered: bool = False
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cut: bool = False
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
-    def count(self, usage: TokenUsage) -> None:
-        self.prompt_tokens += usage.prompt_tokens
-        self.completion_tokens += usage.completion_tokens
-        self.cut = usage.cut
+    def count(self, one: TokenUsage) -> None:
+        prompt = self.usage.prompt_tokens + one.prompt_tokens
+        completion = self.usage.completion_tokens + one.completion_tokens
+        self.usage = TokenUsage(prompt, completion, one.cut)
 
     def block(self) -> ContextBlock:
         return ContextBlock(format_block(self.chunks), tuple(self.chunks))
@@ -159,7 +156,7 @@ class AgentGenerator:
             yield from self._make(calls, work)
             if asked.cancelled():
                 break
-        yield TokenUsage(work.prompt_tokens, work.completion_tokens, cut=work.cut)
+        yield work.usage
 
     def _ask(
         self, asked: GenerationInput, work: _Work, last: bool
@@ -231,21 +228,16 @@ class AgentGenerator:
             took = 1000 * (time.perf_counter() - started)
             return ToolStep(call.name, call.arguments, summary, text, "", took, failed)
 
-        if (call.name, call.arguments) in work.made:
-            return step(f"{call.name}: called before", REPEATED, True), None
-        tool = TOOLS.get(call.name)
-        if tool is None:
-            there = f"There is no tool {call.name!r}. There are: {', '.join(TOOLS)}."
-            return step(f"{call.name}: no such tool", there, True), None
+        given = read_arguments(call.arguments)
         try:
-            given = json.loads(call.arguments or "{}")
-            if not isinstance(given, dict):
-                raise ValueError
-        except (ValueError, RecursionError):
-            wrong = "The arguments are not a JSON object."
-            return step(f"{call.name}: arguments that cannot be read", wrong, True), None
-        try:
-            result = tool.call(self.toolbox, given)
+            if (call.name, call.arguments) in work.made:
+                raise UsageError("Called before with the same arguments.", "See its result above.")
+            if call.name not in TOOLS:
+                there = f"There are: {', '.join(TOOLS)}."
+                raise UsageError(f"There is no tool {call.name!r}.", there)
+            if given is None:
+                raise UsageError("The arguments are not a JSON object.")
+            result = TOOLS[call.name].call(self.toolbox, given)
         except CodeQAError as error:
             return step(f"{call.name}: {error.message}", str(error), True), None
         return step(result.summary, result.text, False), result

@@ -74,7 +74,7 @@ class CitedCode:
         sent = (
             chunk.content.split("\n")[start - chunk.start_line : end - chunk.start_line + 1]
             for chunk in self.chunks
-            if chunk.path == path and chunk.start_line <= start and end <= chunk.end_line
+            if chunk.holds(path, start, end)
         )
         return any(then != now for then in sent)
 

@@ -9,7 +9,7 @@ only searched for, shown, and kept with the turn; the question that is answered 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from codeqa.chat.features import Features
 from codeqa.chat.generation import Exchange
-from codeqa.chat.topic import Destination
+from codeqa.chat.topic import LEAVING_BY_MODEL, Leaving
 from codeqa.intents import by_heuristics, goes_on, points_back, read_mode
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
@@ -53,7 +53,6 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _VERDICT = re.compile(r"\W*(SAME|NEW|OTHER)\W*(?:[:—–-]\s*|\n|$)", re.IGNORECASE)
-_GOES: Mapping[str, Destination] = {"SAME": "", "NEW": "code", "OTHER": "elsewhere"}
 _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n")
 
 
@@ -96,8 +95,8 @@ class Standalone:
     question: str
     by: str = ""
     """What made it so: `model`, `carried`, or '' where it is unchanged."""
-    to: Destination | None = None
-    """Where the model says that it goes; None where no model said so."""
+    leaving: Leaving | None = None
+    """Whether it leaves the topic; None where no model said so."""
 
 
 def rewrite(
@@ -110,26 +109,28 @@ def rewrite(
     cancelled: Cancelled = never,
     seconds: float = REWRITE_SECONDS,
 ) -> Standalone:
-    """`text` as a question that stands alone, and where `model` says that it goes.
+    """`text` as a question that stands alone, and whether `model` says that it leaves the topic.
 
     Raises nothing: whatever goes wrong with the model, or with what it writes, names are carried.
     """
-    to: Destination | None = None
+    leaving: Leaving | None = None
     if model is not None:
         ask = partial(standalone_messages, text, history, names, config_dir)
         drafting = generate_bounded("standalone", model, ask, REWRITE_TOKENS, seconds, cancelled)
         *_, stage = drafting
-        to, written = read_verdict(stage.text) if stage.outcome == DONE else (None, "")
+        leaving, written = read_verdict(stage.text) if stage.outcome == DONE else (None, "")
         if rewritten := usable(written, text, history, names):
-            return Standalone(rewritten, "" if rewritten == text else "model", to)
+            return Standalone(rewritten, "" if rewritten == text else "model", leaving)
     question = carried(text, history, names)
-    return Standalone(question, "" if question == text else "carried", to)
+    return Standalone(question, "" if question == text else "carried", leaving)
 
 
-def read_verdict(written: str) -> tuple[Destination | None, str]:
-    """Where the model says that the message goes, None where it does not say, and the rest."""
+def read_verdict(written: str) -> tuple[Leaving | None, str]:
+    """Whether the model says that the topic is left, None where it does not say, and the rest."""
     found = _VERDICT.match(written)
-    return (_GOES[found[1].upper()], written[found.end() :]) if found else (None, written)
+    if not found:
+        return None, written
+    return LEAVING_BY_MODEL[found[1].upper()], written[found.end() :]
 
 
 def standalone_messages(

@@ -24,7 +24,7 @@ from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import GATED, PolicyDecision, decide
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
-from codeqa.chat.topic import LEAVING_BY_MODEL
+from codeqa.chat.topic import leaving_by_words
 from codeqa.chat.turn import TurnState, begin_turn
 from codeqa.chat.vectors import next_topic, prune
 from codeqa.errors import CodeQAError
@@ -164,11 +164,11 @@ class Chat:
             return
         due = self._decision(turn).inject_rag and needs_rewriting(turn.query, turn.features)
         with suppress(CodeQAError):  # without an index it goes on from what is cached
-            turn.leaving = self.retrieval.leaving(turn)
+            tables = self.retrieval.open_tables()
+            turn.leaving = leaving_by_words(turn.query, so_far.history, so_far.context, tables)
         if due or turn.leaving.doubtful:
             turn.standalone = self.retrieval.complete(turn)
-            if turn.standalone.to is not None:
-                turn.leaving = LEAVING_BY_MODEL[turn.standalone.to]
+            turn.leaving = turn.standalone.leaving or turn.leaving
 
     def _extract_features(self, turn: TurnState) -> None:
         turn.features = extract_features(

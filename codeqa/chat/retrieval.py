@@ -13,7 +13,6 @@ from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.near import walk, with_near, with_walk
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
-from codeqa.chat.topic import Leaving, leaving_by_words
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import names_other_code, similar_questions
 from codeqa.context import chunk_id, pack
@@ -157,11 +156,6 @@ class Retrieval:
         turn.search = result = result.head(HITS_SHOWN)
         evidence = gather_evidence(tables, result, further, walked) if needs_evidence else None
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
-
-    def leaving(self, turn: TurnState) -> Leaving:
-        """Whether the words of the question leave the topic. Raises what the index raises."""
-        so_far = turn.so_far
-        return leaving_by_words(turn.query, so_far.history, so_far.context, self.open_tables())
 
     def complete(self, turn: TurnState) -> Standalone:
         """The question made complete by the small model, where there is one and it may be asked,

@@ -20,20 +20,15 @@ def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Ch
     """The places with text of `result` that lie in no chunk that is known, as chunks."""
     found: list[Chunk] = []
     for place in result.places:
-        inside = (
-            one.path == place.path
-            and one.start_line <= place.start_line
-            and place.end_line <= one.end_line
-            for one in (*known, *found)
-        )
-        if not place.text or any(inside) or place.note.startswith("at "):
+        lines = (place.path, place.start_line, place.end_line)
+        if not place.text or place.note.startswith("at "):
+            continue
+        if any(one.holds(*lines) for one in (*known, *found)):
             continue
         found.append(
             Chunk(
                 chunk_id(place.path, place.location, place.text),
-                place.path,
-                place.start_line,
-                place.end_line,
+                *lines,
                 place.language,
                 place.text,
                 why=f"found by {tool}",
@@ -89,18 +84,23 @@ def model_message(text: str, calls: Sequence[ToolCall], as_text: bool) -> dict[s
             "id": call.id,
             "type": "function",
             # Servers read them again, and refuse what is no JSON.
-            "function": {"name": call.name, "arguments": _readable(call.arguments)},
+            "function": {
+                "name": call.name,
+                "arguments": call.arguments if read_arguments(call.arguments) else "{}",
+            },
         }
         for call in calls
     ]
     return {"role": "assistant", "content": text, "tool_calls": made}
 
 
-def _readable(arguments: str) -> str:
+def read_arguments(written: str) -> dict[str, Any] | None:
+    """What a model wrote as the arguments of a call, '' for none; None for no object of JSON."""
     try:
-        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+        given = json.loads(written or "{}")
     except (ValueError, RecursionError):
-        return "{}"
+        return None
+    return given if isinstance(given, dict) else None
 
 
 def result_messages(answers: Iterable[tuple[ToolCall, str]], as_text: bool) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from codeqa.intents import stands_alone
 from codeqa.search import Query, form_pattern
 from codeqa.search.channels import full_text_query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
-from codeqa.types import ContextBlock, Unit
+from codeqa.types import ContextBlock
 
 Destination = Literal["", "code", "elsewhere"]
 """Where a message goes that leaves the topic: to other code of the repository, or to what no code
@@ -45,11 +45,12 @@ class Leaving:
 
 
 STAYS = Leaving()
-LEAVING_BY_MODEL: Mapping[Destination, Leaving] = {
-    "": STAYS,
-    "code": Leaving("code", "the model takes it for a question about other code"),
-    "elsewhere": Leaving("elsewhere", "the model finds that no code here is about it"),
+LEAVING_BY_MODEL: Mapping[str, Leaving] = {
+    "SAME": STAYS,
+    "NEW": Leaving("code", "the model takes it for a question about other code"),
+    "OTHER": Leaving("elsewhere", "the model finds that no code here is about it"),
 }
+"""By the word that the prompt `standalone` asks for."""
 
 
 def leaving_by_words(
@@ -73,7 +74,12 @@ def leaving_by_words(
         return Leaving(doubtful=2 * len(unknown) >= len(words))
     if 2 * len(unknown) > len(words):
         return Leaving("elsewhere", f"neither code nor conversation has {', '.join(unknown)}", True)
-    at_hand = max((score for unit, score in hits if _begins_in(context, unit)), default=0.0)
+    shown = (  # not of a class of which there is only a method
+        score
+        for unit, score in hits
+        if any(one.holds(unit.path, unit.start_line, unit.start_line) for one in context.chunks)
+    )
+    at_hand = max(shown, default=0.0)
     nearness = at_hand / hits[0][1] if hits else 1.0
     if nearness >= NEAR:
         return Leaving(doubtful=nearness < DOUBTFUL)
@@ -86,11 +92,3 @@ def _missing(words: Sequence[str], text: str) -> list[str]:
     """Those of `words` that `text` holds in no form."""
     lower = text.lower()
     return [word for word in words if not form_pattern(word).search(lower)]
-
-
-def _begins_in(context: ContextBlock, unit: Unit) -> bool:
-    """Not of a class of which there is only a method."""
-    return any(
-        chunk.path == unit.path and chunk.start_line <= unit.start_line <= chunk.end_line
-        for chunk in context.chunks
-    )
