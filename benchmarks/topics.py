@@ -23,8 +23,8 @@ from benchmarks.machine import conditions
 from codeqa.account import read_personal
 from codeqa.chat.features import extract_features
 from codeqa.chat.followup import needs_rewriting, read_verdict, standalone_messages
-from codeqa.chat.generation import Exchange
-from codeqa.chat.policy import GATED, decide
+from codeqa.chat.generation import NEED_CODE, Exchange
+from codeqa.chat.policy import decide
 from codeqa.chat.topic import STAYS, Leaving, leaving_by_words
 from codeqa.engine import open_engine
 from codeqa.intents import by_heuristics
@@ -49,12 +49,12 @@ def measure(row: Row, context: ContextBlock, tables: Tables, answer: str | None)
     query, history = parse_query(text), history_of(row)
     intent = by_heuristics(text, has_history=True)
     leaving, took = STAYS, 0.0
-    if intent.name in GATED:
+    if intent.name in NEED_CODE:
         begun = time.perf_counter()
         leaving = leaving_by_words(query, history, context, tables)
         took = (time.perf_counter() - begun) * 1000
     by_words = features(row, leaving)
-    asked = intent.name in GATED and (leaving.doubtful or needs_rewriting(query, by_words))
+    asked = intent.name in NEED_CODE and (leaving.doubtful or needs_rewriting(query, by_words))
     if asked and answer is not None:
         leaving = read_verdict(answer)[0] or leaving
     decision = decide(features(row, leaving), intent)

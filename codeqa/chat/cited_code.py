@@ -9,13 +9,9 @@ from functools import cached_property
 
 from codeqa.errors import CodeQAError
 from codeqa.files import Files
-from codeqa.search.mentions import whole_name
+from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
-from codeqa.text.tokens import name_key
-from codeqa.types import TEXT_KINDS, Chunk, Unit
-
-MOST_NAMED = 200
-"""Definitions of one name that are looked at; one of so many is not unambiguous."""
+from codeqa.types import Chunk, Unit
 
 
 @dataclass(frozen=True)
@@ -96,13 +92,5 @@ class CitedCode:
     def definition(self, symbol: str) -> Unit | None:
         """The one definition that `symbol` names, with its owners where they are written; None
         where there is none, or several."""
-        dotted = re.sub(r"::|#|->", ".", symbol)
-        named = self.tables.named([name_key(dotted.rpartition(".")[2])], limit=MOST_NAMED)
-        called = [
-            unit
-            for unit in named
-            if unit.kind not in TEXT_KINDS
-            and whole_name(unit.path, unit.qualified_name).endswith(f".{dotted}")
-        ]
-        source = [unit for unit in called if unit.role == "source"] or called
-        return source[0] if len(source) == 1 else None
+        called = definitions_called(self.tables, symbol)
+        return called[0] if len(called) == 1 else None

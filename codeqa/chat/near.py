@@ -11,13 +11,13 @@ from dataclasses import replace
 from codeqa.chat.followup import code_names, told
 from codeqa.chat.turn import ConversationSoFar
 from codeqa.context import unit_chunk
-from codeqa.extractive.call_path import FAILURE
 from codeqa.search import Query, SearchResult, form_pattern, parse_query
 from codeqa.search.hybrid import best_of_each
+from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
 from codeqa.symbols.callees import callees
 from codeqa.symbols.relations import RelatedUnit, Walk, asked_relations, is_test, related
-from codeqa.text.tokens import last_word, name_key
+from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Hit, Unit
 
 SEVERAL = 5
@@ -63,15 +63,13 @@ def referred(
 
 
 def _defined(tables: Tables, names: Sequence[str], shown: Sequence[Chunk]) -> list[Unit]:
-    """The definition of each of `names`: of several the one that was shown, and source first."""
+    """The definition of each of `names`: of several the one that was shown."""
     seen = [chunk.unit_id for chunk in shown]
     units: list[Unit] = []
     for name in names:
-        written = last_word(name)
-        same = [one for one in tables.named([name_key(written)]) if one.name == written]
-        exact = [one for one in same if one.qualified_name == name] or same
-        at = {one.id: seen.index(one.id) if one.id in seen else len(seen) for one in exact}
-        units += sorted(exact, key=lambda one: (at[one.id], one.role != "source"))[:1]
+        called = definitions_called(tables, name) or definitions_called(tables, last_word(name))
+        at = {one.id: seen.index(one.id) if one.id in seen else len(seen) for one in called}
+        units += sorted(called, key=lambda one: at[one.id])[:1]
     return units
 
 
@@ -133,9 +131,7 @@ def shares(units: Sequence[Unit], words: Collection[str]) -> dict[str, float]:
     names = {unit.id: _spaced(unit.qualified_name) for unit in units}
     texts = {unit.id: _spaced(f"{unit.path}\n{unit.source_code}") for unit in units}
     total, whole = dict.fromkeys(names, 0.0), 0.0
-    # What raises, in the words of a question, is an exception in those of the code that handles it.
-    patterns = {FAILURE if FAILURE.fullmatch(word) else form_pattern(word) for word in words}
-    for pattern in patterns:
+    for pattern in map(form_pattern, words):
         named = {key for key, text in names.items() if pattern.search(text)}
         held = named | {key for key, text in texts.items() if pattern.search(text)}
         if held:

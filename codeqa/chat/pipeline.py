@@ -21,7 +21,7 @@ from codeqa.chat.generation import (
 )
 from codeqa.chat.generators import AppGenerator, QuotingGenerator
 from codeqa.chat.options import AskOptions
-from codeqa.chat.policy import GATED, PolicyDecision, decide
+from codeqa.chat.policy import PolicyDecision, decide
 from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.topic import leaving_by_words
@@ -158,7 +158,7 @@ class Chat:
         chosen = turn.features.tagged or turn.intent.source == "user"
         if (
             chosen
-            or turn.intent.name not in GATED
+            or turn.intent.name not in NEED_CODE
             or not (so_far.messages and so_far.context.chunks)
         ):
             return

@@ -14,14 +14,12 @@ from typing import Any
 
 from codeqa.account import read_personal
 from codeqa.chat.features import Features, extract_features
+from codeqa.chat.generation import NEED_CODE
 from codeqa.errors import UsageError
 from codeqa.intents import Intent, by_heuristics, read_mode, read_whole
 from codeqa.search import parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
-
-GATED = ("continuation", "knowledge_base")
-"""Intents of messages that may go on from earlier code, unless they are off topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ RULES = (
     # Never the code of an earlier topic.
     PolicyRule("code", "the-code-at-hand",
         "it is a continuation or knowledge_base, not off topic, and the conversation has code",
-        lambda seen, intent, auto: intent in GATED and seen.has_context and not seen.off_topic,
+        lambda seen, intent, auto: intent in NEED_CODE and seen.has_context and not seen.off_topic,
         "go on from that code", {"use_cached_context": True}),
     PolicyRule("code", "no-code-at-hand",
         "it is knowledge_base, a continuation with a code signal, or general and off topic",
@@ -156,7 +154,7 @@ def _starts_anew(seen: Features, intent: str) -> bool:
     conversations has only code."""
     nothing = not seen.conversation_length and not seen.has_context
     anew = seen.off_topic or (nothing and intent == "continuation")
-    return anew and intent in GATED
+    return anew and intent in NEED_CODE
 
 
 def _about_code(seen: Features, intent: str) -> bool:
@@ -225,7 +223,7 @@ def explain_message(
         messages=2 if history else 0,
         has_context=context,
     )
-    if off_topic and intent.name in GATED:
+    if off_topic and intent.name in NEED_CODE:
         features = replace(features, off_topic=True, is_followup=False)
     decision = decide(features, intent, auto=auto)
     deciding = [rule for rule in policy_rules() if rule["name"] in decision.rules]

@@ -158,26 +158,29 @@ def _ending_so(known: frozenset[str], wanted: str) -> tuple[str, ...]:
 
 
 def _symbol(tables: Tables, text: str) -> Mention | None:
-    """Definitions called `text`: a name, or one with its owners or its module before it."""
-    dotted = re.sub(r"::|#|->|/", ".", text).strip(".")
-    name = dotted.rpartition(".")[2]
-    if not name or not name_key(name):
-        return None
-    named = tables.named([name_key(name)], limit=MOST_NAMED)
-    called: list[Unit] = []
     # A bare lower-case word may be anyone's decorator.
-    for spelled in (str, str.lower) if _NAME.search(text) else (str,):
+    source = definitions_called(tables, text, any_case=_NAME.search(text) is not None)
+    if source and all(unit.kind == "module" for unit in source):
+        return Mention(text, files=tuple(unit.path for unit in source[:MOST_FILES]))
+    ids = tuple(unit.id for unit in source[:MOST_DEFINITIONS] if unit.kind != "module")
+    return Mention(text, units=ids) if ids else None
+
+
+def definitions_called(tables: Tables, text: str, *, any_case: bool = False) -> list[Unit]:
+    """Definitions called `text`: a name, or one with its owners or its module before it; with
+    `any_case` in other letters, if not in these. Where some are in source, only those."""
+    dotted = re.sub(r"::|#|->|/", ".", text).strip(".")
+    key = name_key(dotted.rpartition(".")[2])
+    named = tables.named([key], limit=MOST_NAMED) if key else []
+    called: list[Unit] = []
+    for spelled in (str, str.lower) if any_case else (str,):
         called = called or [
             unit
             for unit in named
             if unit.kind not in TEXT_KINDS
             and spelled(whole_name(unit.path, unit.qualified_name)).endswith(spelled(f".{dotted}"))
         ]
-    source = [unit for unit in called if unit.role == "source"] or called
-    if source and all(unit.kind == "module" for unit in source):
-        return Mention(text, files=tuple(unit.path for unit in source[:MOST_FILES]))
-    ids = tuple(unit.id for unit in source[:MOST_DEFINITIONS] if unit.kind != "module")
-    return Mention(text, units=ids) if ids else None
+    return [unit for unit in called if unit.role == "source"] or called
 
 
 def whole_name(path: str, qualified_name: str) -> str:
