@@ -11,17 +11,17 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
-from codeqa.context.statements import owning_statements, statements
+from codeqa.context.statements import statements
 from codeqa.extractive.cited import Cited, cited_list, named, together
 from codeqa.extractive.doc_comment import inline
 from codeqa.extractive.excerpt import first_sentence
 from codeqa.search import Query
 from codeqa.store import Tables
-from codeqa.symbols import usages
 from codeqa.symbols.callees import Call, callees
+from codeqa.symbols.relations import is_test, related
 from codeqa.text.markdown import code_span
 from codeqa.types import METHOD_KINDS, Hit, Unit
 
@@ -35,11 +35,9 @@ CALLED_WEIGHT = 0.5
 LEAST_WORTH = 0.7
 """Of a leader: with less, what was found explains itself better."""
 CAUGHT_WEIGHT = 2.0
-"""What is called where failures are caught, when the question is about one."""
+"""What is called by what catches failures, when the question is about one."""
 CALLERS = 4
 """Best methods whose callers may lead an answer on what happens to a failure."""
-SURE = 0.6
-"""Least confidence that a caller calls what it is taken to call."""
 STEPS = 12
 FIRST_LEVEL = 8
 BELOW_ONE = 3
@@ -54,13 +52,12 @@ _ASKS_HOW = re.compile(
     r"\b(?:how (?!many|much|often|long|old)|what happens|what if|why\b|(?:which|what) order)",
     re.IGNORECASE,
 )
-_IN_TESTS = re.compile(r"(?:^|\W)tests?(?:\W|_)")
 FAILURE = re.compile(
     r"\b(?:rais(?:es?|ed|ing)|throw(?:s|n)?|panic(?:s|ked)?|fail(?:s|ed|ures?)?|crash(?:es|ed)?"
     r"|errors?|exceptions?)\b",
     re.IGNORECASE,
 )
-_CATCHES = re.compile(r"\b(?:(except|catch|rescue)|catch_unwind|pcall)\b")
+_CATCHES = re.compile(r"\b(?:except|catch|rescue|catch_unwind|pcall)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,39 +93,44 @@ def asks_how(text: str) -> bool:
 
 def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | None:
     """The path of the hit that explains the flow; None where no hit calls anything."""
+    found = {hit.unit.id: hit for hit in hits}
     best = hits[0].score or 1.0 if hits else 1.0
-    scores = {hit.unit.id: hit.score / best for hit in hits}
-    known: dict[str, list[Call]] = {}
-
-    def called(unit: Unit) -> list[Call]:
-        if unit.id not in known:
-            calls = callees(tables, unit, searched=scores)
-            known[unit.id] = [call for call in calls if _is_step(unit, call, scores)]
-        return known[unit.id]
-
+    scores = {key: hit.score / best for key, hit in found.items()}
     failure = FAILURE.search(query.text) is not None
-    leaders = [hit for hit in hits[:LEADERS] if _explains(hit.unit)]
-    if failure:
-        leaders += [h for h in _callers(tables, leaders[:CALLERS]) if _explains(h.unit)]
 
-    def worth(hit: Hit) -> float:
-        caught = _caught_lines(hit.unit) if failure else ()
-        weight = 0.0
-        for call in called(hit.unit):
+    @cache
+    def called(unit: Unit) -> list[Call]:
+        calls = callees(tables, unit, searched=scores)
+        return [call for call in calls if _is_step(unit, call, scores)]
+
+    def callers(units: Sequence[Unit]) -> list[Unit]:
+        calling = (one.unit for one in related(tables, units, ("callers",)))
+        return [one for one in calling if one.is_method and one.role == "source"]
+
+    def worth(unit: Unit) -> float:
+        catches = failure and _CATCHES.search(unit.source_code)
+        own = scores.get(unit.id, 0.0)
+        weight = own
+        for call in called(unit):
             score = scores.get(call.unit.id, 0.0)
             if score >= NEAR_BEST and _explains(call.unit):
-                own = CALLED_WEIGHT * scores.get(hit.unit.id, 0.0)
-                weight += score * (own + CAUGHT_WEIGHT * (call.line in caught))
-        return scores.get(hit.unit.id, 0.0) + weight
+                weight += score * (CALLED_WEIGHT * own + CAUGHT_WEIGHT * bool(catches))
+        return weight
 
-    leader = max((hit for hit in leaders if called(hit.unit)), key=worth, default=None)
+    leaders = [hit.unit for hit in hits[:LEADERS] if _explains(hit.unit)]
+    if failure:
+        leaders += filter(_explains, callers(leaders[:CALLERS]))
+    leader = max(filter(called, leaders), key=worth, default=None)
     if leader is None or worth(leader) < LEAST_WORTH:
         return None
-    calling = [hit.unit for hit in _callers(tables, [leader]) if hit.unit.id != leader.unit.id]
+    calling = callers([leader])
     caller = calling[0] if len(calling) == 1 else None
     around = [call.unit for call in called(caller)][:FIRST_LEVEL] if caller else []
-    seen = {unit.id for unit in (leader.unit, *calling)}
-    return CallPath(leader, tuple(_steps(leader.unit, called, scores, seen)), caller, tuple(around))
+    seen = {unit.id for unit in (leader, *calling)}
+    steps = tuple(_steps(leader, called, scores, seen))
+    return CallPath(
+        found.get(leader.id) or Hit(leader, best), steps, caller, tuple(around[:FIRST_LEVEL])
+    )
 
 
 def path_section(path: CallPath) -> Cited:
@@ -163,8 +165,7 @@ def is_thin(unit: Unit) -> bool:
 
 
 def _explains(unit: Unit) -> bool:
-    source = unit.is_method and unit.role == "source"
-    return source and not _IN_TESTS.search(unit.qualified_name) and not is_thin(unit)
+    return unit.is_method and unit.role == "source" and not is_test(unit) and not is_thin(unit)
 
 
 def _is_step(unit: Unit, call: Call, scores: Mapping[str, float]) -> bool:
@@ -200,30 +201,3 @@ def _steps(
         below = chosen(unit, min(BELOW_ONE, room))
         room -= len(below)
         yield from (Step(one, 2) for one in below)
-
-
-def _callers(tables: Tables, hits: Iterable[Hit]) -> list[Hit]:
-    """What calls `hits` and is none of them; their scores are of what they call."""
-    found: dict[str, Hit] = {}
-    for hit in hits:
-        sites = [one for one in usages(tables, hit.unit).references if one.confidence >= SURE]
-        ids = [one.reference.unit_id for one in sites if one.reference.kind == "call"]
-        for unit in tables.by_ids(ids):
-            if unit.is_method and unit.role == "source":
-                found.setdefault(unit.id, Hit(unit, hit.score, (f"calls {hit.unit.name}",)))
-    return list(found.values())
-
-
-def _caught_lines(unit: Unit) -> set[int]:
-    """Lines of the file inside a statement that catches failures."""
-    lines = unit.source_code.split("\n")
-    found = statements(unit.source_code, unit.language)
-    owners = owning_statements(lines, found)
-    caught: set[int] = set()
-    for number, line in enumerate(lines):
-        if owners[number] >= 0 and (match := _CATCHES.search(line)):
-            one = found[owners[number]]
-            if match[1] and one.first == number and one.parent >= 0:
-                one = found[one.parent]  # `except` is a part of it
-            caught.update(range(unit.start_line + one.first, unit.start_line + one.end))
-    return caught

@@ -102,11 +102,10 @@ def related(
         if relation == "callees":
             found = [step for one in start for step in _callees(tables, one)]
         else:
-            least = SURE_ENOUGH if relation == "callers" else SURE_ENOUGH_OF_TESTS
-            steps = [step for one in start for step in _callers(tables, one, least)]
+            steps = [step for one in start for step in _callers(tables, one, relation)]
             found = [step for step in steps if relation == "callers" or is_test(step.unit)]
             if relation == "tests" and not found:  # covered through what calls it
-                through = [step for one in steps[:FRONTIER] for step in _callers(tables, one)]
+                through = [s for one in steps[:FRONTIER] for s in _callers(tables, one, "callers")]
                 found = [step for step in through if is_test(step.unit)]
         begun = {one.unit.id for one in start}
         unique: dict[str, RelatedUnit] = {}
@@ -129,11 +128,15 @@ def _callees(tables: Tables, one: RelatedUnit) -> list[RelatedUnit]:
     ]
 
 
-def _callers(tables: Tables, one: RelatedUnit, least: float = SURE_ENOUGH) -> list[RelatedUnit]:
+def _callers(tables: Tables, one: RelatedUnit, relation: Relation) -> list[RelatedUnit]:
+    least = SURE_ENOUGH if relation == "callers" else SURE_ENOUGH_OF_TESTS
     sites = usages(tables, one.unit, USES).references
-    places = [s.reference for s in sites if s.confidence >= least]
-    called = {place.unit_id: place.line for place in reversed(places) if place.kind != "import"}
-    inside = tables.by_ids([p.unit_id for p in places if p.unit_id in called])
+    # What merely hands a function on does not call it; a test covers what it hands on.
+    named = relation == "tests" or not one.unit.is_method
+    places = [site.reference for site in sites if site.confidence >= least]
+    places = [one for one in places if one.kind == "call" or (named and one.kind != "import")]
+    called = {place.unit_id: place.line for place in reversed(places)}
+    inside = tables.by_ids([place.unit_id for place in places])
     return [
         RelatedUnit(unit, (*one.calls, (unit, one.unit, called[unit.id])))
         for unit in inside
