@@ -83,6 +83,7 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     )
     assert len(found.places) == 2
     assert "return taxed(sum(self.prices))" in call("find_definition", name="Basket.total").text
+    assert "Uses: RATE = 2" in call("find_definition", name="taxed").text
     references = call("find_references", name="total")
     assert [place.location for place in references.places] == [
         "shop/checkout.py:7", "tests/test_basket.py:6",
@@ -188,8 +189,9 @@ def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
 def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:
     found = call("grep", pattern="needle")
     assert found.total == 2_000 and len(found.places) == 100 and "1,900 more" in found.text
-    opened = call("open_file", path="app/many.py")
+    opened = call("open_file", path="app/many.py", lines="1-2000")
     assert 300 < opened.places[0].end_line <= 400 and opened.total == 2_000
+    assert call("open_file", path="app/many.py").places[0].end_line == 150
     for result in (found, opened, call("outline", path="app/many.py")):
         assert len(result.text) < LARGEST_TEXT + 300
 

@@ -8,20 +8,28 @@ from typing import Annotated
 
 from pydantic import Field
 
+from codeqa.errors import CodeQAError
 from codeqa.repository.roles import role_of
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.callees import callees as calls_of
 from codeqa.tools.declaration import Toolbox
+from codeqa.tools.reading import constants
 from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
 from codeqa.types import Unit
 
 MOST_HITS = 20
+NEAR_BEST = 0.75
+"""Part of the best score from which a hit is shown with its code: a weak one costs more than it
+tells."""
 ALSO = 5
 """Further hits that are named."""
 LONGEST_CODE = 50
 """Lines of one hit; the rest is a call of `open_file` away."""
+MOST_VALUES, LONGEST_VALUE = 8, 80
+"""Constants told behind a definition, and characters of each."""
+_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
 AFTER_VALUE = 3
 """Lines behind that of a value, where what it stands for is often told."""
 MOST_DEFINITIONS = 5
@@ -45,7 +53,7 @@ Name = Annotated[
         description="A function, method or class, with owners where needed: Flask.dispatch_request."
     ),
 ]
-Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Levels that are followed.")]
+Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Levels that are followed, 1 to 3.")]
 
 
 def search_code(
@@ -57,8 +65,9 @@ def search_code(
     """Search the repository for code relevant to a query. Returns the most relevant definitions and
     sections with their code, and further ones by name. Best for questions in words."""
     found = box.search.search(query, top=k + ALSO, path=path).units
-    hits, also = found[:k], found[k:]
-    best = max((hit.score for hit in hits), default=0.0) or 1.0
+    best = max((hit.score for hit in found), default=0.0) or 1.0
+    hits = [hit for hit in found[:k] if hit.score >= NEAR_BEST * best]
+    also = [hit for hit in found if hit not in hits]
     places = [_shown(hit.unit, f"relevance: {hit.score / best:.2f}") for hit in hits]
     parts = [
         f"--- {p.path} (lines {p.start_line}-{p.end_line}, {p.note}) ---\n{p.text}" for p in places
@@ -72,14 +81,14 @@ def search_code(
 
 
 def find_definition(box: Toolbox, name: Name) -> ToolResult:
-    """Where a function, class or constant is defined, with its code. Exact: use it when the name is
-    known."""
+    """Where a function, class or constant is defined, with its code and the constants of its file
+    that it uses. Exact: use it when the name is known."""
     units = _definitions(box.tables(), name)
     if not units and (assigned := _assigned(box, name)):
         return assigned
     places = [_shown(unit) for unit in units]
     summary = f"{name} has {counted(len(units), 'definition')}"
-    parts = [f"--- {p.location} {p.kind} {p.name} ---\n{p.text}" for p in places]
+    parts = [f"--- {p.location} {p.kind} {p.name} ---\n{p.text}{_values(box, p)}" for p in places]
     text, shown = listed(summary, parts, len(parts), "Put its owner before the name.", "\n\n")
     return ToolResult(summary=summary, text=text, total=len(units), places=tuple(places[:shown]))
 
@@ -141,6 +150,22 @@ def _definitions(tables: Tables, name: str) -> list[Unit]:
     ids = [id_ for mention in mentions for id_ in mention.units]
     units = {unit.id: unit for unit in tables.by_ids(ids)}
     return sorted((units[i] for i in ids if i in units), key=lambda one: one.role != "source")
+
+
+def _values(box: Toolbox, place: Place) -> str:
+    """The constants of the file that `place` uses, with their values, as a closing line."""
+    used = set(_CAPITALS.findall(place.text))
+    try:
+        text = box.files.read(place.path).text if used else ""
+    except CodeQAError:
+        return ""
+    lines = [
+        f"{line[:LONGEST_VALUE]} [line {number}]"
+        for number, line in constants(text)
+        if used.intersection(_CAPITALS.findall(line.split("=")[0]))
+        and not place.start_line <= number <= place.end_line
+    ]
+    return "\nUses: " + "; ".join(lines[:MOST_VALUES]) if lines else ""
 
 
 def _assigned(box: Toolbox, name: str) -> ToolResult | None:

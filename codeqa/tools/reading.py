@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -15,8 +16,12 @@ from codeqa.tools.declaration import Toolbox
 from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
 from codeqa.types import TEXT_KINDS, Unit
 
+FIRST_LINES = 150
+"""Lines that are opened where none are named: enough to see what to ask for."""
 MOST_LINES = 400
 """Lines of a file that are opened at once."""
+MOST_FILES = 80
+"""Files that are named; of more, folders with counts."""
 MOST_MATCHES = 100
 LONGEST_OUTLINE = 140
 """Characters of one line of an outline."""
@@ -87,11 +92,11 @@ def open_file(
     path: File,
     lines: Lines = "",
 ) -> ToolResult:
-    """A file, or lines of it, as they are now, numbered. At most 400 lines at once."""
+    """Lines of a file as they are now, numbered; without `lines` its first 150. At most 400."""
     file = box.files.read(one_file(box.tables(), path))
     code = file.text.split("\n")
     code = code[:-1] if code[-1:] == [""] else code
-    first, last = line_span(lines, len(code))
+    first, last = line_span(lines or f"1-{FIRST_LINES}", len(code))
     shown = code[first - 1 : last]
     parts = [f"{n:>4} {line[:LONGEST_LINE]}" for n, line in enumerate(shown, first)]
     summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
@@ -118,7 +123,7 @@ def outline(box: Toolbox, path: File) -> ToolResult:
     inner = {u.id for u in units for m in methods if m is not u and _lies_in(u, m)}
     defined = [u for u in defined if u.id not in inner]
     text = box.files.read(found).text
-    parts = [f"{n:>4} {line[:LONGEST_OUTLINE]}" for n, line in _constants(text)]
+    parts = [f"{n:>4} {line[:LONGEST_OUTLINE]}" for n, line in constants(text)]
     places = []
     for unit in defined or units:
         depth = len(re.split(r"\.|::", unit.class_name)) if unit.class_name else 0
@@ -135,16 +140,19 @@ def outline(box: Toolbox, path: File) -> ToolResult:
 
 
 def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
-    """The indexed files whose path matches a pattern, with language and number of definitions."""
+    """The indexed files whose path matches a pattern; of many their folders with counts."""
     records = box.files.matching(pattern)
-    parts = [f"{r.path}  {r.language or r.role}  {counted(r.units, 'unit')}" for r in records]
+    parts = [record.path for record in records]
+    if len(records) > MOST_FILES:
+        folders = Counter(record.path.rpartition("/")[0] + "/" for record in records)
+        parts = [f"{folder} {counted(number, 'file')}" for folder, number in folders.items()]
     summary = f"{counted(len(records), 'file')}{' in ' + pattern if pattern else ''}"
-    text, shown = listed(summary, parts, len(parts), "Narrow the pattern.")
-    paths = tuple(record.path for record in records[:shown])
+    text, _ = listed(summary, parts, len(parts), "Narrow the pattern.")
+    paths = tuple(record.path for record in records[:MOST_MATCHES])
     return ToolResult(summary=summary, text=text, total=len(records), paths=paths)
 
 
-def _constants(text: str) -> list[tuple[int, str]]:
+def constants(text: str) -> list[tuple[int, str]]:
     """Number and text of the lines that give a value to a name in capitals at top level."""
     return [(n, line) for n, line in enumerate(text.split("\n"), 1) if _CONSTANT.match(line)]
 
@@ -152,6 +160,7 @@ def _constants(text: str) -> list[tuple[int, str]]:
 def _around(units: Sequence[Unit], line: int) -> str:
     """Name of the smallest definition around a line."""
     inside = [u for u in units if u.start_line <= line <= u.end_line and u.kind not in TEXT_KINDS]
+    inside = [unit for unit in inside if unit.kind != "module" or unit.signature]
     return min(inside, key=lambda u: u.end_line - u.start_line).qualified_name if inside else ""
 
 
