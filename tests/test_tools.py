@@ -170,6 +170,7 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
         ("git_log", {"path_or_name": "nothing_here"}, NotFoundError, "nothing_here"),
         ("git_show", {"commit": "--output=/tmp/x"}, UsageError, "`commit` cannot be used"),
         ("git_show", {"commit": "0000000"}, NotFoundError, "git has no answer"),
+        ("git_show", {"commit": "-"}, UsageError, "A commit, branch or tag"),
     ],
 )
 def test_a_wrong_call_is_told_what_is_wrong(

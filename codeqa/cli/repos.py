@@ -88,6 +88,8 @@ def chosen_repository(settings: Settings, repo: str | None) -> Path:
     if repo is not None:
         return _named(settings, repo)
     if found := repository_at_hand(settings):
+        if found not in (here := Path.cwd(), *here.parents):
+            click.echo(f"In {found}, the repository last used:", err=True)
         return found
     raise UsageError(
         "No repository is named, and the current folder is in none.",

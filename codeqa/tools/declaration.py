@@ -48,7 +48,10 @@ class Tool:
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_input=False)[0]
             name = ".".join(map(str, wrong["loc"])) or "arguments"
-            raise UsageError(f"{self.name}: `{name}` cannot be used.", f"{wrong['msg']}.") from None
+            hint = f"{wrong['msg']}."
+            if wrong["type"] == "string_pattern_mismatch":  # an expression helps nobody
+                hint = self.arguments.model_fields[name].description or hint
+            raise UsageError(f"{self.name}: `{name}` cannot be used.", hint) from None
         return self.function(
             toolbox, **{name: getattr(given, name) for name in given.model_fields_set}
         )

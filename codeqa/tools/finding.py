@@ -84,8 +84,8 @@ def find_definition(box: Toolbox, name: Name) -> ToolResult:
     """Where a function, class or constant is defined, with its code and the constants of its file
     that it uses. Exact: use it when the name is known."""
     units = _definitions(box.tables(), name)
-    if not units and (assigned := _assigned(box, name)):
-        return assigned
+    if not units:
+        return _assigned(box, name) or _no_definition(name)
     places = [_shown(unit) for unit in units]
     summary = f"{name} has {counted(len(units), 'definition')}"
     parts = [f"--- {p.location} {p.kind} {p.name} ---\n{p.text}{_values(box, p)}" for p in places]
@@ -98,6 +98,8 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
     tests, each with its line and how sure it is; says how many there are in all."""
     tables = box.tables()
     units = _definitions(tables, name)[:MOST_DEFINITIONS]
+    if not units:
+        return _no_definition(name)
     found = [usages(tables, unit, limit=MOST_REFERENCES) for unit in units]
     sites = [site for one in found for site in one.references][:MOST_REFERENCES]
     total = sum(one.total for one in found)
@@ -105,8 +107,7 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
     places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
     parts = [f"{p.location}  {p.note}{' in ' + p.name if p.name else ''}  {p.text}" for p in places]
     summary = f"{name} is referred to in {counted(total, 'place')}"
-    told = summary if units else f"nothing here is called {name}"
-    text, shown = listed(told, parts, total, "Use grep for all lines that hold the name.")
+    text, shown = listed(summary, parts, total, "Use grep for all lines that hold the name.")
     return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
 
 
@@ -202,6 +203,11 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     )
 
 
+def _no_definition(name: str) -> ToolResult:
+    summary = f"nothing here is called {name}"
+    return ToolResult(summary=summary, text=f"{summary}. grep finds all lines with a text.")
+
+
 def _shown(unit: Unit, note: str = "") -> Place:
     """`unit` as a place, of a long one the beginning, of a file's head what is no import."""
     lines = unit.source_code.split("\n")[:LONGEST_CODE]
@@ -257,6 +263,8 @@ def _tree(
 ) -> ToolResult:
     """What `follow` leads to from the definitions of `name`, `depth` levels deep, each once."""
     roots = _definitions(tables, name)[:MOST_DEFINITIONS]
+    if not roots:
+        return _no_definition(name)
     seen = {unit.id for unit in roots}
     lines: list[str] = []
     places: list[Place] = []
@@ -273,7 +281,5 @@ def _tree(
             seen.update(one.id for one, _ in found)
             waiting += [(one, level + 1, at) for one, at in reversed(found)]
     summary = f"{name} {verb} {counted(len(places), 'function')}"
-    if not roots:
-        summary = f"nothing here is called {name}"
     text, _ = listed(summary, lines, len(lines), f"Ask for the {noun}s of one of them.")
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))

@@ -135,11 +135,15 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
 
 def _git(box: Toolbox, arguments: Sequence[str]) -> str:
     """What git prints. Raises NotFoundError where it has no answer."""
-    printed = read_git(find_git(box.root), box.root, ["--literal-pathspecs", *arguments], SECONDS)
+    git = find_git(box.root)
+    printed = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
     if printed is None:
+        if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is None:
+            raise NotFoundError(
+                "There is no history here.", "It takes git, and a git repository with a commit."
+            )
         raise NotFoundError(
-            "git has no answer to that.",
-            "Is it a git repository, and does the commit, or the file at that commit, exist?",
+            "git has no answer to that.", "Is there such a commit, and the file at that commit?"
         )
     return printed.decode("utf-8", "replace")
 

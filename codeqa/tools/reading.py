@@ -56,8 +56,9 @@ def grep(
     with path and line. Exact where search_code guesses: for names, messages, TODOs, constants."""
     matcher = _matcher(pattern, regex, ignore_case)
     places: list[Place] = []
-    total = files = 0
+    total = files = read = 0
     for file in box.files.read_all(path):
+        read += 1
         # The whole file first: most hold nothing, and a file is one search, its lines are many.
         if not matcher.search(file.text):
             continue
@@ -77,8 +78,8 @@ def grep(
             )
             for n in wanted
         ]
-    where = f" in {counted(files, 'file')}" if files else ""
-    summary = f"grep “{pattern}”: {counted(total, 'line')}{where}"
+    where = counted(files or read, "file")
+    summary = f"grep “{pattern}”: {counted(total, 'line')} in {where}"
     parts = [
         f"{p.location}{' in ' + p.name if p.name else ''}: {p.text.strip()[:LONGEST_LINE]}"
         for p in places

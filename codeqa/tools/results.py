@@ -101,4 +101,5 @@ def listed(
     than `total`; and how many are shown."""
     told, shown = fitting(parts, apart)
     more = f"… and {total - shown:,} more. {hint}" if shown < total else ""
-    return "\n".join(filter(None, (summary and f"{summary}:", told, more))), shown
+    head = f"{summary}:" if summary and told else summary
+    return "\n".join(filter(None, (head, told, more))), shown

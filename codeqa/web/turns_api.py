@@ -82,6 +82,8 @@ class TurnValues(Schema):
     hyde: str
     stages: list[Values]
     steps: list[Values]
+    looked_up: list[Values]
+    """What its model called tools for, and what they gave."""
     intent: str
     confidence: float
     source: str

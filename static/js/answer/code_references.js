@@ -13,16 +13,15 @@ const FEWEST = 20; // characters of code: less than that stands anywhere
 const linesRead = new Map(); // lines that were asked for, by their address
 
 /**
- * Marks links in `answer` whose citation the server did not find in what was sent: those that
- * exist all the same stay links, the others are struck. Returns how many there are of each.
+ * Marks citations in `answer` that the server did not find in what was sent: those that exist all
+ * the same stay links, the others are struck and say why. Returns how many there are of each.
  */
 export function markCitations(answer, citations) {
   const failed = citations.filter(({ verified }) => verified === false);
   for (const { path, start, end, exists, problem } of failed) {
-    for (const link of answer.querySelectorAll("a.citation")) {
-      const { dataset } = link;
-      if (dataset.path !== path || dataset.start !== String(start) || dataset.end !== String(end))
-        continue;
+    const place = `${path}:${start}${end === start ? "" : `-${end}`}`;
+    for (const link of answer.querySelectorAll(".citation")) {
+      if (link.textContent !== place) continue;
       link.classList.add(exists ? "outside" : "unverified");
       link.title = exists ? OUTSIDE : `Not verified: ${problem}`;
     }

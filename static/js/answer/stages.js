@@ -53,6 +53,7 @@ export class Stages {
     if (stage === "drafted" && event.outcome.startsWith("skipped")) return; // the panel says why
     if (stage === "looked_up") {
       this.#lookUp(event);
+      announce(event.summary);
       return;
     }
     if (stage === "hits") this.#showHits(event.hits);
@@ -131,7 +132,6 @@ export class Stages {
         ),
       ),
     );
-    announce(summary);
   }
 
   fail() {

@@ -205,7 +205,7 @@ export class AnswerOptions {
     this.#input("retrieval", this.automatic ? "auto" : "explicit").checked = true;
   }
 
-  /** `up to 8,000 tokens of code; two drafts; the model orders files`. */
+  /** `up to 8,000 tokens of code; two drafts; the model orders files`, and so on. */
   #does(effort) {
     const { [effort]: tokens = 0, window = 0 } = this.#budgets;
     const parts = [effort === "fast" ? "3 functions and 3 classes" : ""];
@@ -219,6 +219,7 @@ export class AnswerOptions {
       parts.push(effort === "fast" ? "" : "the model orders files");
     }
     parts.push(EFFORTS[effort].rerank ? "reranked" : "");
+    parts.push(effort === "deep" && this.#model ? "the model reads on with tools" : "");
     return parts.filter(Boolean).join("; ");
   }
 

@@ -1,0 +1,98 @@
+"""What the model looked up before it answered: on the page while it works, and ever after."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from browser.actions import answered, ask, choose_provider, scrolled_sideways, set_answer_options
+from browser.conftest import OpenPage, Server
+from openai_server import ScriptedServer as ModelServer
+from openai_server import Streamed, delta, openai_server, stream
+from playwright.sync_api import Locator, Page, expect
+
+ASK = "@codebase How are copies of a book reserved?"
+LONG_NAME = "bookshop/" + "a_name_that_fits_no_phone_" * 5 + ".py"
+SAID = "I look who reserves copies."
+ANSWER = (
+    "`Stock.reserve_copies` [bookshop/stock.py:1-5] takes them off the shelf, ",
+    "as [bookshop/stock.py:9000-9010] says.",
+)
+
+
+def calls(made: list[tuple[str, dict[str, Any]]], said: str = "") -> Streamed:
+    """An answer that calls tools, as OpenAI streams them."""
+    events = [delta(said)] if said else []
+    for number, (name, arguments) in enumerate(made):
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        call = {"index": number, "id": f"call_{number}", "type": "function", "function": function}
+        events.append(delta(tool_calls=[call]))
+    return Streamed((*events, delta(reason="tool_calls")))
+
+
+def reply(path: str, body: dict[str, Any]) -> Streamed:
+    given = [message for message in body["messages"] if message["role"] == "tool"]
+    if not body.get("tools"):
+        return stream(["none"])
+    if not given:
+        return calls(
+            [("callers", {"name": "reserve_copies"}), ("open_file", {"path": LONG_NAME})], SAID
+        )
+    return stream(ANSWER, first=1.5)
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with openai_server(reply) as server:
+        yield server
+
+
+def step(page: Page, words: str) -> Locator:
+    return page.get_by_label("Looked up").get_by_role("listitem").filter(has_text=words)
+
+
+@pytest.mark.parametrize(
+    ("width", "colours"), [(1280, "light"), (390, "dark")], ids=["screen", "phone"]
+)
+def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_a_reload(
+    modelled: Server, open_page: OpenPage, model: ModelServer, width: int, colours: str
+) -> None:
+    page = open_page(modelled, width=width, color_scheme=colours)
+    dialog = choose_provider(page, "Another address")
+    dialog.get_by_label("Address", exact=True).fill(model.base_url)
+    dialog.get_by_label("Model", exact=True).fill("test-model")
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_be_hidden()
+    set_answer_options(page, "Deep")
+    ask(page, ASK)
+
+    found = step(page, "reserve_copies called by 2 functions")
+    failed = step(page, LONG_NAME)
+    expect(found).to_be_visible()
+    expect(page.locator(".turn.writing")).to_be_visible()
+    expect(page.locator(".answer")).to_have_text("")
+    expect(page.locator("#announce")).to_contain_text("No indexed file is called")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(found.locator("pre")).to_be_hidden()
+        found.locator("summary").click()
+        expect(found.locator("pre")).to_contain_text("Order.add_book [bookshop/orders.py:")
+        expect(found).to_contain_text(SAID)
+        expect(failed).to_have_class("failed")
+        failed.locator("summary").click()
+        expect(failed.locator("pre")).to_contain_text("list_files shows what there is")
+        assert not scrolled_sideways(page)
+        edges = page.locator(".looked-up *").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect().right)"
+        )
+        assert max(edges) <= width
+        answered(page)
+        expect(page.get_by_label("Looked up").get_by_role("listitem")).to_have_count(2)
+        right, wrong = page.locator(".answer .citation").all()
+        expect(right).to_have_attribute("data-start", re.compile(r"^3\d\d$"))  # and not 1
+        expect(wrong).to_have_class("citation unverified")
+        expect(wrong).to_have_attribute("title", re.compile(r"^Not verified: the file now has"))
