@@ -47,7 +47,8 @@ effort_option = click.option(
     "--effort",
     type=click.Choice(EFFORTS),
     help="How much code the answer is given: fast (12,000 characters), normal (8,000 tokens, files "
-    "ordered by the model) or deep (24,000); default as CODEQA_EFFORT says.",
+    "ordered by the model) or deep (24,000; the model reads on with tools); default as "
+    "CODEQA_EFFORT says.",
     metavar="NAME",
 )
 hyde_option = click.option(
