@@ -3,8 +3,10 @@ how what they call begins. Every chunk is exact lines of a file."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from codeqa.context import call_site_chunk, chunk_cost, span_chunk
 from codeqa.repository.roles import role_of
@@ -92,13 +94,12 @@ def _signature_span(unit: Unit) -> tuple[int, int] | None:
     above it or the first line of the doc string below; None where it is not found, or is all."""
     lines = unit.source_code.split("\n")
     bare = ["".join(line.split()) for line in lines]
-    wanted, text, last = "".join(unit.signature.split()), "", -1
-    while wanted not in text and last + 1 < len(lines):
-        last += 1
-        text += bare[last]
-    if not wanted or wanted not in text:
+    wanted = "".join(unit.signature.split())
+    at = "".join(bare).find(wanted) if wanted else -1
+    if at < 0:
         return None
-    first = next(n for n in range(last, -1, -1) if wanted in "".join(bare[n : last + 1]))
+    ends = list(accumulate(map(len, bare)))
+    first, last = bisect_right(ends, at), bisect_left(ends, at + len(wanted))
     start = 0 if first <= DOC_LINES else first
     if last + 1 < len(lines) and bare[last + 1].lstrip("rRuUfF")[:3] in ('"""', "'''"):
         last += 1

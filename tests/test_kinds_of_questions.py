@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import chat_kit
 import pytest
 
 from codeqa.engine import Engine
 from codeqa.search import parse_query
-from codeqa.search.traceback import take_traceback
+from codeqa.search.traceback import Frame, frames_here, take_traceback
+from codeqa.store import Tables
 
 FILES = {
     "pyproject.toml": '[project]\nname = "shop"\nrequires-python = ">=3.10"\n',
@@ -24,7 +27,8 @@ FILES = {
     "    def close(self):\n"
     '        """Call the callbacks."""\n'
     "        for f in self.close_callbacks:\n            f()\n\n"
-    "    def count(self):\n        return len(self.close_callbacks)\n",
+    "    def count(self):\n        return len(self.close_callbacks)\n\n"
+    "    def hide(self, secretly):\n        self.___.append(secretly)\n",
     "src/shop/app.py": "from shop.cart.basket import Basket\n\n\n"
     "def main(hooks):\n    hooks.on_close(print)\n    hooks.close()\n    return Basket()\n",
     "src/shop/cart/__init__.py": '"""What is bought."""\n',
@@ -150,6 +154,10 @@ def test_a_traceback_is_read_as_one(
     assert "handle_request" not in searched and "Traceback" not in searched
 
 
+def test_a_collection_without_letters_in_its_name_is_nothing_to_look_for(engine: Engine) -> None:
+    assert "### `Hooks.hide`" in ask(engine, "who calls Hooks.hide?")
+
+
 def test_who_calls_a_name_means_all_that_is_called_so(engine: Engine) -> None:
     both = ask(engine, "who calls weigh?")
     assert "**Used in 2 places**" in both and "in `one`" in both and "in `other`" in both
@@ -214,8 +222,25 @@ def test_other_questions_are_answered_as_always(engine: Engine, question: str) -
     assert "### `" in text or "**The evidence is weak.**" in text
 
 
-@pytest.mark.parametrize("part", ["panicked at ", "at ", " at (", "\n", 'File "', "at a(b.js:1\n"])
-def test_hostile_text_is_read_in_bounded_time(part: str) -> None:
+FRAME = 'File "a.py", line 1'
+
+
+@pytest.mark.parametrize("begins", ["", FRAME, f"{FRAME}\n", "at a.js:1"])
+@pytest.mark.parametrize(
+    "part",
+    ["panicked at ", "at ", " at (", "\n", 'File "', "at a(b.js:1\n", "1", "Traceback (most "],
+)
+def test_hostile_text_is_read_in_bounded_time(begins: str, part: str) -> None:
     started = time.perf_counter()
-    take_traceback(part * (20_000 // len(part)))
+    take_traceback(begins + part * (400_000 // len(part)))
+    assert time.perf_counter() - started < 1.5
+
+
+@pytest.mark.parametrize("frames", [[f"/usr/lib/a/b/c/d/e/f/x{n}.py" for n in range(100)],
+                                    ["/".join(["a"] * 5_000) + "/b.py"]])  # fmt: skip
+def test_frames_are_looked_for_among_many_files_in_bounded_time(frames: list[str]) -> None:
+    paths = [f"a/{n % 300}/{n}.py" for n in range(60_000)]
+    tables = SimpleNamespace(catalogue=lambda: SimpleNamespace(paths=paths))
+    started = time.perf_counter()
+    assert frames_here(cast(Tables, tables), [Frame(path, 1, "f") for path in frames]) == []
     assert time.perf_counter() - started < 1.5

@@ -109,7 +109,7 @@ def _readers(tables: Tables, unit: Unit) -> Cited:
     kept = [match[1] for line in lines if (match := keeps.search(line[:LONGEST_LINE]))]
     names: dict[str, None] = {}
     items: list[Cited] = []
-    for name in dict.fromkeys(kept):
+    for name in filter(search_tokens, dict.fromkeys(kept)):  # of `___` there is nothing to find
         through = re.compile(_GOES_THROUGH.format(re.escape(name)))
         where = Filter(roles=("source",)).sql()
         for one, _ in tables.find(TextSearch("methods", search_tokens(name)[-1], NAMED, where)):

@@ -11,21 +11,23 @@ from codeqa.types import Unit
 
 MOST_FRAMES = 100
 """Frames that are read: of a recursion that ran out of stack the innermost say all."""
+LONGEST_END = 30
+"""Parts of a frame's path that are compared."""
 
-_PYTHON = re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([^\n]+))?')
+_PYTHON = re.compile(r'File "([^"\n]+)", line (\d{1,9})(?:, in ([^\n]+))?')
 _OTHERS = re.compile(
     # `at Layer.handle [as x] (/app/router.js:12:5)`, `at com.shop.Cart.add(Cart.java:12)`, of Rust
     # `at ./src/cart.rs:12:5` and `panicked at src/cart.rs:12:5`, of Go `/app/cart.go:12 +0x1d`.
     r"^(?:[ \t]*at |.{0,200}\bpanicked at (?:'.{0,300}', )?|[ \t]+(?=\S+\.go:\d+ \+0x))"
     r"(?:(?P<function>[^\n(]{1,300}?) ?\()?"
-    r"(?:file://)?(?P<path>[^\s():]+\.(?:[cm]?[jt]sx?|go|rs|java|kt|scala)):(?P<line>\d+)",
+    r"(?:file://)?(?P<path>[^\s():]+\.(?:[cm]?[jt]sx?|go|rs|java|kt|scala)):(?P<line>\d{1,9})",
     re.MULTILINE,
 )
 _PYTHON_ERROR = re.compile(r"^\s?([A-Za-z_][\w.]*(?:: .*)?)[ \t]*$", re.MULTILINE)
 _ERROR = re.compile(
     r"^.*(?:(?:Error|Exception|panic)\b|panicked at ).*(?:(?<=:)\n.+)?$", re.MULTILINE
 )
-_LEFT_OVER = re.compile(r"^[ \t]*(?:at .*|\.\.\. \d+ more)$|Traceback \(most .*\):", re.MULTILINE)
+_LEFT_OVER = re.compile(r"^[ \t]*(?:at .*|\.\.\. \d+ more)$|Traceback \(most recent call last\):", re.MULTILINE)
 _FUNCTION = re.compile(r"([^\W\d]\w*)(?: \[as \w+\])?$")
 
 
@@ -103,7 +105,8 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
 def _alike(known: Iterable[str], frame: Frame) -> list[str]:
     """Those of `known` that share the longest end with the path of `frame`: two parts at least, or
     all of it and a function to know it by."""
-    parts = [part for part in frame.path.split("/") if part]
+    parts = [part for part in frame.path.split("/") if part][-LONGEST_END:]
+    known = [one for one in known if one.endswith(parts[-1])] if parts else []
     for first in range(max(1, len(parts) - 1)):
         end = "/".join(parts[first:])
         ends = [one for one in known if one == end or one.endswith(f"/{end}")]

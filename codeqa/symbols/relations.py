@@ -22,6 +22,8 @@ SURE_ENOUGH_OF_TESTS = 0.15
 and which of them fit is decided by the question's words."""
 USES = 60
 """Places of use that are looked at for each definition."""
+MOST_RELATIONS = 4
+"""Relations that are walked one after another: "its callers' callers' tests"."""
 FRONTIER = 8
 """Definitions that are gone on from to the next level."""
 WORDS_BESIDE = 1
@@ -83,7 +85,7 @@ def asked_relations(text: str, names: Collection[str] = ()) -> tuple[Relation, .
     if _CONDITION.search(text) or len([w for w in beside if len(w) > 1]) > WORDS_BESIDE:
         return ()
     # "The tests of its callers": from the definition itself, its callers come first.
-    return tuple(sorted(asked, key=lambda relation: relation == "tests"))
+    return tuple(sorted(asked[:MOST_RELATIONS], key=lambda relation: relation == "tests"))
 
 
 def without_relations(text: str) -> str:
