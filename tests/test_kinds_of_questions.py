@@ -5,16 +5,21 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import chat_kit
 import pytest
+from indexed import indexed, write
 
 from codeqa.engine import Engine
-from codeqa.search import parse_query
+from codeqa.extractive.listing import listing_of
+from codeqa.extractive.overview import overview_of
+from codeqa.search import open_search, parse_query
 from codeqa.search.traceback import Frame, frames_here, take_traceback
-from codeqa.store import Tables
+from codeqa.settings import load_settings
+from codeqa.store import INDEXED, FileRecord, Tables
 
 FILES = {
     "pyproject.toml": '[project]\nname = "shop"\nrequires-python = ">=3.10"\n',
@@ -220,6 +225,35 @@ def test_questions_of_a_kind(engine: Engine, question: str, says: list[str], say
 def test_other_questions_are_answered_as_always(engine: Engine, question: str) -> None:
     text = ask(engine, question)
     assert "### `" in text or "**The evidence is weak.**" in text
+
+
+def test_the_overview_of_many_files_is_there_in_bounded_time() -> None:
+    paths = [f"p{n // 200}/parts/c{n % 200}/index.ts" for n in range(40_000)]
+    files = [FileRecord(path=path, status=INDEXED, role="source") for path in paths]
+    imports = {(path, "Part", "../parts/index") for path in paths[::200]}
+    nothing = dict.fromkeys(("units", "named", "in_file"), lambda *_: [])
+    tables = SimpleNamespace(files=lambda: files, imported=lambda _: imports, **nothing)
+    started = time.perf_counter()
+    assert len(overview_of(cast(Tables, tables)).folders) == 12
+    assert time.perf_counter() - started < 5
+
+
+def test_what_most_of_it_uses_is_the_class_and_not_the_file_that_is_called_like_it(
+    tmp_path: Path,
+) -> None:
+    using = "package a;\n\nimport shop.b.Till;\n\nclass {} {{\n    Till till;\n}}\n"
+    till = "package shop.b;\n\nimport java.util.List;\n\npublic class Till {\n    List sums;\n}\n"
+    users = {f"a/{name}.java": using.format(name) for name in ("One", "Two", "Three")}
+    central = overview_of(indexed(tmp_path, {"shop/b/Till.java": till, **users})).central
+    assert [(unit.kind, unit.name, files) for unit, files in central] == [("class", "Till", 3)]
+
+
+def test_a_literal_text_is_found_in_a_file_that_has_grown(tmp_path: Path) -> None:
+    tables = indexed(tmp_path, {"a.py": "A = 1\n"})
+    write(tmp_path / "repo", {"a.py": "A = 1\n" * 50 + "# TODO: less\n"})
+    result = open_search(load_settings(data=tmp_path), lambda: tables).search("search TODO")
+    listing = listing_of(tables, result)
+    assert listing and [place.start for place, _ in listing.places] == [51]
 
 
 FRAME = 'File "a.py", line 1'

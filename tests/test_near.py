@@ -109,6 +109,7 @@ def answered(engine: Engine, *questions: str, effort: str = "fast") -> tuple[str
         ("how is it tested that the session is kept?", (), ()),
         ("which tests check the session of a visitor?", (), ()),
         ("who registers them", (), ()),
+        ("who are the callers" + " of the callers" * 200, (), ("callers",) * 4),
     ],
 )
 def test_relations_are_read_from_questions_that_ask_for_nothing_else(

@@ -39,6 +39,8 @@ PER_FILE = 6
 """Lines listed in all, and of one file."""
 READ_SECONDS = 3.0
 """How long files are read for one question."""
+READ_BYTES = 5_000_000
+"""Of one file, which may have grown since it was indexed."""
 LONGEST_LINE = 160
 
 
@@ -128,7 +130,7 @@ def _lines(
 ) -> tuple[dict[str, list[tuple[int, str]]], int]:
     """Path → numbers and texts of the lines that are `wanted`, in the files as they are now, and
     how many files were read in READ_SECONDS."""
-    files, found = Files(lambda: tables), dict[str, list[tuple[int, str]]]()
+    files, found = Files(lambda: tables, READ_BYTES), dict[str, list[tuple[int, str]]]()
     until = time.monotonic() + READ_SECONDS
     for read, path in enumerate(paths):
         if time.monotonic() > until:

@@ -4,6 +4,7 @@ the most files use, and where it starts."""
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -49,6 +50,10 @@ CENTRAL = 8
 NEEDS = 5
 """Folders named that a folder depends on."""
 MOST_IMPORTS = 200_000
+FILES_ALIKE = 100
+"""Files of one name (`index.ts`) among which the one that an import means is looked for."""
+RESOLVE_SECONDS = 10.0
+"""How long is looked for what imports mean, before the overview does without."""
 Import = tuple[str, str, str]
 """The file that imports, the name, and the file that it is imported from."""
 
@@ -80,18 +85,29 @@ def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
     """What the files of `source` surely import from each other."""
     inside = {record.path for record in source}
     files_named: dict[str, list[str]] = {}
-    for path in sorted(inside):
-        for word in {PurePosixPath(path).stem, PurePosixPath(path).parent.name}:
+    folders: set[str] = set()
+    for path in sorted(inside, key=lambda path: (path.rpartition("/")[2] not in _HEADS, path)):
+        folder, _, name = path.rpartition("/")
+        # One file stands for its folder: among all of a large one the search would take minutes.
+        words = {name.rpartition(".")[0], *({folder} - folders and {folder.rpartition("/")[2]})}
+        folders.add(folder)
+        for word in words:
             files_named.setdefault(word, []).append(path)
-    imports = [one for one in sorted(tables.imported(MOST_IMPORTS)) if one[0] in inside]
-    found = [(path, name, _file_of(path, module, files_named)) for path, name, module in imports]
-    return [one for one in found if one[2]]
+    imports: list[Import] = []
+    until = time.monotonic() + RESOLVE_SECONDS
+    for path, name, module in sorted(tables.imported(MOST_IMPORTS)):
+        if time.monotonic() > until:
+            return []  # numbers of a part of the files would be wrong
+        if path in inside and (file := _file_of(path, name, module, files_named)):
+            imports.append((path, name, file))
+    return imports
 
 
-def _file_of(path: str, module: str, files_named: Mapping[str, Sequence[str]]) -> str:
-    """The file that `module`, imported in `path`, surely leads to; '' for none of these."""
-    words = [word for word in re.split(r"\W+", module) if word][-2:]
-    near = (one for word in reversed(words) for one in files_named.get(word, ()))
+def _file_of(path: str, name: str, module: str, files_named: Mapping[str, Sequence[str]]) -> str:
+    """The file that `module`, of which `path` imports `name`, surely leads to; '' for none of
+    these. Of a package of Java it is the one that is called like the class."""
+    words = [*[word for word in re.split(r"\W+", module) if word][-2:], name]
+    near = (one for word in reversed(words) for one in files_named.get(word, ())[:FILES_ALIKE])
     language = language_name(path)
     return next((o for o in near if import_evidence(language, path, module, o) >= IMPORTED), "")
 
@@ -135,19 +151,22 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
         users.setdefault(name, {}).setdefault(file, set()).add(path)
     often = sorted(users, key=lambda name: -sum(map(len, users[name].values())))[:OFTEN]
     keys, source = [name_key(name) for name in often], Filter(roles=("source",))
-    best: dict[str, tuple[int, int, Unit]] = {}
+    best: dict[str, tuple[tuple[int, int, bool], Unit]] = {}
     modules = {PurePosixPath(path).stem for path, _, _ in imports}
     for unit in tables.named(keys, 10 * OFTEN, source):
-        if unit.name in users and not unit.class_name and unit.name not in modules:
+        own_file = unit.signature and PurePosixPath(unit.path).stem == unit.name  # as in Java
+        named = unit.name in users and (own_file or unit.name not in modules)
+        if named and not unit.class_name:
             own, every = users[unit.name].get(unit.path, set()), set[str]()
             for file, paths in users[unit.name].items():
                 folder, _, name = file.rpartition("/")
                 hands_on = name in _HEADS or name.endswith(".go")
                 if file == unit.path or (hands_on and unit.path.startswith(f"{folder}/")):
                     every |= paths
-            known = best.get(unit.name, (0, 0, unit))
-            best[unit.name] = max(known, (len(own), len(every), unit), key=lambda one: one[:2])
-    found = [(unit, files) for _, files, unit in best.values() if files > 1]
+            # Of a class and the head of the file that is called like it the class is meant.
+            worth, known = (len(own), len(every), bool(unit.signature)), best.get(unit.name)
+            best[unit.name] = max(known or (worth, unit), (worth, unit), key=lambda one: one[0])
+    found = [(unit, files) for (_, files, _), unit in best.values() if files > 1]
     return sorted(found, key=lambda one: (-one[1], one[0].path))[:CENTRAL]
 
 

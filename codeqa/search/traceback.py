@@ -27,7 +27,9 @@ _PYTHON_ERROR = re.compile(r"^\s?([A-Za-z_][\w.]*(?:: .*)?)[ \t]*$", re.MULTILIN
 _ERROR = re.compile(
     r"^.*(?:(?:Error|Exception|panic)\b|panicked at ).*(?:(?<=:)\n.+)?$", re.MULTILINE
 )
-_LEFT_OVER = re.compile(r"^[ \t]*(?:at .*|\.\.\. \d+ more)$|Traceback \(most recent call last\):", re.MULTILINE)
+_LEFT_OVER = re.compile(
+    r"^[ \t]*(?:at .*|\.\.\. \d+ more)$|Traceback \(most recent call last\):", re.MULTILINE
+)
 _FUNCTION = re.compile(r"([^\W\d]\w*)(?: \[as \w+\])?$")
 
 
@@ -88,8 +90,11 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
     code has moved since, the line is the definition's first.
     """
     found: dict[tuple[str, int], tuple[Unit, int]] = {}
+    frames = list(frames)
+    names = {frame.path.rstrip("/").rpartition("/")[2] for frame in frames}
+    known = [path for path in tables.catalogue().paths if path.rpartition("/")[2] in names]
     for frame in frames:
-        for path in _alike(tables.catalogue().paths, frame):
+        for path in _alike(known, frame):
             units = tables.in_file(path)
             around = [unit for unit in units if unit.start_line <= frame.line <= unit.end_line]
             inner = min(around, key=lambda unit: unit.end_line - unit.start_line, default=None)
@@ -106,7 +111,6 @@ def _alike(known: Iterable[str], frame: Frame) -> list[str]:
     """Those of `known` that share the longest end with the path of `frame`: two parts at least, or
     all of it and a function to know it by."""
     parts = [part for part in frame.path.split("/") if part][-LONGEST_END:]
-    known = [one for one in known if one.endswith(parts[-1])] if parts else []
     for first in range(max(1, len(parts) - 1)):
         end = "/".join(parts[first:])
         ends = [one for one in known if one == end or one.endswith(f"/{end}")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from posixpath import basename, dirname, join, normpath
 
 NONE = 0.0
@@ -81,6 +82,7 @@ def _script(importer: str, module: str, path: str) -> bool:
     return any(_ends_with(path, file) for file in _script_files(address))
 
 
+@lru_cache(1_024)  # of one import, compared with many files
 def _script_files(address: str) -> list[str]:
     files = [address, *(address + ending for ending in _SCRIPT_ENDINGS)]
     for ending, sources in _SCRIPT_OUTPUT.items():
