@@ -23,6 +23,8 @@ SOFT_BYTES = 100 * 1024
 """Of UTF-8: once `/files` has taken more, no further file is. Both limits are Aye Chat's."""
 HARD_BYTES = 200 * 1024
 """More is never sent: a file that would exceed it is left out, and the next one tried."""
+BLOCK_CHARACTERS = 256 * 1024
+"""Most of the block: the headings of many small files take more than what is in them."""
 POOL = 300
 """Units that `/files` looks at: their files are the candidates, each as good as its best unit."""
 FILE_COST = 200
@@ -125,11 +127,12 @@ def _whole(
     chunks: list[Chunk] = []
     left_out: list[str] = []
     taken, lost, wanted = 0, 0, [record for record in records if record.size]
+    room = min(room, BLOCK_CHARACTERS)
     for record in wanted:
         if soft and taken > SOFT_BYTES:
             break
         size = record.size
-        if taken + size <= HARD_BYTES and size <= room:  # else it need not be read
+        if taken + size <= HARD_BYTES and size + FILE_COST <= room:  # else it need not be read
             try:
                 file = files.read(record.path)
             except CodeQAError:  # deleted since it was indexed, or not to be read any more
