@@ -14,7 +14,7 @@ import pytest
 from indexed import indexed, write
 
 from codeqa.engine import Engine
-from codeqa.extractive.listing import listing_of
+from codeqa.extractive.listing import answer_of_own_kind
 from codeqa.extractive.overview import overview_of
 from codeqa.search import open_search, parse_query
 from codeqa.search.traceback import Frame, frames_here, take_traceback
@@ -234,7 +234,7 @@ def test_the_overview_of_many_files_is_there_in_bounded_time() -> None:
     nothing = dict.fromkeys(("units", "named", "in_file"), lambda *_: [])
     tables = SimpleNamespace(files=lambda: files, imported=lambda _: imports, **nothing)
     started = time.perf_counter()
-    assert len(overview_of(cast(Tables, tables)).folders) == 12
+    assert "- `p0/`: 200 files" in overview_of(cast(Tables, tables)).text
     assert time.perf_counter() - started < 5
 
 
@@ -244,16 +244,16 @@ def test_what_most_of_it_uses_is_the_class_and_not_the_file_that_is_called_like_
     using = "package a;\n\nimport shop.b.Till;\n\nclass {} {{\n    Till till;\n}}\n"
     till = "package shop.b;\n\nimport java.util.List;\n\npublic class Till {\n    List sums;\n}\n"
     users = {f"a/{name}.java": using.format(name) for name in ("One", "Two", "Three")}
-    central = overview_of(indexed(tmp_path, {"shop/b/Till.java": till, **users})).central
-    assert [(unit.kind, unit.name, files) for unit, files in central] == [("class", "Till", 3)]
+    text = overview_of(indexed(tmp_path, {"shop/b/Till.java": till, **users})).text
+    assert "- `Till` [shop/b/Till.java:5-7] Used in 3 files." in text
 
 
 def test_a_literal_text_is_found_in_a_file_that_has_grown(tmp_path: Path) -> None:
     tables = indexed(tmp_path, {"a.py": "A = 1\n"})
     write(tmp_path / "repo", {"a.py": "A = 1\n" * 50 + "# TODO: less\n"})
     result = open_search(load_settings(data=tmp_path), lambda: tables).search("search TODO")
-    listing = listing_of(tables, result)
-    assert listing and [place.start for place, _ in listing.places] == [51]
+    listing, _ = answer_of_own_kind(tables, result)
+    assert [place.start for place in listing.lines] == [51]
 
 
 FRAME = 'File "a.py", line 1'
