@@ -6,7 +6,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from codeqa.context.blocks import chunk_cost, chunk_id
 from codeqa.context.statements import (
@@ -20,9 +19,6 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk
 HEAD_SHARE = 0.3
 """Part of the room that signature and first statement (often the doc comment) may take to stand
 above lines further down."""
-
-_statements = lru_cache(maxsize=16)(statements)
-"""A chunk that was cut is cut once more when there is room left."""
 
 
 def span_of(chunk: Chunk, start: int, end: int) -> Chunk:
@@ -47,7 +43,7 @@ def cut(chunk: Chunk, limit: int, words: Sequence[re.Pattern[str]] = ()) -> tupl
     if chunk_cost(chunk) <= limit:
         return (chunk,)
     lines = chunk.content.split("\n")
-    found = () if chunk.kind in TEXT_KINDS else _statements(chunk.content, chunk.language)
+    found = () if chunk.kind in TEXT_KINDS else statements(chunk.content, chunk.language)
     # The cost grows with the lines, so halving finds the last that fits.
     fits = bisect_right(
         range(1, len(lines)), limit, key=lambda count: chunk_cost(span_of(chunk, 0, count))

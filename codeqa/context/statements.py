@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, pairwise, product
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,7 @@ class Statement:
     """Number of the statement that it lies in."""
 
 
+@lru_cache(maxsize=128)
 def statements(code: str, language: str) -> tuple[Statement, ...]:
     """All statements of `code`, each before those inside it. Spans of siblings do not overlap.
 

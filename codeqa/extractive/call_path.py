@@ -11,7 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import PurePosixPath
 
 from codeqa.context.statements import statements
@@ -52,7 +52,7 @@ _ASKS_HOW = re.compile(
     r"\b(?:how (?!many|much|often|long|old)|what happens|what if|why\b|(?:which|what) order)",
     re.IGNORECASE,
 )
-FAILURE = re.compile(
+_FAILURE = re.compile(
     r"\b(?:rais(?:es?|ed|ing)|throw(?:s|n)?|panic(?:s|ked)?|fail(?:s|ed|ures?)?|crash(?:es|ed)?"
     r"|errors?|exceptions?)\b",
     re.IGNORECASE,
@@ -96,7 +96,7 @@ def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | N
     found = {hit.unit.id: hit for hit in hits}
     best = hits[0].score or 1.0 if hits else 1.0
     scores = {key: hit.score / best for key, hit in found.items()}
-    failure = FAILURE.search(query.text) is not None
+    failure = _FAILURE.search(query.text) is not None
 
     @cache
     def called(unit: Unit) -> list[Call]:
@@ -154,7 +154,6 @@ def _step_item(step: Step) -> Cited:
     return Cited(f"{'  ' * (step.depth - 1)}- {name.text}: {told}", name.lines)
 
 
-@lru_cache(256)
 def is_thin(unit: Unit) -> bool:
     """Whether a definition does nothing itself: a stub, or a wrapper around one call."""
     lines = unit.source_code.split("\n")

@@ -157,8 +157,6 @@ def _main(hits: Sequence[Hit]) -> list[Hit]:
     for hit in hits[: 2 * SHOWN]:
         if len(main) == SHOWN or not _is_near(hit, hits):
             break
-        if main and hit.unit.kind == "chunk" and hit.unit.start_line == hit.unit.end_line:
-            continue  # a line between definitions; it is named below
         if not any(_overlap(hit.unit, other.unit) for other in main):
             main.append(hit)
     return main

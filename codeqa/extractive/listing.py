@@ -202,10 +202,8 @@ def _tests(tables: Tables, result: SearchResult) -> Cited:
     for unit in tables.by_ids(list(dict.fromkeys((*told, *near)))):
         if unit.is_method or unit.kind == "chunk":
             # A function inside a test says less than the test.
-            around = [one for one in tables.in_file(unit.path) if one.is_method]
-            around = [one for one in around if one.start_line <= unit.start_line]
-            around = [one for one in around if unit.end_line <= one.end_line]
-            outer = min(around, key=lambda one: one.start_line, default=unit)
+            around = (one for one in tables.in_file(unit.path) if one.is_method)
+            outer = next((one for one in around if one.end_line >= unit.end_line), unit)
             found.setdefault(outer.location, (outer, told.get(unit.id, "")))
     if not found:
         return Cited("**No test was found** that uses this or holds its words.")
