@@ -44,7 +44,7 @@ class LateGroup(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         for title, tools in (("Commands", False), ("To read code, also for agents", True)):
             rows = [
-                (name, self.get_command(context, name).get_short_help_str(60))
+                (name, self.get_command(context, name).get_short_help_str(58))
                 for name in self.list_commands(context)
                 if (name not in COMMANDS) == tools
             ]
