@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, pairwise, product
+from itertools import accumulate, product
 from typing import TYPE_CHECKING
 
 from codeqa.languages import languages
@@ -232,10 +232,6 @@ def choose_lines(
         together = shown.union(wanted)
         while (number := found[number].parent) >= 0:
             together.update(heads[number])
-        spans = spans_of(together, lines)
-        for before, after in pairwise(spans):
-            if cost(before[1], after[0]) <= gap:
-                together.update(range(before[1], after[0]))
         spans = spans_of(together, lines)
         fits = sum(cost(*span) for span in spans) + gap * (len(spans) - 1) <= room
         if fits:
