@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from itertools import permutations
 
 import pytest
@@ -171,3 +172,11 @@ def test_a_call_site_is_the_line_with_two_before_and_after_inside_its_unit() -> 
     assert middle.content == "\n".join(numbered(20)[7:12])
     for path, line in (("a.py", 99), ("b.py", 12)):  # not inside the unit
         assert call_site_chunk(Reference(path, line, 1, "f", "call"), inside) is None
+
+
+def test_thousands_of_small_chunks_are_packed_in_bounded_time() -> None:
+    """All files of a repository, sent whole, and then one of them excluded."""
+    chunks = [file_chunk([f"x = {n}"], 1, 1, f"p/{n}.py") for n in range(2_000)]
+    started = time.perf_counter()
+    assert len(pack(chunks, 10**6).chunks) == 2_000
+    assert time.perf_counter() - started < 8

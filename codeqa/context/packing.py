@@ -98,10 +98,8 @@ def pack(
     packed: list[tuple[Chunk, tuple[Chunk, ...]]] = []  # each whole, and what is shown of it
     dropped: list[Chunk] = []
 
-    def room_beside(others: Sequence[tuple[Chunk, tuple[Chunk, ...]]]) -> int:
-        return budget - len(HEADER) - sum(_cost(shown) for _, shown in others)
-
-    most = room_beside(()) if len(chunks) == 1 else int(room_beside(()) * share)
+    left = budget - len(HEADER)
+    most = left if len(chunks) == 1 else int(left * share)
     for chunk in chunks:
         if any(_holds(one, chunk) for _, shown in packed for one in shown):
             continue
@@ -109,18 +107,22 @@ def pack(
         others = [pair for pair in packed if pair not in inside]
         shown = (chunk,) if inside else cut(chunk, most, words)
         shown = _not_in(shown, others)  # what is left of a chunk may lie within another one
-        if not shown or _cost(shown) > room_beside(others):
+        room = left + sum(_cost(beside) for _, beside in inside)
+        if not shown or _cost(shown) > room:
             dropped.append(chunk)
             continue
+        left = room - _cost(shown)
         others.insert(packed.index(inside[0]) if inside else len(packed), (chunk, shown))
         packed = others
     for place, (whole, shown) in enumerate(packed):
         others = [*packed[:place], *packed[place + 1 :]]
-        longer = cut(whole, room_beside(others), words) if shown != (whole,) else ()
+        room = left + _cost(shown)
+        longer = cut(whole, room, words) if shown != (whole,) else ()
         if _cost(longer) > _cost(shown) and not any(
             _holds(one, other) for one in longer for _, beside in others for other in beside
         ):
             packed[place] = (whole, _not_in(longer, others))
+            left = room - _cost(packed[place][1])
     shown_chunks = _unique([one for _, shown in packed for one in shown])
     return ContextBlock(format_block(shown_chunks), tuple(shown_chunks), tuple(dropped))
 
