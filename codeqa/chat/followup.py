@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 
 from codeqa.chat.features import Features
@@ -171,7 +170,8 @@ def usable(
     if rest != line or mode != "explain":
         return ""
     typed, made = parse_query(text), parse_query(line)
-    if _bounds(typed) != _bounds(made):
+    # What restricts a search, or guarantees a place in it.
+    if (typed.pointed, typed.filters) != (made.pointed, made.filters):
         return ""
     if any(name.lower() not in line.lower() for name in (*code_names(typed), *typed.phrases)):
         return ""
@@ -195,7 +195,3 @@ def code_names(query: Query) -> list[str]:
     inside = {name.rpartition(".")[2] for name in query.qualified}
     single = [name for name in query.names if name not in inside]
     return list(dict.fromkeys((*query.qualified, *single, *query.files)))
-
-
-_bounds = attrgetter("pointed", "filters")
-"""What of a query restricts a search, or guarantees a place in it."""

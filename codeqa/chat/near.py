@@ -104,7 +104,6 @@ def with_near(
     words of the follow-up itself; and these and that code as chunks, best first."""
     earlier = so_far.context.chunks
     before = tables.by_ids([chunk.unit_id for chunk in earlier if chunk.unit_id])
-    before = before or _defined(tables, so_far.names, earlier)  # whole files were shown
     best_source = [one for one in before if one.is_method and not is_test(one)][:CALLING]
     called = {call.unit.id: call.unit for unit in best_source for call in callees(tables, unit)}
     held = shares([*before, *called.values()], told(typed))

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from codeqa.context import chunk_id
-from codeqa.llm import Message, ToolCall
+from codeqa.llm import ToolCall
 from codeqa.tools import TOOLS, ToolResult
 from codeqa.types import Chunk
 
 KEPT_CHARACTERS = 400
 """What stays of a result that is shortened."""
+RESULTS = "[RESULTS]"
+"""What calls gave that were written as text begins so."""
 SHORTENED = "[… shortened; call it again for all of it]"
 
 
@@ -42,7 +44,9 @@ def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Ch
 def shorten(messages: list[dict[str, Any]], room: int) -> None:
     """Cut the oldest results of tools until all of them have at most `room` characters; the
     latest stays whole."""
-    results = [one for one in messages if one["role"] == "tool" or _is_results(one)]
+    results = [
+        one for one in messages if one["role"] == "tool" or str(one["content"]).startswith(RESULTS)
+    ]
     size = sum(len(one["content"]) for one in results)
     for one in results[:-1]:
         if size <= room:
@@ -51,11 +55,6 @@ def shorten(messages: list[dict[str, Any]], room: int) -> None:
             size -= len(one["content"])
             one["content"] = f"{one['content'][:KEPT_CHARACTERS]}\n{SHORTENED}"
             size += len(one["content"])
-
-
-def _is_results(message: Message) -> bool:
-    content = message["content"]
-    return isinstance(content, str) and content.startswith("[RESULTS]")
 
 
 def declared(name: str) -> Mapping[str, Any]:
@@ -107,5 +106,5 @@ def result_messages(answers: Iterable[tuple[ToolCall, str]], as_text: bool) -> l
     """What the calls gave, as messages."""
     if as_text:
         parts = [f"{call.name} {call.arguments}\n{text}" for call, text in answers]
-        return [{"role": "user", "content": "\n\n".join(("[RESULTS]", *parts))}]
+        return [{"role": "user", "content": "\n\n".join((RESULTS, *parts))}]
     return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in answers]
