@@ -101,27 +101,24 @@ def with_near(
     tables: Tables, result: SearchResult, typed: Query, so_far: ConversationSoFar
 ) -> tuple[SearchResult, list[Chunk]]:
     """`result` with what the code calls that was found before, as candidates that count by the
-    words of the follow-up itself; and these and that code as chunks, best first."""
+    words of the follow-up itself; and, as chunks, these before that code."""
     earlier = so_far.context.chunks
     before = tables.by_ids([chunk.unit_id for chunk in earlier if chunk.unit_id])
     best_source = [one for one in before if one.is_method and not is_test(one)][:CALLING]
     called = {call.unit.id: call.unit for unit in best_source for call in callees(tables, unit)}
     held = shares([*before, *called.values()], told(typed))
-    best = max((hit.score for hit in result.units), default=1.0) or 1.0
     found = {hit.unit.id: hit for hit in result.units}
-    for unit in called.values():
-        if held[unit.id]:
-            hit = found.get(unit.id) or Hit(unit, 0.0, ("near what was found before",))
-            found[unit.id] = replace(hit, score=hit.score + NEAR_CALLED * best * held[unit.id])
+    best = max((hit.score for hit in result.units), default=1.0) or 1.0
+    near = [unit for unit in called.values() if held[unit.id]]
+    near.sort(key=lambda unit: -held[unit.id])
+    for unit in near:
+        hit = found.get(unit.id) or Hit(unit, 0.0, ("near what was found before",))
+        found[unit.id] = replace(hit, score=hit.score + NEAR_CALLED * best * held[unit.id])
     units = tuple(sorted(found.values(), key=lambda hit: -hit.score))
     methods, classes = best_of_each(units)
     result = replace(result, units=units, methods=methods, classes=classes)
     known = {chunk.unit_id for chunk in earlier}
-    new = [unit_chunk(unit) for unit in called.values() if unit.id not in known and held[unit.id]]
-    new.sort(key=lambda chunk: -held[chunk.unit_id])
-    # What was shown already stands behind what it calls, which was not.
-    shown = sorted(earlier, key=lambda chunk: -held.get(chunk.unit_id, 0.0))
-    return result, [*new, *shown]
+    return result, [*(unit_chunk(unit) for unit in near if unit.id not in known), *earlier]
 
 
 def shares(units: Sequence[Unit], words: Collection[str]) -> dict[str, float]:

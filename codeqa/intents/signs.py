@@ -64,13 +64,13 @@ def _definite(m: Reading) -> bool:
 def pronoun(m: Reading) -> bool:
     """Points to something that only an earlier turn names."""
     return m.has_history and any(
-        points(m, place) and not named_before(m, place)
+        _points(m, place) and not _named_before(m, place) and not _owned(m, place)
         for kind in ("PRONOUN", "SUCH")
         for place in m.at.get(kind, ())
     )
 
 
-def points(m: Reading, place: int) -> bool:
+def _points(m: Reading, place: int) -> bool:
     """Whether a pronoun is one: no part of a phrase, no "that" which begins a clause."""
     if m.kinds[place] & {"CODEBASE", "EVERYDAY", "SOCIAL", "OPINION", "YOU", "LASTING", "PRIVATE"}:
         return False
@@ -79,7 +79,7 @@ def points(m: Reading, place: int) -> bool:
     return not (m.specific(place - 1) or "SOFTWARE" in m.kinds[place - 1])
 
 
-def named_before(m: Reading, place: int) -> bool:
+def _named_before(m: Reading, place: int) -> bool:
     """Whether what a pronoun stands for may be named in the message itself."""
     if any(CODE in kinds for kinds in m.kinds[: place + 2]):
         return True
@@ -88,6 +88,11 @@ def named_before(m: Reading, place: int) -> bool:
         m.clause[named[0]] < m.clause[place]
         or (len(named) > 1 and "and" in m.words[named[1] : place])
     )
+
+
+def _owned(m: Reading, place: int) -> bool:
+    """ "How does the pool keep its workers": whose they are is said before."""
+    return m.words[place] in ("its", "their") and any(map(m.specific, range(place)))
 
 
 # Privacy: what this app does with the words of the one who writes
