@@ -132,7 +132,7 @@ class CitationWriter:
             return ""
         start, end = int(first), int(last or first)
         named = [symbol for symbol in symbols_before(said) if not code.path_of(symbol)]
-        exists = 1 <= start <= end <= (code.line_count(path) or 0)
+        exists = 1 <= start <= end <= len(code.lines(path) or ())
         if named and not (exists and code.speaks_of(path, start, end, named)):
             unit = code.definition(named[-1])
             if unit:

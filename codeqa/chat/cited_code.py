@@ -59,11 +59,6 @@ class CitedCode:
                 self._read[path] = text.removesuffix("\n").split("\n")
         return self._read[path]
 
-    def line_count(self, path: str) -> int | None:
-        """How many those are."""
-        lines = self.lines(path)
-        return None if lines is None else len(lines)
-
     def has_changed(self, path: str, start: int, end: int) -> bool:
         """Whether these lines differ from what was sent of them."""
         now = (self.lines(path) or [])[start - 1 : end]

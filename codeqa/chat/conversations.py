@@ -127,10 +127,7 @@ class Conversations:
         """
         self._kept.turns.choose_branch(conversation, turn_id, user, self.repository)
         block = _latest_context(self._read(conversation, user))
-        if block.chunks:
-            self._contexts.keep(user, conversation, block)
-        else:
-            self._contexts.forget(user, conversation)
+        self._contexts.keep(user, conversation, block)
 
     def rename(self, conversation: str, title: str, user: str = LOCAL_USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""

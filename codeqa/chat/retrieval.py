@@ -109,16 +109,14 @@ class Retrieval:
             if block.chunks and not needs_evidence:
                 turn.asked = replace(turn.asked, block=block, searched=True)
                 return
-        question = turn.text
-        goes_on, earlier = False, list[Chunk]()
-        if so_far.history and needs_rewriting(turn.query, turn.features):
+        question, earlier = turn.text, list[Chunk]()
+        goes_on = so_far.history and needs_rewriting(turn.query, turn.features)
+        if goes_on:
             made = turn.standalone or self.complete(turn)
             question = made.question
             if made.by:
                 turn.rewritten = question
                 yield Event("rewritten", {"question": question, "by": made.by})
-            # What was found before stays in the running: it may be what is asked about.
-            goes_on = True
         asks_model = self.hypotheses and options.use_model
         stages = self.search.steps(
             question,
@@ -136,7 +134,7 @@ class Retrieval:
         except StopIteration as end:
             result = end.value
         turn.warnings.extend(result.warnings)
-        if goes_on:
+        if goes_on:  # what was found before may be what is asked about
             result, earlier = with_near(tables, result, turn.query, so_far)
         walked = walk(tables, turn.query, question, so_far) if so_far.history else None
         if walked:
