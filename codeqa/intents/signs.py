@@ -64,7 +64,7 @@ def _definite(m: Reading) -> bool:
 def pronoun(m: Reading) -> bool:
     """Points to something that only an earlier turn names."""
     return m.has_history and any(
-        _points(m, place) and not _named_before(m, place) and not _owned(m, place)
+        _points(m, place) and not _named_before(m, place)
         for kind in ("PRONOUN", "SUCH")
         for place in m.at.get(kind, ())
     )
@@ -84,15 +84,11 @@ def _named_before(m: Reading, place: int) -> bool:
     if any(CODE in kinds for kinds in m.kinds[: place + 2]):
         return True
     named = [before for before in range(place) if m.specific(before)]
-    return bool(named) and (
-        m.clause[named[0]] < m.clause[place]
-        or (len(named) > 1 and "and" in m.words[named[1] : place])
-    )
-
-
-def _owned(m: Reading, place: int) -> bool:
-    """ "How does the pool keep its workers": whose they are is said before."""
-    return m.words[place] in ("its", "their") and any(map(m.specific, range(place)))
+    if not named:
+        return False
+    owned = m.words[place] in ("its", "their")  # "how does the pool keep its workers"
+    earlier = m.clause[named[0]] < m.clause[place]
+    return owned or earlier or (len(named) > 1 and "and" in m.words[named[1] : place])
 
 
 # Privacy: what this app does with the words of the one who writes
