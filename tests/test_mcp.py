@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ pytest.importorskip("mcp")
 pytest_plugins = ("cli_shop",)
 
 Work = Callable[[Any], Coroutine[Any, Any, Any]]
+
+
+def apart(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Its result, from a thread of its own: tests of the page leave a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 def over_stdio(data: Path, arguments: list[str], work: Work) -> Any:
@@ -37,7 +44,7 @@ def over_stdio(data: Path, arguments: list[str], work: Work) -> Any:
             assert "search_code" in told.instructions
             return await work(session)
 
-    return asyncio.run(run())
+    return apart(run())
 
 
 def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
@@ -113,7 +120,7 @@ def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
                     await session.initialize()
                     return await session.call_tool("grep", {"pattern": "PayOrder"})
 
-            assert asyncio.run(work()).structured_content["total"] == 2
+            assert apart(work()).structured_content["total"] == 2
             evil = {"Origin": "https://evil.example", "Content-Type": "application/json"}
             assert httpx2.post(address, headers=evil, json={}).status_code in (400, 403, 421)
             rebound = {"Host": "evil.example", "Content-Type": "application/json"}
