@@ -224,7 +224,7 @@ def test_automatically_the_model_is_used_when_it_is_in_the_cache(
     done = reranker.rerank(HITS, QUESTION)
     assert (done.reranker, done.warnings) == ("built-in", ())
     ok, message, _ = reranker_status(Settings())
-    assert ok and message.startswith("built-in; CODEQA_RERANKER=answerdotai/")
+    assert ok and message.startswith("built-in; answerdotai/")
 
     put_in_cache(hub_cache, judge, DEFAULT_MODEL)  # files of it, but not the one that is read
     assert reranker.rerank(HITS, QUESTION).reranker == "built-in"

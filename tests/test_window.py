@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.generation import Exchange, GenerationInput, ModelRequest, count_tokens
 from codeqa.chat.generators import ModelGenerator
 from codeqa.context import pack
@@ -101,6 +103,12 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
         assert context_window(Endpoint(server.base_url, "m", provider="vllm")) == 0
 
 
+def nothing_cited(chunks: Sequence[Chunk]) -> CitedCode:
+    """For an answer without citations nothing is looked up."""
+    missing: Any = None
+    return CitedCode(missing, missing, chunks)
+
+
 @pytest.mark.parametrize(
     ("window", "question", "block", "told", "cut"),
     [
@@ -127,7 +135,7 @@ def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
         if window:
             server.pages["/v1/models"] = {"data": [{"id": "m", "max_model_len": window}]}
         model = Model(Endpoint(server.base_url, "m", provider="vllm"))
-        pieces = list(ModelGenerator(model).generate(given))
+        pieces = list(ModelGenerator(model, nothing_cited).generate(given))
         model.close()
     (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))
     _, *earlier, last = (message["parts"] for message in request.messages)
