@@ -170,6 +170,12 @@ def test_who_calls_a_name_means_all_that_is_called_so(engine: Engine) -> None:
     assert "**Used in 1 place**" in named and "in `other`" in named
 
 
+def test_a_sentence_that_names_a_line_is_no_traceback() -> None:
+    asked = 'What does File "app.py", line 10 do and why is it slow?'
+    assert take_traceback(asked) == (asked, None)
+    assert take_traceback(f"{asked}\nValueError: no")[1] is not None
+
+
 def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
     raised = 'File "/opt/other/lib.py", line 3, in work\nValueError: too few baskets'
     assert "None of its frames lies in this repository." in ask(engine, raised)

@@ -192,6 +192,7 @@ def test_a_file_that_is_gone_is_said_to_be_unreadable(tmp_path: Path, settings: 
         ("/all where is it?", "all", "", "where is it?"),
         ("/ALL src/**/*.py where is it?", "all", "src/**/*.py", "where is it?"),
         ("/all src/ where is it?", "all", "src/", "where is it?"),
+        ("/all read/write locks how?", "all", "", "read/write locks how?"),
         ("/review /all *.py any bugs?", "all", "*.py", "/review any bugs?"),
         ("/all /review any bugs?", "all", "", "/review any bugs?"),
         ("/all path:src/ where?", "all", "", "path:src/ where?"),

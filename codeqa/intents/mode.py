@@ -14,7 +14,7 @@ _COMMAND = re.compile(rf"/({'|'.join(MODES)})(?!\S)\s*", re.IGNORECASE)
 
 _WHOLE = re.compile(
     rf"((?:/(?:{'|'.join(MODES)})\s+)?)"
-    r"/(files|all)(?:(?<=all)\s+((?=\S*[*/])[^\s/:@][^\s:@]*))?(?!\S)\s*",
+    r"/(files|all)(?:(?<=all)\s+((?=\S*(?:\*|/(?:\s|$)|/\S*\.\w))[^\s/:@][^\s:@]*))?(?!\S)\s*",
     re.IGNORECASE,
 )
 """`/files` or `/all`, alone or behind a mode, and the mask that may stand behind `/all`."""

@@ -53,7 +53,9 @@ class Traceback:
 
 def take_traceback(text: str) -> tuple[str, Traceback | None]:
     """`text` without the frames of the traceback in it, whose error stays; and the traceback."""
-    if found := list(_PYTHON.finditer(text)):
+    found = list(_PYTHON.finditer(text))
+    # `File "app.py", line 10` within a line, without its function, may as well be a sentence's.
+    if found and ("\n" in text or any(one[3] for one in found)):
         frames = [_frame(*one.groups()) for one in reversed(found)]
         after = text[found[-1].end() :]
         raised = _PYTHON_ERROR.search(after)
