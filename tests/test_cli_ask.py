@@ -67,7 +67,7 @@ def test_citations_that_are_not_true_are_named(
     (note,) = [line for line in result.err.splitlines() if line.startswith("Not verified")]
     assert note == (
         "Not verified: store/basket.py:7-900, the file now has 14 lines; "
-        "no/such.py:3-3, no indexed file has this path"
+        "no/such.py:3, no indexed file has this path"
     )
 
 

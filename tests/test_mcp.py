@@ -132,3 +132,12 @@ def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
 def test_equal_names_of_folders_are_told_apart() -> None:
     roots = [Path("/a/web"), Path("/b/web"), Path("/c/api")]
     assert list(names_of(roots)) == ["web", "web-2", "api"]
+
+
+def test_a_repository_without_an_index_is_named_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "bare").mkdir()
+    environment = {**os.environ, "CODEQA_DATA": str(tmp_path / "data")}
+    command = [sys.executable, "-m", "codeqa", "mcp", "--repo", str(tmp_path / "bare")]
+    done = subprocess.run(command, env=environment, input=b"", capture_output=True, timeout=60)
+    assert b"bare" in done.stderr and b"codeqa index" in done.stderr
+    assert b"Traceback" not in done.stderr

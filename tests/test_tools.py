@@ -166,6 +166,7 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
         ("open_file", {"path": "pay.py"}, UsageError, "app/pay.py, web/pay.py"),
         ("open_file", {"path": "nothing.py"}, NotFoundError, "nothing.py"),
         ("open_file", {"path": "basket.py", "lines": "90-99"}, NotFoundError, "18 lines"),
+        ("open_file", {"path": "basket.py", "lines": "9-3"}, UsageError, "Ask for 3-9."),
         ("open_file", {"path": "basket.py", "lines": "x"}, UsageError, "`lines` cannot be used"),
         ("git_log", {"path_or_name": "nothing_here"}, NotFoundError, "nothing_here"),
         ("git_show", {"commit": "--output=/tmp/x"}, UsageError, "`commit` cannot be used"),

@@ -208,5 +208,8 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
         yield str(notice)
     wrong = [c for c in done.get("citations", ()) if not c["verified"]]
     if wrong:
-        places = "; ".join(f"{c['path']}:{c['start']}-{c['end']}, {c['problem']}" for c in wrong)
-        yield f"Not verified: {places}"
+        places = []
+        for one in wrong:
+            last = f"-{one['end']}" if one["end"] != one["start"] else ""
+            places.append(f"{one['path']}:{one['start']}{last}, {one['problem']}")
+        yield f"Not verified: {'; '.join(places)}"

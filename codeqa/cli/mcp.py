@@ -7,8 +7,12 @@ import sys
 import click
 
 from codeqa.cli.command import command
+from codeqa.cli.console import visible
 from codeqa.cli.repos import chosen_repository
+from codeqa.errors import CodeQAError
+from codeqa.repositories import take_up
 from codeqa.settings import load_settings
+from codeqa.store import open_once
 
 HOST = "127.0.0.1"
 """Other machines never: who calls the tools reads all of the code."""
@@ -35,6 +39,11 @@ def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
     from codeqa.mcp import names_of, serve_http, serve_stdio
 
     roots = [chosen_repository(load_settings(), one) for one in repo or (None,)]
+    for root in roots:
+        try:
+            open_once(take_up(load_settings(root), root))()
+        except CodeQAError as error:  # it may be indexed while the agent is there
+            click.echo(f"codeqa: {visible(str(root))}: {visible(str(error))}", err=True)
     if port:
         click.echo(f"Serving {', '.join(names_of(roots))} at http://{HOST}:{port}/mcp", err=True)
         serve_http(load_settings, names_of(roots), HOST, port)

@@ -189,15 +189,16 @@ def one_file(tables: Tables, path: str) -> str:
 def line_span(lines: str, count: int) -> tuple[int, int]:
     """First and last line that `lines` asks for, of a file that has `count`, at most MOST_LINES.
 
-    Raises NotFoundError where the file has none of them.
+    Raises NotFoundError where the file has none of them, UsageError where they go backwards.
     """
     start, _, end = lines.partition("-")
     first = int(start or 1)
     last = int(end or start or count)
-    if not 1 <= first <= max(count, 1) or last < first:
-        raise NotFoundError(
-            f"There are no lines {lines}.", f"The file has {counted(count, 'line')}."
-        )
+    if last < first:
+        raise UsageError(f"The lines {lines} go backwards.", f"Ask for {last}-{first}.")
+    if not 1 <= first <= max(count, 1):
+        there = counted(count, "line")
+        raise NotFoundError(f"There are no lines {lines}.", f"The file has {there}.")
     return first, min(last, count, first + MOST_LINES - 1)
 
 
