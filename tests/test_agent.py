@@ -16,6 +16,7 @@ from codeqa.chat import AskOptions
 from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS
 from codeqa.chat.record import KEPT_RESULT
 from codeqa.chat.tool_messages import SHORTENED, shorten
+from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.types import Event
 
@@ -260,6 +261,21 @@ def test_stopping_ends_it_at_once_with_what_there_is(engine: Engine, script: Scr
     engine.conversations.flush()
     (turn,) = engine.conversations.turns("talk")
     assert len(turn.looked_up) == 1
+
+
+def test_the_terminal_tells_each_step(
+    engine: Engine, script: Script, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CODEQA_DATA", str(engine.settings.data_dir))
+    monkeypatch.setenv("CODEQA_TABLES", engine.settings.tables)
+    monkeypatch.setenv("CODEQA_CONTEXT_TOKENS", "300")
+    for name, value in script.settings.items():
+        monkeypatch.setenv(f"CODEQA_{name.upper()}", value)
+    script.replies = [openai_calls([CALLERS]), stream(ENDS)]
+    assert main(["ask", "--deep", ASK, "--repo", str(engine.location.root)]) == 0
+    shown = capsys.readouterr()
+    assert "expire_session called by 1 function" in shown.err and "end_of_visit" in shown.out
 
 
 def test_nothing_is_asked_where_the_model_is_switched_off(engine: Engine, script: Script) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from chat_kit import Open, Script
 from openai_server import Streamed, delta, stream
+from serving import client_of
 
 from codeqa.chat.generation import ToolStep
 from codeqa.cli import main
@@ -101,6 +102,17 @@ def test_without_a_model_the_likely_files_and_tests_are_told(
     assert script.bodies == []
     with pytest.raises(UsageError):
         reviewed(engine, title=" ", body="…")
+
+
+def test_an_issue_is_reviewed_over_http(engine: Engine, script: Script) -> None:
+    script.replies = [SEARCH, stream([json.dumps(REVIEW)])]
+    issue = {"title": "Make the lifetime of sessions a setting"}
+    with client_of(engine.settings, engine) as client:
+        report = client.post("/api/review", json=issue).get_json()
+        assert report["review"]["recommended_level"] == "Junior"
+        bare = client.post("/api/review", json={**issue, "without_model": True}).get_json()
+        assert bare["review"] is None and bare["files"][0]["path"] == "shop/session.py"
+        assert client.post("/api/review", json={"title": " "}).status_code == 400
 
 
 @pytest.mark.parametrize(

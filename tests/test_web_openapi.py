@@ -44,6 +44,7 @@ MAY_REFUSE = {
     "GET /api/lines": "an end before the start",
     "POST /api/repos": "a path that is no folder",
     "POST /api/tools/grep": "an expression that is none",
+    "POST /api/review": "an issue without a word",
 }
 """Where a request may be refused (400) that fits its schema: why no schema can say it."""
 QUESTION = "@codebase how is an article put into the basket?"

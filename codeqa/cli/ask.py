@@ -52,12 +52,14 @@ TOLD = (
         'codeqa ask "what does the scrape loop do?" --repo ~/src/prometheus --rerank',
         'codeqa ask -c "and who calls it?"          goes on from what was found before',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
+        'codeqa ask --deep "why are tasks lost?"    the model reads on with tools before it answers',
         "pytest 2>&1 | codeqa ask -                  asks about the traceback in it",
     ],
 )
 @click.argument("question")
 @repo_option
 @effort_option
+@click.option("--deep", is_flag=True, help="The same as --effort deep.")
 @rerank_option
 @hyde_option
 @model_option
@@ -70,6 +72,7 @@ def ask_command(
     question: str,
     repo: str | None,
     effort: str | None,
+    deep: bool,
     rerank: bool,
     hyde: str | None,
     model: str,
@@ -89,6 +92,8 @@ def ask_command(
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
+    if deep and effort not in (None, "deep"):
+        raise UsageError("--deep and --effort exclude each other.", "Leave one out.")
     if model and no_model:
         raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
     root = chosen_repository(load_settings(), repo)
@@ -110,7 +115,7 @@ def ask_command(
             user=USER,
             conversation=conversation,
             mode=mode or "",
-            effort=effort or "",
+            effort="deep" if deep else effort or "",
             rerank=rerank,
             hyde=hyde or "",
             strict=strict,

@@ -1,14 +1,17 @@
-"""The tools of `codeqa.tools` over HTTP: what there is, and an address for each."""
+"""The tools of `codeqa.tools` over HTTP: what there is, and an address for each; and reviews of
+issues, which are made with them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
 from codeqa.tools import TOOLS, Tool, ToolResult
-from codeqa.web.endpoints import Endpoints
-from codeqa.web.schemas import RepoQuery, Schema, Values
+from codeqa.web.endpoints import ENGINE, Endpoints
+from codeqa.web.schemas import Clean, RepoQuery, Schema, Text, Truth, Values
 from codeqa.web.workspace import engine_of
 
 endpoints = Endpoints("tools", "Tools")
@@ -34,6 +37,25 @@ def list_tools() -> Values:
             for tool in TOOLS.values()
         ]
     }
+
+
+class ReviewBody(Schema):
+    title: Text = ""
+    body: Annotated[str, Clean, Field(max_length=MOST_CHARACTERS)] = ""
+    without_model: Truth = False
+    """Only the likely files, tests and people."""
+
+
+@endpoints.route("POST", "/api/review", IssueReport, errors=(*ENGINE, 502))
+def review(query: RepoQuery, body: ReviewBody) -> Values:
+    """What an issue takes: by the chosen model, which searches the code, or without one what the
+    search and the history say."""
+    engine = engine_of(query)
+    model = None if body.without_model else engine.models.connect()
+    reviewer = Reviewer(engine.toolbox, model, engine.settings.config_dir)
+    *_, report = reviewer.review(body.title, body.body)
+    assert isinstance(report, IssueReport)  # it comes last
+    return report.model_dump()
 
 
 def _view(tool: Tool) -> Callable[..., Values]:
