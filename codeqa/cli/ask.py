@@ -52,7 +52,7 @@ TOLD = (
         'codeqa ask "what does the scrape loop do?" --repo ~/src/prometheus --rerank',
         'codeqa ask -c "and who calls it?"          goes on from what was found before',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
-        'codeqa ask --deep "why are tasks lost?"    the model reads on with tools before it answers',
+        'codeqa ask --deep "why are tasks lost?"    the model reads on with tools first',
         "pytest 2>&1 | codeqa ask -                  asks about the traceback in it",
     ],
 )
