@@ -45,7 +45,7 @@ class Engine:
     @property
     def toolbox(self) -> Toolbox:
         """What the tools of `codeqa.tools` work with."""
-        return Toolbox(self.location.root, self.search, self.files, self.tables)
+        return Toolbox(self.search, self.files, self.tables)
 
     def close(self) -> None:
         """Stop what runs in the background once all answers are kept, and let go of

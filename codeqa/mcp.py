@@ -96,9 +96,10 @@ def call(repositories: Repositories, name: str, arguments: Mapping[str, Any]) ->
 
 
 def _ask(engine: Engine, question: str, effort: str) -> ToolResult:
-    """An answer that is not kept. Raises CodeQAError."""
+    """An answer that is not kept: whoever asks has it. Raises CodeQAError."""
     text, told = "", ""
-    options = AskOptions(f"@codebase {question}", user=USER, effort=effort, tag_is_default=True)
+    asked = f"@codebase {question}"
+    options = AskOptions(asked, user=USER, effort=effort, tag_is_default=True, keep=False)
     for event in engine.chat.ask(options):
         if event.kind == "token":
             text += str(event.data["text"])
@@ -110,7 +111,7 @@ def _ask(engine: Engine, question: str, effort: str) -> ToolResult:
     return ToolResult(summary=f"answered “{question}”", text=whole)
 
 
-def described(repositories: Repositories) -> list[types.Tool]:
+def offered(repositories: Repositories) -> list[types.Tool]:
     """The tools, with a `repo` among their arguments where several are served."""
     import mcp_types as types
 
@@ -136,7 +137,7 @@ def described(repositories: Repositories) -> list[types.Tool]:
     ]
 
 
-def make_server(repositories: Repositories) -> Server[Any]:
+def mcp_server(repositories: Repositories) -> Server[Any]:
     """The server, to be run over any transport. Raises SettingsError without the package."""
     try:
         import mcp_types as types
@@ -147,7 +148,7 @@ def make_server(repositories: Repositories) -> Server[Any]:
         ) from None
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=described(repositories))
+        return types.ListToolsResult(tools=offered(repositories))
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         work = partial(call, repositories, params.name, params.arguments or {})
@@ -180,7 +181,7 @@ def serve_stdio(settings: Callable[[Path], Settings], roots: Mapping[str, Path])
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     with closing(Repositories(settings, roots)) as repositories:
-        asyncio.run(run(make_server(repositories)))
+        asyncio.run(run(mcp_server(repositories)))
 
 
 def serve_http(
@@ -188,13 +189,13 @@ def serve_http(
 ) -> None:
     """Serve agents of this machine at http://host:port/mcp, until interrupted."""
     with closing(Repositories(settings, roots)) as repositories:
-        app = make_server(repositories).streamable_http_app(host=host)
+        app = mcp_server(repositories).streamable_http_app(host=host)
         import uvicorn
 
         uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
-def names_of(roots: Sequence[Path]) -> dict[str, Path]:
+def by_name(roots: Sequence[Path]) -> dict[str, Path]:
     """Each repository by the name of its folder; of equal names the later get a number."""
     named: dict[str, Path] = {}
     for root in roots:

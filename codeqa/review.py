@@ -35,7 +35,7 @@ _HEADS = TEXT_KINDS | {"module"}
 LIKELY_FILES = 6
 LIKELY_TESTS = 3
 OWNERS = 3
-"""Authors named, by how many of the latest commits to the likely files are theirs."""
+"""Authors named, by how many of the latest commits to as many likely files are theirs."""
 HISTORY = 15
 SHOWN_RAW = 300
 """Characters of an answer that could not be read, to be looked at."""

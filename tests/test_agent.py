@@ -197,8 +197,9 @@ def test_a_model_that_never_stops_calling_has_to_answer(engine: Engine, script: 
     events = deep(engine)
     assert len(script.bodies) == MOST_STEPS and len(steps(events)) == MOST_STEPS - 1
     assert answer(events) == "".join(ENDS)
-    script.replies = [*calls]  # it calls in the last step, too: what it says there is the answer
-    assert deep(engine)[-1].kind in ("done", "error")
+    script.replies = [*calls]  # it calls in the last step, too, where it has no tools: no answer
+    failed = deep(engine)[-1]
+    assert failed.kind == "error" and "without content" in failed.data["message"]
 
 
 def test_a_model_without_tools_writes_its_calls_as_text(engine: Engine, script: Script) -> None:
@@ -244,6 +245,17 @@ def test_an_answer_in_the_middle_of_which_it_calls_goes_on(engine: Engine, scrip
     events = deep(engine)
     assert answer(events).split() == (long + "".join(ENDS)).split()
     assert len(steps(events)) == 1
+
+
+def test_what_was_answered_is_not_begun_again_where_tools_are_refused_late(
+    engine: Engine, script: Script
+) -> None:
+    long = "What it does is long to tell. " * 12
+    refused = failure(400, "tools are not supported here")
+    script.replies = [openai_calls([CALLERS], [long]), refused, stream(ENDS)]
+    events = deep(engine)
+    assert events[-1].kind == "error" and answer(events).split() == long.split()
+    assert len(script.bodies) == 2
 
 
 def test_stopping_ends_it_at_once_with_what_there_is(engine: Engine, script: Script) -> None:

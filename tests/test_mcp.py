@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.mcp import names_of
+from codeqa.mcp import by_name
 from codeqa.tools import TOOLS
 
 pytest.importorskip("mcp")
@@ -64,7 +64,10 @@ def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
         answered = await session.call_tool("ask", {"question": "what does total_price do?"})
         assert "[store/basket.py:" in answered.content[0].text
 
-    over_stdio(shop.parent / "data", ["--repo", str(shop)], work)
+    data = shop.parent / "data"
+    over_stdio(data, ["--repo", str(shop)], work)
+    kept = b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
+    assert b"what does total_price do" not in kept, "what an agent asks is not kept"
 
 
 def test_of_several_repositories_each_call_names_one(shop: Path, tmp_path: Path) -> None:
@@ -131,7 +134,7 @@ def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
 
 def test_equal_names_of_folders_are_told_apart() -> None:
     roots = [Path("/a/web"), Path("/b/web"), Path("/c/api")]
-    assert list(names_of(roots)) == ["web", "web-2", "api"]
+    assert list(by_name(roots)) == ["web", "web-2", "api"]
 
 
 def test_a_repository_without_an_index_is_named_at_the_start(tmp_path: Path) -> None:

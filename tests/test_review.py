@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from chat_kit import Open, Script
-from openai_server import Streamed, delta, stream
+from openai_server import Streamed, delta, failure, stream
 from serving import client_of
 
 from codeqa.chat.generation import ToolStep
@@ -84,6 +84,24 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
     with pytest.raises(ModelError) as failed:
         reviewed(engine)
     assert "no JSON object" in failed.value.message and "Really easy." in failed.value.hint
+
+
+def test_only_the_tools_of_a_review_can_be_called(engine: Engine, script: Script) -> None:
+    call = {"index": 0, "id": "c", "type": "function",
+            "function": {"name": "git_log", "arguments": "{}"}}  # fmt: skip
+    log = Streamed((delta(tool_calls=[call]), delta(reason="tool_calls")))
+    script.replies = [log, stream([json.dumps(REVIEW)])]
+    _, (step,) = reviewed(engine)
+    assert step.failed and "There is no tool 'git_log'" in step.text
+
+
+def test_a_model_that_fails_is_said_to_and_not_asked_for_a_plain_answer(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [failure(400, "the template is broken"), stream(["It is easy."])]
+    with pytest.raises(ModelError, match="refused the request"):
+        reviewed(engine)
+    assert len(script.bodies) == 1
 
 
 def test_secrets_of_an_issue_are_not_sent(engine: Engine, script: Script) -> None:

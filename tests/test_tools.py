@@ -108,6 +108,21 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert "  12     def total(self):" in opened.text
 
 
+def test_a_place_that_may_mean_several_definitions_is_counted_once(tmp_path: Path) -> None:
+    files = {
+        "one.py": "class One:\n    def fetch_all(self):\n        return 1\n",
+        "two.py": "class Two:\n    def fetch_all(self):\n        return 2\n",
+        "use.py": "def use(given):\n    return given.fetch_all()\n",
+    }
+    engine = open_engine(
+        load_settings(data=tmp_path / "data", workers=1), write(tmp_path / "repo", files)
+    )
+    engine.index.run()
+    found = TOOLS["find_references"].call(engine.toolbox, {"name": "fetch_all"})
+    engine.close()
+    assert found.total == 1 and [place.location for place in found.places] == ["use.py:2"]
+
+
 def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
     assert [p.location for p in call("grep", pattern="TODO").places] == ["shop/basket.py:3"]
     assert call("grep", pattern="def t\\w+\\(", regex=True).total == 3

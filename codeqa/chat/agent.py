@@ -120,10 +120,13 @@ class AgentGenerator:
             try:
                 yield from self._steps(asked, work)
             except ToolsRefusedError:
+                if work.answered:  # a second answer would follow the first
+                    raise
                 work = self._begin(asked, as_text=True)
                 yield from self._steps(asked, work)
         except ModelError as error:
-            if work.answered or asked.cancelled():
+            # What was not opened by a question has no plain answer.
+            if work.answered or asked.cancelled() or self.opening:
                 raise
             plain = ModelGenerator(self.model, self.cited, self.config_dir)
             warning = WITHOUT.format(error.message.rstrip("."))
@@ -232,8 +235,8 @@ class AgentGenerator:
         try:
             if (call.name, call.arguments) in work.made:
                 raise UsageError("Called before with the same arguments.", "See its result above.")
-            if call.name not in TOOLS:
-                there = f"There are: {', '.join(TOOLS)}."
+            if call.name not in self.tools:
+                there = f"There are: {', '.join(self.tools)}."
                 raise UsageError(f"There is no tool {call.name!r}.", there)
             if given is None:
                 raise UsageError("The arguments are not a JSON object.")
@@ -252,8 +255,7 @@ def model_generator(
     config_dir, budget = retrieval.settings.config_dir, retrieval.budget(turn)
     if budget.effort != "deep" or turn.decision.intent not in NEED_CODE:
         return ModelGenerator(model, retrieval.cited, config_dir)
-    tables = retrieval.open_tables
-    toolbox = Toolbox(tables().location.root, retrieval.search, retrieval.files, tables)
+    toolbox = Toolbox(retrieval.search, retrieval.files, retrieval.open_tables)
     # The block has its half of the window; results get as much again of a small one.
     room = min(RESULTS_CHARACTERS, budget.characters // 2)
     return AgentGenerator(model, toolbox, retrieval.cited, config_dir, room)

@@ -60,8 +60,8 @@ def shorten(messages: list[dict[str, Any]], room: int) -> None:
 def declared(name: str) -> Mapping[str, Any]:
     """A tool as OpenAI's API takes it."""
     tool = TOOLS[name]
-    described = {"name": name, "description": tool.description, "parameters": tool.schema()}
-    return {"type": "function", "function": described}
+    function = {"name": name, "description": tool.description, "parameters": tool.schema()}
+    return {"type": "function", "function": function}
 
 
 def described(name: str) -> str:

@@ -36,7 +36,7 @@ def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
 
     The repository must be indexed. Needs: pip install 'codeqa[mcp]'. See docs/mcp.md.
     """
-    from codeqa.mcp import names_of, serve_http, serve_stdio
+    from codeqa.mcp import by_name, serve_http, serve_stdio
 
     roots = [chosen_repository(load_settings(), one) for one in repo or (None,)]
     for root in roots:
@@ -45,9 +45,9 @@ def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
         except CodeQAError as error:  # it may be indexed while the agent is there
             click.echo(f"codeqa: {visible(str(root))}: {visible(str(error))}", err=True)
     if port:
-        click.echo(f"Serving {', '.join(names_of(roots))} at http://{HOST}:{port}/mcp", err=True)
-        serve_http(load_settings, names_of(roots), HOST, port)
+        click.echo(f"Serving {', '.join(by_name(roots))} at http://{HOST}:{port}/mcp", err=True)
+        serve_http(load_settings, by_name(roots), HOST, port)
         return
     if sys.stdin.isatty():
         click.echo("Waiting for an agent on standard input; see docs/mcp.md.", err=True)
-    serve_stdio(load_settings, names_of(roots))
+    serve_stdio(load_settings, by_name(roots))

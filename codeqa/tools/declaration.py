@@ -24,10 +24,14 @@ MOST_CHARACTERS = 4_096
 class Toolbox:
     """The parts of an engine that tools work with: one repository and its index."""
 
-    root: Path
     search: Search
     files: Files
     tables: Callable[[], Tables]
+
+    @property
+    def root(self) -> Path:
+        """The repository's folder."""
+        return self.tables().location.root
 
 
 @dataclass(frozen=True, slots=True)

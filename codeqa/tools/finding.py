@@ -14,6 +14,7 @@ from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.callees import callees as calls_of
+from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import constants
 from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
@@ -100,9 +101,16 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
     units = _definitions(tables, name)[:MOST_DEFINITIONS]
     if not units:
         return _no_definition(name)
-    found = [usages(tables, unit, limit=MOST_REFERENCES) for unit in units]
-    sites = [site for one in found for site in one.references][:MOST_REFERENCES]
-    total = sum(one.total for one in found)
+    # A place that may mean several of them is told once, for the one that it surest means.
+    once: dict[tuple[str, int, int], UsageSite] = {}
+    for unit in units:
+        for site in usages(tables, unit, CANDIDATES).references:
+            at = (site.reference.path, site.reference.line, site.reference.column)
+            once[at] = max(site, once.get(at, site), key=lambda one: one.confidence)
+    total, sites = len(once), list(once.values())
+    if len(units) > 1:  # those of one are in order
+        sites.sort(key=lambda site: -site.confidence)
+    sites = sites[:MOST_REFERENCES]
     around = {unit.id: unit for unit in tables.by_ids([s.reference.unit_id for s in sites])}
     places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
     parts = [f"{p.location}  {p.note}{' in ' + p.name if p.name else ''}  {p.text}" for p in places]
@@ -173,20 +181,17 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     """Where a constant or variable of that name is given its value, with the lines after it."""
     if not name.isidentifier():
         return None
-    pattern = re.compile(
-        rf"^[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^\n=(]{{0,80}}=(?!=)", re.MULTILINE
-    )
+    pattern = re.compile(rf"[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^=(]{{0,80}}=(?!=)")
     places: list[Place] = []
     for file in box.files.read_all():
-        for match in pattern.finditer(file.text) if name in file.text else ():
-            first = file.text.count("\n", 0, match.start()) + 1
-            lines = file.text.split("\n")[first - 1 : first + AFTER_VALUE]
-            last = first + len(lines) - 1
+        code = file.text.split("\n") if name in file.text else []
+        for first in (n for n, line in enumerate(code, 1) if pattern.match(line)):
+            lines = code[first - 1 : first + AFTER_VALUE]
             places.append(
                 Place(
                     path=file.path,
                     start_line=first,
-                    end_line=last,
+                    end_line=first + len(lines) - 1,
                     text="\n".join(lines),
                     language=file.language,
                     name=name,
