@@ -16,7 +16,7 @@ from codeqa.search.hybrid import best_of_each
 from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
 from codeqa.symbols.callees import callees
-from codeqa.symbols.relations import RelatedUnit, Walk, asked_relations, is_test, related
+from codeqa.symbols.relations import RelatedUnit, Walk, asked_relations, follow_relations, is_test
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Hit, Unit
 
@@ -33,7 +33,9 @@ _LAST_FOUND = re.compile(r"\b(?:th(?:at|is|ose|ese|em|ey|eir))\b", re.IGNORECASE
 _MANY = re.compile(r"\b(?:th(?:ose|ese|em|ey|eir))\b", re.IGNORECASE)
 
 
-def walk(tables: Tables, typed: Query, standalone: str, so_far: ConversationSoFar) -> Walk | None:
+def walk_edges(
+    tables: Tables, typed: Query, standalone: str, so_far: ConversationSoFar
+) -> Walk | None:
     """Where the relations lead that a follow-up asks for; None when it asks for none, or of
     nothing that is known."""
     whole = parse_query(standalone)
@@ -42,7 +44,7 @@ def walk(tables: Tables, typed: Query, standalone: str, so_far: ConversationSoFa
     units = referred(tables, typed, whole, so_far, several="tests" in asked) if asked else []
     if not units:
         return None
-    found = related(tables, units, asked)
+    found = follow_relations(tables, units, asked)
     if "tests" in asked:
         held = shares([one.unit for one in found], told(whole))
         found.sort(key=lambda one: -held[one.unit.id])

@@ -10,7 +10,7 @@ from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import Standalone, needs_rewriting, rewrite
 from codeqa.chat.generation import EXTRACTIVE, NO_CONTEXT, Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
-from codeqa.chat.near import walk, with_near, with_walk
+from codeqa.chat.near import walk_edges, with_near, with_walk
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
 from codeqa.chat.turn import TurnState
@@ -136,7 +136,7 @@ class Retrieval:
         turn.warnings.extend(result.warnings)
         if goes_on:  # what was found before may be what is asked about
             result, earlier = with_near(tables, result, turn.query, so_far)
-        walked = walk(tables, turn.query, question, so_far) if so_far.history else None
+        walked = walk_edges(tables, turn.query, question, so_far) if so_far.history else None
         if walked:
             result = with_walk(result, walked)
         most = RETRIEVAL_K if turn.decision.searched_automatically else None

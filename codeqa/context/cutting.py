@@ -33,7 +33,7 @@ def span_of(chunk: Chunk, start: int, end: int) -> Chunk:
     )
 
 
-def cut(chunk: Chunk, limit: int, words: Sequence[re.Pattern[str]] = ()) -> tuple[Chunk, ...]:
+def cut_chunk(chunk: Chunk, limit: int, words: Sequence[re.Pattern[str]] = ()) -> tuple[Chunk, ...]:
     """`chunk`, or as many of its statements as fit `limit` characters of the block; () for none.
 
     They are the first ones; of a function whose lines with the most of `words` stand further

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codeqa.context.blocks import HEADER, chunk_cost, chunk_id, format_block
-from codeqa.context.cutting import cut
+from codeqa.context.cutting import cut_chunk
 from codeqa.types import CLASS_KINDS, Chunk, ContextBlock, Reference, Unit
 
 LONG_CLASS_LINES = 80
@@ -105,7 +105,7 @@ def pack(
             continue
         inside = [pair for pair in packed if all(_holds(chunk, one) for one in pair[1])]
         others = [pair for pair in packed if pair not in inside]
-        shown = (chunk,) if inside else cut(chunk, most, words)
+        shown = (chunk,) if inside else cut_chunk(chunk, most, words)
         shown = _not_in(shown, others)  # what is left of a chunk may lie within another one
         room = left + sum(_cost(beside) for _, beside in inside)
         if not shown or _cost(shown) > room:
@@ -117,7 +117,7 @@ def pack(
     for place, (whole, shown) in enumerate(packed):
         others = [*packed[:place], *packed[place + 1 :]]
         room = left + _cost(shown)
-        longer = cut(whole, room, words) if shown != (whole,) else ()
+        longer = cut_chunk(whole, room, words) if shown != (whole,) else ()
         if _cost(longer) > _cost(shown) and not any(
             _holds(one, other) for one in longer for _, beside in others for other in beside
         ):

@@ -21,7 +21,7 @@ from codeqa.extractive.excerpt import first_sentence
 from codeqa.search import Query
 from codeqa.store import Tables
 from codeqa.symbols.callees import Call, callees
-from codeqa.symbols.relations import is_test, related
+from codeqa.symbols.relations import follow_relations, is_test
 from codeqa.text.markdown import code_span
 from codeqa.types import METHOD_KINDS, Hit, Unit
 
@@ -104,7 +104,7 @@ def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | N
         return [call for call in calls if _is_step(unit, call, scores)]
 
     def callers(units: Sequence[Unit]) -> list[Unit]:
-        calling = (one.unit for one in related(tables, units, ("callers",)))
+        calling = (one.unit for one in follow_relations(tables, units, ("callers",)))
         return [one for one in calling if one.is_method and one.role == "source"]
 
     def worth(unit: Unit) -> float:

@@ -49,7 +49,7 @@ def line_item(path: str, line: int, told: str, name: str = "") -> Cited:
     return Cited(f"- {cite(path, line, line)}{told}", (ShownLines(path, line, line, name),))
 
 
-def place_of(unit: Unit) -> Cited:
+def cite_unit(unit: Unit) -> Cited:
     """Where a unit stands."""
     place = ShownLines(unit.path, unit.start_line, unit.end_line, unit.qualified_name)
     return Cited(cite(unit.path, unit.start_line, unit.end_line), (place,))
@@ -57,11 +57,11 @@ def place_of(unit: Unit) -> Cited:
 
 def named(unit: Unit) -> Cited:
     """A unit's name and place."""
-    place = place_of(unit)
+    place = cite_unit(unit)
     return Cited(f"{code_span(unit.qualified_name)} {place.text}", place.lines)
 
 
-def title_of(unit: Unit) -> str:
+def unit_title(unit: Unit) -> str:
     """What a unit is called, as Markdown; the head of a file is called as its file."""
     if unit.kind in TEXT_KINDS:
         return inline(" ".join((unit.qualified_name or unit.name or unit.path).split()))
@@ -75,7 +75,7 @@ def unit_item(unit: Unit, note: str = "") -> Cited:
     told = inline(first_sentence(leading_doc(unit)))
     if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
         told = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
-    title, place = title_of(unit), place_of(unit)
+    title, place = unit_title(unit), cite_unit(unit)
     called = "" if title == code_span(unit.path) else f"{title} "  # the place says the path
     return Cited(f"- {called}{place.text}{f': {told}' if told else ''}{note}", place.lines)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.extractive.call_path import asks_how, find_path, is_thin, path_section
-from codeqa.extractive.cited import NOTHING, Cited, place_of
+from codeqa.extractive.cited import NOTHING, Cited, cite_unit
 from codeqa.extractive.listing import answer_of_own_kind
 from codeqa.extractive.uses import uses_section
 from codeqa.extractive.walk import walk_section
@@ -71,7 +71,7 @@ class QuotedEvidence:
     def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        cited = [self.lead, *(place_of(hit.unit) for hit in hits)]
+        cited = [self.lead, *(cite_unit(hit.unit) for hit in hits)]
         cited += [one for finding in self.findings for one in (finding.path, finding.uses)]
         spans = [line for one in cited for line in one.lines]
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]

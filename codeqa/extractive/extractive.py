@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from codeqa.extractive.cited import place_of, title_of, unit_item
+from codeqa.extractive.cited import cite_unit, unit_item, unit_title
 from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import OTHERS, Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
@@ -190,7 +190,7 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
 
 def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
-    return f"### {title_of(unit)}\n\n{unit.kind} · {place_of(unit).text}{note}"
+    return f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit).text}{note}"
 
 
 def _doc(unit: Unit, words: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from codeqa.errors import CodeQAError
-from codeqa.extractive.cited import NOTHING, Cited, cited_list, count_of, line_item, place_of
+from codeqa.extractive.cited import NOTHING, Cited, cite_unit, cited_list, count_of, line_item
 from codeqa.extractive.doc_comment import inline
 from codeqa.extractive.overview import overview_of
 from codeqa.files import Files
@@ -22,7 +22,7 @@ from codeqa.search.query import with_words
 from codeqa.search.ranking import rank
 from codeqa.search.traceback import frames_here
 from codeqa.store import INDEXED, Tables
-from codeqa.symbols.relations import related
+from codeqa.symbols.relations import follow_relations
 from codeqa.text.markdown import code_block, code_span
 from codeqa.text.tokens import word_set
 from codeqa.types import ROLES, Hit, Unit
@@ -194,7 +194,7 @@ def _tests(tables: Tables, result: SearchResult) -> Cited:
     told: dict[str, str] = {}
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
-            for one in related(tables, [hit.unit], ("tests",)):
+            for one in follow_relations(tables, [hit.unit], ("tests",)):
                 told[one.unit.id] = f": uses {code_span(one.calls[-1][1].qualified_name)}"
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR * hits[0].score]
@@ -211,7 +211,7 @@ def _tests(tables: Tables, result: SearchResult) -> Cited:
     shown = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
     items = []
     for unit, use in shown:
-        place = place_of(unit)
+        place = cite_unit(unit)
         items.append(Cited(f"- {place.text} {code_span(unit.qualified_name)}{use}", place.lines))
     counted = f"**{count_of(len(found), 'test')}** in {count_of(len(files), 'file')}"
     said = f"{counted}, found by what they use and by their words:"

@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 from codeqa.extractive.cited import (
     NOTHING,
     Cited,
+    cite_unit,
     cited_list,
     count_of,
-    place_of,
     together,
     unit_item,
 )
@@ -133,7 +133,7 @@ def _folder_items(
         text = f"- {code_span(path)}: {count_of(len(records), 'file')}, mostly {escape(language)}"
         lines: tuple[ShownLines, ...] = ()
         if head := next(about, None):
-            place = place_of(head)
+            place = cite_unit(head)
             text += f". {inline(first_sentence(head.doc_comment))} {place.text}"
             lines = place.lines
         others = [(other, n) for (one, other), n in ordered if one == path != other][:NEEDS]
@@ -178,7 +178,7 @@ def _readme(tables: Tables) -> Iterator[Cited]:
     told = [u for u in units if u.path == first and len(u.source_code.split()) > 8]
     for unit in told[:README_UNITS]:
         if text := prose(unit.source_code):
-            place = place_of(unit)
+            place = cite_unit(unit)
             yield Cited(f"From {place.text}:\n\n{block_quote(text)}", place.lines)
 
 

@@ -114,7 +114,7 @@ def search_by_hypotheses(
     )
     folder = settings.config_dir
     if reason := needless(query, found):
-        stages = [skipped(FIRST, reason)] + [skipped(SECOND, reason)] * (mode == "two")
+        stages = [skipped_stage(FIRST, reason)] + [skipped_stage(SECOND, reason)] * (mode == "two")
         yield from stages
         return found, stages
     ask = partial(first_messages, query.text, folder)
@@ -128,7 +128,7 @@ def search_by_hypotheses(
     elif agrees(hits, by_first):
         reason = "the first draft found what the question finds"
     if reason:
-        yield (second := skipped(SECOND, reason))
+        yield (second := skipped_stage(SECOND, reason))
         return found, [first, second]
     # What the first hypothesis led to, beside what the question did: cut off, the question's own
     # list alone would often leave out the very code that was predicted.
@@ -155,7 +155,7 @@ def alternate(one: Sequence[Hit], other: Sequence[Hit]) -> list[Hit]:
     return list({hit.unit.id: hit for hit in pairs}.values())
 
 
-def skipped(name: str, reason: str) -> StageTime:
+def skipped_stage(name: str, reason: str) -> StageTime:
     """The stage of that name, which is left out for `reason`."""
     return StageTime(name, outcome=f"skipped: {reason}")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from codeqa.llm import Cancelled, Message, Model, context_window
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search.hyde import DONE, generate_bounded, skipped
+from codeqa.search.hyde import DONE, generate_bounded, skipped_stage
 from codeqa.search.ranking import FileHit
 from codeqa.types import Hit, StageTime, Unit
 
@@ -80,7 +80,7 @@ class ListwiseReranker:
         if not no_help and 0 < context_window(model.endpoint) < SMALLEST_WINDOW:
             no_help = TOO_SMALL
         if no_help:
-            yield (stage := skipped(ORDER, no_help))
+            yield (stage := skipped_stage(ORDER, no_help))
             return stage, (list(hits), list(files))
         shown = candidates_of(question, files, hits)
         key = (model.name, question, shown.text)

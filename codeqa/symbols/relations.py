@@ -93,7 +93,7 @@ def without_relations(text: str) -> str:
     return _WORDS.sub(" ", text)
 
 
-def related(
+def follow_relations(
     tables: Tables, units: Sequence[Unit], relations: Sequence[Relation]
 ) -> list[RelatedUnit]:
     """Where `relations` lead from `units`, each definition once: source before tests, then the

@@ -17,7 +17,7 @@ from codeqa.symbols.callees import callees as calls_of
 from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import constants
-from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
+from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
 from codeqa.types import Unit
 
 MOST_HITS = 20
@@ -74,7 +74,7 @@ def search_code(
         f"--- {p.path} (lines {p.start_line}-{p.end_line}, {p.note}) ---\n{p.text}" for p in places
     ]
     summary = f"searched “{query}”: {counted(len(places), 'hit')}"
-    told, shown = listed("", parts, len(parts), "Ask for fewer.", "\n\n")
+    told, shown = list_text("", parts, len(parts), "Ask for fewer.", "\n\n")
     rest = [hit.unit for hit in (*hits[shown:], *also)]
     names = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.location}]" for unit in rest)
     text = f"{told}\n\nAlso found: {names}" if rest else told or NOTHING
@@ -90,7 +90,7 @@ def find_definition(box: Toolbox, name: Name) -> ToolResult:
     places = [_shown(unit) for unit in units]
     summary = f"{name} has {counted(len(units), 'definition')}"
     parts = [f"--- {p.location} {p.kind} {p.name} ---\n{p.text}{_values(box, p)}" for p in places]
-    text, shown = listed(summary, parts, len(parts), "Put its owner before the name.", "\n\n")
+    text, shown = list_text(summary, parts, len(parts), "Put its owner before the name.", "\n\n")
     return ToolResult(summary=summary, text=text, total=len(units), places=tuple(places[:shown]))
 
 
@@ -115,7 +115,7 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
     places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
     parts = [f"{p.location}  {p.note}{' in ' + p.name if p.name else ''}  {p.text}" for p in places]
     summary = f"{name} is referred to in {counted(total, 'place')}"
-    text, shown = listed(summary, parts, total, "Use grep for all lines that hold the name.")
+    text, shown = list_text(summary, parts, total, "Use grep for all lines that hold the name.")
     return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
 
 
@@ -201,7 +201,7 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     places.sort(key=lambda place: (role_of(place.path) != "source", place.path))
     parts = [f"--- {p.location} ---\n{p.text}" for p in places[:MOST_DEFINITIONS]]
     summary = f"{name} is given a value in {counted(len(places), 'place')}"
-    text, shown = listed(summary, parts, len(places), "Use grep for all.", "\n\n")
+    text, shown = list_text(summary, parts, len(places), "Use grep for all.", "\n\n")
     found = tuple(places[:shown])
     return (
         ToolResult(summary=summary, text=text, total=len(places), places=found) if places else None
@@ -286,5 +286,5 @@ def _tree(
             seen.update(one.id for one, _ in found)
             waiting += [(one, level + 1, at) for one, at in reversed(found)]
     summary = f"{name} {verb} {counted(len(places), 'function')}"
-    text, _ = listed(summary, lines, len(lines), f"Ask for the {noun}s of one of them.")
+    text, _ = list_text(summary, lines, len(lines), f"Ask for the {noun}s of one of them.")
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))

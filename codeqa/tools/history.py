@@ -18,7 +18,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.search.mentions import resolve_mentions
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import File, Lines, line_span, one_file
-from codeqa.tools.results import Commit, Place, ToolResult, counted, listed
+from codeqa.tools.results import Commit, Place, ToolResult, counted, list_text
 
 SECONDS = 20.0
 """How long git may take: the history of one function in a long repository takes some."""
@@ -52,7 +52,7 @@ def git_log(
     commits = [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
     summary = f"history of {about}: {counted(len(commits), 'commit')}"
     parts = [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
-    text, shown = listed(summary, parts, len(parts), "Ask for fewer.")
+    text, shown = list_text(summary, parts, len(parts), "Ask for fewer.")
     return ToolResult(
         summary=summary, text=text, total=len(commits), commits=tuple(commits[:shown])
     )
@@ -72,7 +72,7 @@ def git_show(
         lines = code.removesuffix("\n").split("\n")
         summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
         parts = [f"{n:>4} {line}" for n, line in enumerate(lines, 1)]
-        text, shown = listed(summary, parts, len(parts), "Only its beginning fits.")
+        text, shown = list_text(summary, parts, len(parts), "Only its beginning fits.")
         place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
                       text="\n".join(lines[:shown]))  # fmt: skip
         return ToolResult(summary=summary, text=text, total=len(lines), places=(place,))
@@ -89,7 +89,7 @@ def git_show(
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
     head = [f"{one.date}  {one.author}", *told.split("\0")[4:]]
     parts = [*head, *mask_secrets(diff).split("\n")]
-    text, _ = listed(summary, parts, len(parts), "Open a file of it with `path`.")
+    text, _ = list_text(summary, parts, len(parts), "Open a file of it with `path`.")
     return ToolResult(summary=summary, text=text, total=len(shown_paths), commits=(one,),
                       paths=tuple(shown_paths))  # fmt: skip
 
@@ -110,7 +110,7 @@ def blame(
     commits = _runs(printed)
     summary = f"blame of {found}:{first}-{last}: {counted(len({c.id for c in commits}), 'commit')}"
     parts = [f"{c.lines:>11}  {c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
-    text, shown = listed(summary, parts, len(parts), "Ask for fewer lines.")
+    text, shown = list_text(summary, parts, len(parts), "Ask for fewer lines.")
     return ToolResult(
         summary=summary, text=text, total=len(commits), commits=tuple(commits[:shown])
     )

@@ -13,7 +13,7 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.tools.declaration import Toolbox
-from codeqa.tools.results import Place, ToolResult, bare_place, counted, listed
+from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
 from codeqa.types import TEXT_KINDS, Unit
 
 FIRST_LINES = 150
@@ -84,7 +84,7 @@ def grep(
         f"{p.location}{' in ' + p.name if p.name else ''}: {p.text.strip()[:LONGEST_LINE]}"
         for p in places
     ]
-    text, shown = listed(summary, parts, total, "Narrow it with `path` or a longer pattern.")
+    text, shown = list_text(summary, parts, total, "Narrow it with `path` or a longer pattern.")
     return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
 
 
@@ -103,7 +103,7 @@ def open_file(
     summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
     if file.changed:
         summary += " (changed since it was indexed)"
-    text, fits = listed(summary, parts, len(parts), f"Ask for lines {first}-… in parts.")
+    text, fits = list_text(summary, parts, len(parts), f"Ask for lines {first}-… in parts.")
     place = Place(
         path=file.path,
         start_line=first,
@@ -136,7 +136,7 @@ def outline(box: Toolbox, path: File) -> ToolResult:
         places.append(bare_place(unit))
     thing = "definition" if defined else "section"
     summary = f"outline of {found}: {counted(len(places), thing)}"
-    text, _ = listed(summary, parts, len(parts), "Open the rest with open_file.")
+    text, _ = list_text(summary, parts, len(parts), "Open the rest with open_file.")
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))
 
 
@@ -148,7 +148,7 @@ def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
         folders = Counter(record.path.rpartition("/")[0] + "/" for record in records)
         parts = [f"{folder} {counted(number, 'file')}" for folder, number in folders.items()]
     summary = f"{counted(len(records), 'file')}{' in ' + pattern if pattern else ''}"
-    text, _ = listed(summary, parts, len(parts), "Narrow the pattern.")
+    text, _ = list_text(summary, parts, len(parts), "Narrow the pattern.")
     paths = tuple(record.path for record in records[:MOST_MATCHES])
     return ToolResult(summary=summary, text=text, total=len(records), paths=paths)
 

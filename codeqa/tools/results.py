@@ -94,7 +94,7 @@ def fitting(parts: Iterable[str], apart: str = "\n") -> tuple[str, int]:
     return apart.join(taken), len(taken)
 
 
-def listed(
+def list_text(
     summary: str, parts: Sequence[str], total: int, hint: str, apart: str = "\n"
 ) -> tuple[str, int]:
     """The text of a list: `summary`, `parts` as far as they fit, and `hint` where that is less
