@@ -6,7 +6,8 @@ made up would otherwise fill the vocabulary, be learnt by heart, and never be me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from codeqa.embeddings.table.fields import BODY_CHARACTERS, DOC_CHARACTERS
@@ -37,21 +38,30 @@ def learn(repositories: Iterable[set[str]], size: int = PIECES) -> list[str]:
     from tokenizers.pre_tokenizers import WhitespaceSplit
     from tokenizers.trainers import WordPieceTrainer
 
+    lines = [" ".join(sorted(words)) for words in repositories]
     tokenizer = Tokenizer(WordPiece(unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = WhitespaceSplit()
+    # Of two equally frequent pairs the trainer joins the one with the lower ids, and gives out
+    # ids for letters in an order that changes from run to run: here all have one beforehand.
     trainer = WordPieceTrainer(
         vocab_size=size,
         min_frequency=MIN_REPOSITORIES,
-        limit_alphabet=ALPHABET,
-        special_tokens=[UNKNOWN],
+        limit_alphabet=0,
+        special_tokens=[UNKNOWN, *_letters(lines)],
         continuing_subword_prefix=CONTINUES,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_lines(repositories), trainer)
-    # In an order of its own: the trainer's depends on the run.
+    tokenizer.train_from_iterator(lines, trainer)
     return [UNKNOWN, *sorted(set(tokenizer.get_vocab()) - {UNKNOWN})]
 
 
-def _lines(repositories: Iterable[set[str]]) -> Iterator[str]:
-    for words in repositories:
-        yield " ".join(sorted(words))
+def _letters(lines: list[str]) -> list[str]:
+    """The pieces of one letter: the ALPHABET most frequent, at a word's start and inside one."""
+    words = Counter(word for line in lines for word in line.split())
+    letters, inside = Counter[str](), set[str]()
+    for word, count in words.items():
+        inside.update(word[1:])
+        for letter in word:
+            letters[letter] += count
+    kept = sorted(letters, key=lambda letter: (-letters[letter], letter))[:ALPHABET]
+    return sorted([*kept, *(CONTINUES + letter for letter in kept if letter in inside)])

@@ -163,6 +163,15 @@ def test_a_word_of_few_repositories_gets_no_piece_however_often_it_stands_there(
     assert "door" in pieces and "hinge" in pieces and "zyzzy" not in pieces
 
 
+def test_equally_frequent_words_give_the_same_vocabulary_every_time() -> None:
+    pytest.importorskip("tokenizers")
+    from training.vocabulary import learn
+
+    words = {a + b + c for a in "abdeg" for b in "aeioé" for c in "rst"}
+    made = {tuple(learn([words, words, words], 60)) for _ in range(12)}
+    assert len(made) == 1
+
+
 def test_the_same_rows_give_the_same_features(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
     from training.featurise import featurise
