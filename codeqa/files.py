@@ -1,16 +1,27 @@
-"""The files that the page may show: indexed ones, inside the repository, nothing else."""
+"""The files that the page may show: indexed ones, inside the repository, nothing else; and their
+lines that match a pattern."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
+from codeqa.types import ROLES
+
+SEARCH_SECONDS = 5.0
+"""How long files are read for one pattern."""
+LINES_KEPT = 100
+"""Of one file; more are counted."""
+MATCH_MEMORY = 8 << 20
+"""Bytes that the automaton of one pattern may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,25 @@ class FileText:
     """Bytes that are not UTF-8 are U+FFFD."""
     changed: bool
     """It differs from what was indexed, so lines may have moved."""
+
+
+@dataclass(slots=True)
+class FoundLines:
+    """The lines that match a pattern, in the files as they are now."""
+
+    lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """Path → number and text of its first LINES_KEPT, source first."""
+    total: int = 0
+    read: int = 0
+    files: int = 0
+    """Lines that match, kept or not; files that were read, and files that there are."""
+
+    @property
+    def searched(self) -> str:
+        """`12 files`, or how many of them could be read in time."""
+        of = f"{self.files:,} file{'' if self.files == 1 else 's'}"
+        cut = self.read < self.files
+        return f"the first {self.read:,} of {of}, for reading takes too long" if cut else of
 
 
 class Files:
@@ -58,6 +88,31 @@ class Files:
         path, or '' for all."""
         return self._open_tables().indexed_files(Filter(paths=(pattern,) if pattern else ()))
 
+    def find_lines(
+        self,
+        pattern: str,
+        records: Sequence[FileRecord],
+        *,
+        regex: bool = False,
+        ignore_case: bool = False,
+    ) -> FoundLines:
+        """The lines of `records` that hold the text `pattern` or match it, in time linear in the
+        files and bounded by SEARCH_SECONDS. Raises UsageError for a broken expression."""
+        matcher, found = _matcher(pattern, regex, ignore_case), FoundLines(files=len(records))
+        root, until = self._open_tables().location.root, time.monotonic() + SEARCH_SECONDS
+        for record in sorted(records, key=lambda one: (ROLES.index(one.role), one.path)):
+            if time.monotonic() > until:
+                break
+            found.read += 1
+            with suppress(CodeQAError):  # a file that is gone holds nothing
+                text = self._read(root, record).text
+                # The whole file first: most hold nothing, and a file is one search.
+                code = enumerate(text.split("\n"), 1) if matcher.search(text) else ()
+                if lines := [(n, line) for n, line in code if matcher.search(line)]:
+                    found.lines[record.path] = lines[:LINES_KEPT]
+                    found.total += len(lines)
+        return found
+
     def read_all(self, pattern: str = "") -> Iterator[FileText]:
         """The texts of `matching` files, one after another; those that cannot be read now are left
         out."""
@@ -73,3 +128,19 @@ class Files:
         except CodeQAError:  # one file that cannot be read must not cost the whole answer
             return None
         return text.count("\n") + (not text.endswith("\n"))
+
+
+def _matcher(pattern: str, regex: bool, ignore_case: bool) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive, options.log_errors = not ignore_case, False
+    options.max_mem = MATCH_MEMORY
+    try:
+        # ^ and $ are those of a line in a whole file, too.
+        return re2.compile(f"(?m){pattern if regex else re2.escape(pattern)}", options)
+    except re2.error as error:
+        why = error.args[0].decode(errors="replace") if error.args else "not one"
+        raise UsageError(
+            f"The expression cannot be used: {why}.", "Drop `regex` to find it literally."
+        ) from None

@@ -130,6 +130,14 @@ def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
     assert call("grep", pattern="todo").total == 0
     assert call("grep", pattern="todo", ignore_case=True).total == 1
     assert call("grep", pattern="basket", path="tests/").total == 3
+    assert call("grep", pattern="^def .*:$", regex=True, path="shop/").total == 3
+
+
+def test_what_is_not_read_in_time_is_told(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr("codeqa.files.time.monotonic", lambda: 2.0 * next(clock))
+    summary = call("grep", pattern="basket").summary
+    assert "0 lines in the first 2 of 6 files, for reading takes too long" in summary
 
 
 def test_a_hostile_expression_takes_no_longer_than_any_other(call: Call) -> None:
@@ -279,7 +287,10 @@ def test_every_door_leads_to_the_same_tools(
 
 
 def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
-    client: FlaskClient, capsys: pytest.CaptureFixture[str]
+    engine: Engine,
+    client: FlaskClient,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for given in ({}, {"pattern": "x", "other": 1}, {"pattern": 3}):
         answer = client.post("/api/tools/grep", json=given)
@@ -287,3 +298,9 @@ def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
     assert client.post("/api/tools/nothing", json={}).status_code == 404
     assert main(["graep", "x"]) == 2
     assert "Did you mean one of: 'grep'" in capsys.readouterr().err
+    monkeypatch.setenv("CODEQA_DATA", str(engine.settings.data_dir))
+    at = ["--repo", str(engine.location.root)]
+    assert main(["callers", "no_such_thing", *at]) == 1
+    assert "nothing here is called no_such_thing" in capsys.readouterr().out
+    assert main(["open_file", "nowhere.py", *at]) == 1
+    assert "list-files shows what there is" in capsys.readouterr().err

@@ -33,7 +33,8 @@ class LateGroup(click.Group):
         if name not in COMMANDS:
             from codeqa.cli.tools import tool_commands
 
-            if found := tool_commands().get(name):
+            # As agents call it, too: results name tools so.
+            if found := tool_commands().get(name.replace("_", "-")):
                 return found
             known = self.list_commands(context)
             raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=context)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
 from pydantic.fields import FieldInfo
 
-from codeqa.cli.command import command, json_option, repo_option
+from codeqa.cli.command import DONE, FAILED, command, json_option, repo_option
 from codeqa.cli.console import print_json, visible
 from codeqa.cli.repos import chosen_repository
+from codeqa.errors import CodeQAError
 from codeqa.settings import load_settings
 from codeqa.tools import TOOLS, Tool
 
@@ -38,24 +40,33 @@ def _command(tool: Tool) -> click.Command:
     """`tool` as a command: texts are arguments; filters, numbers and switches are options."""
     from codeqa.engine import open_engine
 
-    def run(repo: str | None, as_json: bool, **values: Any) -> None:
+    def run(repo: str | None, as_json: bool, **values: Any) -> int:
         root = chosen_repository(load_settings(), repo)
         engine = open_engine(load_settings(root), root)
         try:
             given = {name: value for name, value in values.items() if value is not None}
             result = tool.call(engine.toolbox, given)
+        except CodeQAError as error:
+            error.hint = _as_typed(error.hint)
+            raise
         finally:
             engine.close()
         if as_json:
             print_json(result.model_dump())
         else:
             click.echo(visible(result.text))
+        return FAILED if result.unknown else DONE
 
     run.__doc__ = tool.description
     made = repo_option(json_option(run))
     for name, field in reversed(tool.arguments.model_fields.items()):
         made = _parameter(name, field)(made)
     return command(tool.name.replace("_", "-"), EXAMPLES[tool.name])(made)
+
+
+def _as_typed(text: str) -> str:
+    """Tools in `text` as the commands that they are here."""
+    return re.sub(rf"\b({'|'.join(TOOLS)})\b", lambda one: one[0].replace("_", "-"), text)
 
 
 def _parameter(name: str, field: FieldInfo) -> Any:

@@ -5,27 +5,23 @@ from __future__ import annotations
 
 import re
 import textwrap
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codeqa.errors import CodeQAError
 from codeqa.extractive.cited import NOTHING, Cited, cite_unit, cited_list, count_of, line_item
 from codeqa.extractive.doc_comment import inline
 from codeqa.extractive.overview import overview_of
 from codeqa.files import Files
-from codeqa.repository.roles import role_of
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import filter_of, gather
 from codeqa.search.query import with_words
 from codeqa.search.ranking import rank
 from codeqa.search.traceback import frames_here
-from codeqa.store import INDEXED, Tables
+from codeqa.store import Tables
 from codeqa.symbols.relations import follow_relations
 from codeqa.text.markdown import code_block, code_span
 from codeqa.text.tokens import word_set
-from codeqa.types import ROLES, Hit, Unit
+from codeqa.types import Hit, Unit
 
 AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
@@ -37,8 +33,6 @@ NEAR = 0.65
 LINES = 40
 PER_FILE = 6
 """Lines listed in all, and of one file."""
-READ_SECONDS = 3.0
-"""How long files are read for one question."""
 READ_BYTES = 5_000_000
 """Of one file, which may have grown since it was indexed."""
 LONGEST_LINE = 160
@@ -103,43 +97,21 @@ def _literal(tables: Tables, result: SearchResult) -> Cited:
     wanted = asked["word"] or asked["quoted"] or asked["capitals"]
     where = filter_of(result.query)
     allowed = {unit.path for unit in tables.units(where)} if where else None
-    records = [one for one in tables.files() if one.status == INDEXED]
-    records.sort(key=lambda one: (ROLES.index(one.role), one.path))
-    paths = [one.path for one in records if allowed is None or one.path in allowed]
+    files = Files(lambda: tables, READ_BYTES)
+    records = [one for one in files.matching() if allowed is None or one.path in allowed]
     # Letters are taken as written where one is a capital.
-    spelled = str if wanted != wanted.lower() else str.lower
-    found, read = _lines(tables, paths, lambda line: wanted in spelled(line))
-    of = count_of(len(paths), "file")
-    of = of if read == len(paths) else f"the first {read:,} of {of}, for reading takes too long"
-    number = sum(map(len, found.values()))
-    if not number:
-        return Cited(f"**“{inline(wanted)}” stands on no line** of {of}.")
-    items = _items({path: held[:PER_FILE] for path, held in found.items()})
-    counted = f"{count_of(number, 'line')} of {count_of(len(found), 'file')}"
-    said = f"**“{inline(wanted)}” stands on {counted}**, of {of} that were read:"
-    return cited_list(said, items, number - len(items))
+    found = files.find_lines(wanted, records, ignore_case=wanted == wanted.lower())
+    if not found.total:
+        return Cited(f"**“{inline(wanted)}” stands on no line** of {found.searched}.")
+    items = _items(found.lines)
+    counted = f"{count_of(found.total, 'line')} of {count_of(len(found.lines), 'file')}"
+    said = f"**“{inline(wanted)}” stands on {counted}**, of {found.searched} that were read:"
+    return cited_list(said, items, found.total - len(items))
 
 
 def _items(found: Mapping[str, Sequence[tuple[int, str]]]) -> list[Cited]:
-    lines = [(path, *one) for path, held in found.items() for one in held][:LINES]
+    lines = [(path, *one) for path, held in found.items() for one in held[:PER_FILE]][:LINES]
     return [line_item(path, number, f": {_shortened(line)}") for path, number, line in lines]
-
-
-def _lines(
-    tables: Tables, paths: Sequence[str], wanted: Callable[[str], object]
-) -> tuple[dict[str, list[tuple[int, str]]], int]:
-    """Path → numbers and texts of the lines that are `wanted`, in the files as they are now, and
-    how many files were read in READ_SECONDS."""
-    files, found = Files(lambda: tables, READ_BYTES), dict[str, list[tuple[int, str]]]()
-    until = time.monotonic() + READ_SECONDS
-    for read, path in enumerate(paths):
-        if time.monotonic() > until:
-            return found, read
-        with suppress(CodeQAError):  # a file that is gone holds nothing
-            lines = enumerate(files.read(path).text.split("\n"), 1)
-            if held := [(number, line) for number, line in lines if wanted(line)]:
-                found[path] = held
-    return found, len(paths)
 
 
 # The versions of a language that the manifests name.
@@ -165,10 +137,10 @@ def _versions(tables: Tables, result: SearchResult) -> Cited:
     languages = sorted(words & {*_TELLING})
     if not languages or not words & _ABOUT_VERSIONS or words - _ABOUT_VERSIONS - {*languages}:
         return NOTHING
-    known = [path for path in tables.catalogue().paths if path.rpartition("/")[2] in _MANIFESTS]
-    known.sort(key=lambda path: (ROLES.index(role_of(path)), path))
-    telling = re.compile("|".join(_TELLING[language] for language in languages))
-    items = _items(_lines(tables, known, telling.search)[0])
+    files = Files(lambda: tables, READ_BYTES)
+    known = [one for one in files.matching() if one.path.rpartition("/")[2] in _MANIFESTS]
+    telling = "|".join(_TELLING[language] for language in languages)
+    items = _items(files.find_lines(telling, known, regex=True).lines)
     said = f"**Versions of {' and '.join(languages).capitalize()}**, as the manifests say:"
     return cited_list(said, items)
 

@@ -55,7 +55,7 @@ class Tool:
             hint = f"{wrong['msg']}."
             if wrong["type"] == "string_pattern_mismatch":  # an expression helps nobody
                 hint = self.arguments.model_fields[name].description or hint
-            raise UsageError(f"{self.name}: `{name}` cannot be used.", hint) from None
+            raise UsageError(f"`{name}` cannot be used.", hint) from None
         return self.function(
             toolbox, **{name: getattr(given, name) for name in given.model_fields_set}
         )

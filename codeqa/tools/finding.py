@@ -9,12 +9,11 @@ from typing import Annotated
 from pydantic import Field
 
 from codeqa.errors import CodeQAError
-from codeqa.repository.roles import role_of
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.callees import callees as calls_of
-from codeqa.symbols.surroundings import CANDIDATES
+from codeqa.symbols.surroundings import CANDIDATES, language_name
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import constants
 from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
@@ -181,36 +180,32 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     """Where a constant or variable of that name is given its value, with the lines after it."""
     if not name.isidentifier():
         return None
-    pattern = re.compile(rf"[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^=(]{{0,80}}=(?!=)")
+    # A word or four before it: const, export, a type.
+    pattern = rf"^[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^=(\n]{{0,80}}=(?:[^=]|$)"
+    found = box.files.find_lines(pattern, box.files.matching(), regex=True)
     places: list[Place] = []
-    for file in box.files.read_all():
-        code = file.text.split("\n") if name in file.text else []
-        for first in (n for n, line in enumerate(code, 1) if pattern.match(line)):
-            lines = code[first - 1 : first + AFTER_VALUE]
+    for path, number in [(path, n) for path, held in found.lines.items() for n, _ in held]:
+        if len(places) < MOST_DEFINITIONS:
+            lines = box.files.read(path).text.split("\n")[number - 1 : number + AFTER_VALUE]
+            last = number + len(lines) - 1
             places.append(
-                Place(
-                    path=file.path,
-                    start_line=first,
-                    end_line=first + len(lines) - 1,
-                    text="\n".join(lines),
-                    language=file.language,
-                    name=name,
-                    kind="value",
-                )
-            )
-    places.sort(key=lambda place: (role_of(place.path) != "source", place.path))
-    parts = [f"--- {p.location} ---\n{p.text}" for p in places[:MOST_DEFINITIONS]]
-    summary = f"{name} is given a value in {counted(len(places), 'place')}"
-    text, shown = list_text(summary, parts, len(places), "Use grep for all.", "\n\n")
-    found = tuple(places[:shown])
+                Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
+                      language=language_name(path), name=name, kind="value")
+            )  # fmt: skip
+    parts = [f"--- {p.location} ---\n{p.text}" for p in places]
+    summary = f"{name} is given a value in {counted(found.total, 'place')}"
+    text, shown = list_text(summary, parts, found.total, "Use grep for all.", "\n\n")
     return (
-        ToolResult(summary=summary, text=text, total=len(places), places=found) if places else None
+        ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
+        if places
+        else None
     )
 
 
 def _no_definition(name: str) -> ToolResult:
     summary = f"nothing here is called {name}"
-    return ToolResult(summary=summary, text=f"{summary}. grep finds all lines with a text.")
+    text = f"{summary}. grep finds all lines with a text."
+    return ToolResult(summary=summary, text=text, unknown=name)
 
 
 def _shown(unit: Unit, note: str = "") -> Place:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
+from codeqa.symbols.surroundings import language_name
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
 from codeqa.types import TEXT_KINDS, Unit
@@ -30,8 +31,6 @@ _CONSTANT = re.compile(
 )
 LONGEST_LINE = 300
 """Characters shown of one line; what is longer is data."""
-MATCH_MEMORY = 8 << 20
-"""Bytes that the automaton of one pattern may take."""
 
 File = Annotated[str, Field(description="A file of the repository; its name or end is enough.")]
 Pattern = Annotated[
@@ -54,38 +53,30 @@ def grep(
 ) -> ToolResult:
     """Every line of the indexed files that holds a text or matches a regular expression, counted,
     with path and line. Exact where search_code guesses: for names, messages, TODOs, constants."""
-    matcher = _matcher(pattern, regex, ignore_case)
+    found = box.files.find_lines(
+        pattern, box.files.matching(path), regex=regex, ignore_case=ignore_case
+    )
     places: list[Place] = []
-    total = files = read = 0
-    for file in box.files.read_all(path):
-        read += 1
-        # The whole file first: most hold nothing, and a file is one search, its lines are many.
-        if not matcher.search(file.text):
-            continue
-        code = file.text.split("\n")
-        lines = [n for n, line in enumerate(code, 1) if matcher.search(line)]
-        total, files = total + len(lines), files + bool(lines)
+    for file, lines in found.lines.items():
         wanted = lines[: MOST_MATCHES - len(places)]
-        units = box.tables().in_file(file.path) if wanted else []
+        units = box.tables().in_file(file) if wanted else []
         places += [
             Place(
-                path=file.path,
-                start_line=n,
-                end_line=n,
-                text=code[n - 1],
-                language=file.language,
+                path=file, start_line=n, end_line=n, text=line, language=language_name(file),
                 name=_around(units, n),
             )
-            for n in wanted
-        ]
-    where = counted(files or read, "file")
-    summary = f"grep “{pattern}”: {counted(total, 'line')} in {where}"
+            for n, line in wanted
+        ]  # fmt: skip
+    where = f"{len(found.lines):,} of " if found.lines else ""
+    summary = f"grep “{pattern}”: {counted(found.total, 'line')} in {where}{found.searched}"
     parts = [
         f"{p.location}{' in ' + p.name if p.name else ''}: {p.text.strip()[:LONGEST_LINE]}"
         for p in places
     ]
-    text, shown = list_text(summary, parts, total, "Narrow it with `path` or a longer pattern.")
-    return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
+    text, shown = list_text(
+        summary, parts, found.total, "Narrow it with `path` or a longer pattern."
+    )
+    return ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
 
 
 def open_file(
@@ -200,19 +191,3 @@ def line_span(lines: str, count: int) -> tuple[int, int]:
         there = counted(count, "line")
         raise NotFoundError(f"There are no lines {lines}.", f"The file has {there}.")
     return first, min(last, count, first + MOST_LINES - 1)
-
-
-def _matcher(pattern: str, regex: bool, ignore_case: bool) -> Any:
-    """Takes time linear in the text, whatever the pattern. Raises UsageError if it is broken."""
-    import re2
-
-    options = re2.Options()
-    options.literal, options.case_sensitive = not regex, not ignore_case
-    options.max_mem, options.log_errors = MATCH_MEMORY, False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        why = error.args[0].decode(errors="replace") if error.args else "not one"
-        raise UsageError(
-            f"The expression cannot be used: {why}.", "Drop `regex` to find it literally."
-        ) from None

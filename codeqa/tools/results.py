@@ -59,6 +59,8 @@ class ToolResult(BaseModel):
     """The whole of it as a model reads it; at most LARGEST_TEXT characters and a closing line."""
     total: int = 0
     """How many there are, shown or not."""
+    unknown: str = ""
+    """The name that was asked for, where nothing here is called so."""
     places: tuple[Place, ...] = ()
     commits: tuple[Commit, ...] = ()
     paths: tuple[str, ...] = ()
