@@ -79,7 +79,6 @@ class DataInventory:
         """What is stored of `user`, who asks in `conversation`. Raises StorageError."""
         data = self.state.user_data
         owned = data.counts(user)
-        here = data.turns(user, conversation, repository) if conversation else ()
         keys = self.settings.data_dir / "models.json"
         cached = [cache.keys(prefix_of(user)) for cache in self.caches()]
         return StoredData(
@@ -99,7 +98,7 @@ class DataInventory:
             receivers=tuple(self._receivers()),
             plugins=bool(self.settings.plugins),
             keys_file=str(keys) if keys.exists() else "",
-            here=sum(1 for _ in here),
+            here=data.turns_in(user, conversation, repository) if conversation else 0,
         )
 
     def state_files(self) -> list[Path]:

@@ -56,9 +56,8 @@ def privacy_report(text: str, stored: StoredData) -> str:
         ),
         "Deleting it": (
             "send `delete this conversation`, `delete my profile` or `delete everything`, and you "
-            "are asked to confirm; or use `codeqa privacy delete` in a terminal. Afterwards the "
-            "data folder is searched for what was deleted. `codeqa privacy show --json` gives a "
-            "copy."
+            "are asked to confirm; or use `codeqa privacy delete` in a terminal. "
+            "`codeqa privacy show --json` gives a copy."
         ),
     }  # fmt: skip
     asked = (name for name, words in _ASKED_FIRST if re.search(rf"(?i)\b(?:{words})\b", text))
@@ -145,24 +144,12 @@ def deletion_question(scope: str, stored: StoredData) -> str:
 
 
 def deletion_report(erased: DeletionResult) -> str:
-    """What was deleted, and what the search of the data folder for it came to."""
+    """What was deleted, and what could not be done."""
     counts = [(erased.counts[name], *noun) for name, noun in _COUNTED.items()]
     parts = [counted(number, noun) + rest for number, noun, rest in counts if number]
     gone = f": {', '.join(parts)}" if parts else "; there was nothing"
-    searched = (
-        f"{counted(erased.searched_files, 'file')} of the data folder "
-        f"({erased.searched_bytes / 1000:,.0f} kB) were searched for "
-        f"{counted(erased.searched_texts, 'id')} and pieces of it"
-    )
-    besides = " but what stands below" if erased.kept or erased.problems else ""
-    came_to = (
-        ", and not all of it is gone:"
-        if erased.found
-        else f": none is left{besides}. Index tables hold code, not what was said, and were "
-        "searched for ids alone."
-    )
-    rest = [f"- {escape(one)}" for one in (*erased.found, *erased.kept, *erased.problems)]
-    told = [f"{_NAMES[erased.scope]} is deleted{gone}.", f"{searched}{came_to}", "\n".join(rest)]
+    told = [f"{_NAMES[erased.scope]} is deleted{gone}."]
+    told.append("\n".join(f"- {escape(one)}" for one in erased.problems))
     return "\n\n".join(filter(None, told)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""All that is stored of one user: how much it is, every text of it, and its deletion; the thumbs
+"""All that is stored of one user: how much it is, and its deletion; the thumbs
 that users gave to answers, with the places in the code that these stood on; and what they said
 about themselves, as facts by key, which hold in every repository."""
 
@@ -8,8 +8,8 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable
+from dataclasses import astuple
 from typing import Any
 
 from codeqa.errors import NotFoundError, UsageError
@@ -32,38 +32,6 @@ _COUNTS = """
         (SELECT count(*) FROM question WHERE user = :user),
         (SELECT count(*) FROM fact WHERE user = :user)
 """
-_TURNS = (
-    "SELECT t.user, t.repository, t.conversation, t.id, question, answer, context, details, "
-    "coalesce(reason, '') FROM turn AS t LEFT JOIN feedback ON feedback.turn = t.id"
-)
-_TITLES = "SELECT user, repository, id, title FROM conversation"
-_REST = (
-    "SELECT value, turn FROM fact UNION ALL SELECT key, value FROM value "
-    "UNION ALL SELECT path, '' FROM recent"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TurnTexts:
-    """The texts of one turn that its user sees."""
-
-    turn: str
-    conversation: str
-    title: str
-    question: str
-    answer: str
-    reason: str
-    """Behind its thumb."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """All texts of one row of any table."""
-
-    text: str
-    user: str = ""
-    repository: str = ""
-    conversation: str = ""
 
 
 class UserData:
@@ -77,37 +45,12 @@ class UserData:
         with self._database.reading() as connection:
             return DataCounts(*connection.execute(_COUNTS, {"user": user}).fetchone())
 
-    def turns(
-        self, user: str = LOCAL_USER, conversation: str = "", repository: str = ""
-    ) -> Iterator[TurnTexts]:
-        """Every turn of `user`, on whatever branch; of one conversation where one is given.
-
-        One at a time: all answers together may be large.
-        """
-        one = (OF_GROUP, (user, repository, conversation))
-        where, values = one if conversation else ("user = ?", (user,))
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT t.id, t.conversation, coalesce(title, ''), question, answer, "
-                f"coalesce(reason, '') FROM (SELECT * FROM turn WHERE {where}) AS t "
-                "LEFT JOIN feedback ON feedback.turn = t.id "
-                "LEFT JOIN conversation AS c ON c.user = t.user "
-                "AND c.repository = t.repository AND c.id = t.conversation",
-                values,
-            )
-            for row in rows:
-                yield TurnTexts(*row)
-
-    def texts_of_everybody(self) -> Iterator[StoredText]:
-        """Every text that anybody's rows hold, row by row: turns and titles with their places,
-        then facts, values and paths."""
-        with self._database.reading() as connection:
-            for query in (_TURNS, _TITLES):
-                for user, repository, conversation, *texts in connection.execute(query):
-                    text = "\n".join((conversation, *texts))
-                    yield StoredText(text, user, repository, conversation)
-            for texts in connection.execute(_REST):
-                yield StoredText("\n".join(texts))
+    def turns_in(self, user: str, conversation: str, repository: str) -> int:
+        """How many turns one conversation has, on whatever branch."""
+        (row,) = self._database.rows(
+            f"SELECT count(*) FROM turn WHERE {OF_GROUP}", (user, repository, conversation)
+        )
+        return int(row[0])
 
     def delete(self, user: str = LOCAL_USER) -> None:
         """Delete all conversations, turns and facts of `user`.

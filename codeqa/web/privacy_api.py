@@ -26,10 +26,7 @@ def stored() -> StoredData:
 
 @endpoints.route("DELETE", "/conversation", DeletionResult)
 def forget_conversation(query: ConversationQuery) -> DeletionResult:
-    """Delete a conversation of this user for good.
-
-    The answer says how much it was, and what the search of the data folder for it came to.
-    """
+    """Delete a conversation of this user for good."""
     return _forget("conversation", query.id, query.repo or None)
 
 

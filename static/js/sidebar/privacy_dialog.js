@@ -190,22 +190,17 @@ function receiverOf({ part, name, host, local }) {
   ];
 }
 
-function resultOf({ counts, searched_files: files, searched_bytes: bytes, found, kept, problems }) {
+function resultOf({ counts, problems }) {
   const gone = COUNTED.filter(([name]) => counts[name]).map(([name, one, many]) =>
     plural(counts[name], one, many),
   );
-  const left = [...found, ...problems, ...kept];
   return element(
     "div.turn-notice.privacy-result.learnt",
-    icon(found.length || problems.length ? "alert" : "check"),
+    icon(problems.length ? "alert" : "check"),
     element(
       "div",
       element("p", gone.length ? `Deleted: ${gone.join(", ")}.` : "There was nothing to delete."),
-      element(
-        "p",
-        `Then ${plural(files, "file")} of the data folder (${byteSize(bytes)}) ${files === 1 ? "was" : "were"} searched for it: ${found.length ? "not all is gone." : "nothing of it is left."}`,
-      ),
-      ...left.map((text) => element("p", text)),
+      ...problems.map((text) => element("p", text)),
     ),
   );
 }
