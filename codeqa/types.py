@@ -195,8 +195,10 @@ class Event:
       before a model is asked for help, and once more what was found with its help
     - `retrieved` {num_docs, similar_queries}
     - `generating` {}
+    - `thought` {text}: a piece of the model's own reasoning
     - `looked_up` {tool, arguments, summary, text, said, milliseconds, failed}: the model called a
-      tool before it answers
+      tool before it answers, or, without `tool`, has thought
+    - `cited` {citations}: checked, as in `TurnRecord`, before the text that completes them
     - `token` {text}
     - `done`: what a `chat.TurnRecord` says, its stages without texts, and {turn ('' when it is not
       kept), query_tags, carries (tokens that a follow-up without `@codebase` sends), revised (the

@@ -141,8 +141,9 @@ def told(events: Sequence[Event], kind: str) -> dict[str, Any]:
 
 
 def kinds(events: Sequence[Event]) -> list[str]:
-    """Kinds of the events without `step`, each once."""
-    return list(dict.fromkeys(event.kind for event in events if event.kind != "step"))
+    """Kinds of the events without those that tell of parts, each once."""
+    parts = ("step", "thought", "cited")
+    return list(dict.fromkeys(event.kind for event in events if event.kind not in parts))
 
 
 def answer(events: Sequence[Event]) -> str:

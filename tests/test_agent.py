@@ -84,7 +84,8 @@ def deep(engine: Engine, question: str = ASK, **options: Any) -> list[Event]:
 
 
 def steps(events: Sequence[Event]) -> list[dict[str, Any]]:
-    return [dict(event.data) for event in events if event.kind == "looked_up"]
+    told = [dict(event.data) for event in events if event.kind == "looked_up"]
+    return [one for one in told if one["tool"]]
 
 
 def results(script: Script) -> list[str]:
@@ -116,7 +117,34 @@ def test_the_model_looks_further_before_it_answers(
         m["tool_call_id"] for m in script.sent if m["role"] == "tool"
     ]
     done = events[-1].data
-    assert [step["summary"] for step in done["looked_up"]] == [first["summary"], second["summary"]]
+    shown = [step["summary"] for step in done["looked_up"] if step["tool"]]
+    assert shown == [first["summary"], second["summary"]]
+
+
+@pytest.mark.parametrize("effort", ["normal", "deep"])
+@pytest.mark.parametrize(
+    "thought",
+    [
+        (delta(reasoning_content="It ends [shop/session.py:1-2]"), delta(reasoning_content=" so.")),
+        (delta("<think>It ends [shop/session.py:1-2]"), delta(" so.</think>\n\n")),
+    ],
+    ids=["beside the answer", "in the answer"],
+)
+def test_what_a_model_thinks_is_told_apart_from_its_answer_and_kept(
+    engine: Engine, script: Script, effort: str, thought: tuple[bytes, ...]
+) -> None:
+    script.replies = [Streamed((*thought, *map(delta, ENDS), delta(reason="stop")))]
+    events = ask(engine, ASK, effort=effort)
+    told = "".join(event.data["text"] for event in events if event.kind == "thought")
+    assert told == "It ends [shop/session.py:1-2] so." and answer(events) == "".join(ENDS)
+    engine.conversations.flush()
+    (turn,) = engine.conversations.turns("talk")
+    (kept,) = turn.looked_up
+    assert (kept["tool"], kept["summary"], kept["text"]) == ("", "Reasoning", told)
+    assert [one["path"] for one in turn.citations] == ["shop/visit.py"], "thoughts cite nothing"
+    # What is cited is checked before the words that end it are told.
+    order = [event.kind for event in events if event.kind in ("cited", "token")]
+    assert order[-2:] == ["cited", "token"]
 
 
 def test_what_a_tool_has_shown_may_be_cited(engine: Engine, script: Script) -> None:

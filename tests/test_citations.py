@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.citations import Citation, find_citations, verify_all
+from codeqa.chat.citations import Citation, CitationChecker, find_citations, verify_all
 from codeqa.chat.cited_code import CitedCode
 from codeqa.context import unit_chunk
 from codeqa.files import Files
@@ -297,6 +297,9 @@ def test_nearly_all_wrong_citations_are_caught_and_nearly_no_right_one_is_harmed
         shown = writer.feed(one.text) + writer.close()
         checked = verify_all(shown, spans, code)
         milliseconds.append(1000 * (time.perf_counter() - began))
+        checker = CitationChecker(spans, code)
+        told = [found for word in shown.split(" ") for found in checker.feed(f"{word} ")]
+        assert told == checked, "as soon as it stands there"
         places = [Citation(c.path, c.start, c.end) for c in checked]
         if one.true:
             true += 1

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ModelError
-from codeqa.llm import Endpoint, Model, TokenUsage
+from codeqa.llm import Endpoint, Model, Thought, TokenUsage
 from tests.openai_server import (
     Reply,
     Script,
@@ -67,7 +67,10 @@ THOUGHTS = Streamed(
         delta(reason="stop"),
     )
 )
-PARTS = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}]
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+    {"type": "text", "text": "Hi"},
+]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +82,11 @@ PARTS = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}]
         (completion("All at once."), ["All at once."]),
         (malformed(["one ", "two"], JUNK), ["one ", "two"]),
         (stream(["a\u2028b\u0085c\x0bd"], usage=None), ["a\u2028b\u0085c\x0bd"]),
-        (THOUGHTS, ["Answer with <think> in it."]),
+        (THOUGHTS, [Thought("let me see"), Thought("and more"), Thought("secret thou"),
+                    Thought("ght"), "Answer with <think> in it."]),
         (
             Streamed((delta(content=PARTS), delta(refusal="No."), delta(reason="stop"))),
-            ["Hi", "No."],
+            [Thought("Hm."), "Hi", "No."],
         ),
         (stream(["Whole"], usage=None, end="finished"), ["Whole"]),
         (stream(["Whole"], end="closed"), ["Whole"]),
@@ -153,7 +157,7 @@ def test_signs_of_life_keep_a_slow_model_alive() -> None:
     thinking = [b": still here\n\n", delta(reasoning="hm"), delta(role="assistant")] * 2
     reply = Streamed((*thinking, delta("at last"), delta(reason="stop")), delay=0.1)
     with openai_server(lambda path, body: reply) as server, model_at(server, 0.4) as model:
-        assert list(model.stream(MESSAGES)) == ["at last"]
+        assert list(model.stream(MESSAGES)) == [Thought("hm"), Thought("hm"), "at last"]
 
 
 @pytest.mark.parametrize("headers", [True, False], ids=["after the headers", "before the headers"])

@@ -79,7 +79,7 @@ class _Work:
     made: set[tuple[str, str]] = field(default_factory=set)
     misused: int = 0
     said: str = ""
-    """What the model said, or thought, before the calls that are being made."""
+    """What the model said before the calls that are being made."""
     answered: bool = False
     usage: TokenUsage = field(default_factory=TokenUsage)
 
@@ -171,7 +171,7 @@ class AgentGenerator:
         yield ModelRequest(self.model.name, self.model.host, as_sent(work.messages), block, warning)
         citations = CitationWriter(block.chunks, self.cited(block.chunks))
         calls: list[ToolCall] = []
-        held, thought, text = "", "", ""
+        held, text = "", ""
         tools = () if last or work.as_text else tuple(map(declared, self.tools))
         pieces = self.model.stream(work.messages, cancelled=asked.cancelled, tools=tools)
         with closing(pieces):
@@ -181,7 +181,7 @@ class AgentGenerator:
                 elif isinstance(piece, TokenUsage):
                     work.count(piece)
                 elif isinstance(piece, Thought):
-                    thought += piece.text
+                    yield piece
                 else:
                     text, held = text + piece, held + piece
                     calling = work.as_text and not last and "CALL" in text[:HELD_CHARACTERS]
@@ -200,9 +200,8 @@ class AgentGenerator:
             return []
         if rest := citations.close() if held != text else "":
             yield rest + "\n\n"
-        said = " ".join((held if not work.as_text else _CALL.sub("", text)).split())
         work.messages.append(model_message(text, calls, work.as_text))
-        work.said = said or thought.strip()
+        work.said = " ".join((held if not work.as_text else _CALL.sub("", text)).split())
         return calls
 
     def _make(self, calls: Sequence[ToolCall], work: _Work) -> Generator[Piece, None, None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from codeqa.chat.cited_code import CitedCode
 from codeqa.text.citation_format import CITATION, CODE_LOCATION, ShownLines
@@ -51,16 +52,21 @@ def _with_symbols(text: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]
     """Each citation of the prose of `text`, the symbols before it in its sentence, and whether it
     is written as code, which may be something else: `localhost:8080`."""
     for line in _prose_lines(text):
-        bare, places = line, []
-        for span in CODE_SPAN.finditer(line):
-            start, end = span.span()
-            bare = bare[:start] + " " * (end - start) + bare[end:]
-            if match := CODE_LOCATION.fullmatch(span[2].strip()):
-                places.append((start, match.groups(), True))
-        places += [(match.start(), match.groups(), False) for match in CITATION.finditer(bare)]
-        for at, (path, first, last), as_code in sorted(places):
-            cited = Citation(path, int(first), int(last or first))
-            yield cited, symbols_before(line[:at]), as_code
+        yield from _of_line(line)
+
+
+def _of_line(line: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]:
+    """The same of one line of prose."""
+    bare, places = line, []
+    for span in CODE_SPAN.finditer(line):
+        start, end = span.span()
+        bare = bare[:start] + " " * (end - start) + bare[end:]
+        if match := CODE_LOCATION.fullmatch(span[2].strip()):
+            places.append((start, match.groups(), True))
+    places += [(match.start(), match.groups(), False) for match in CITATION.finditer(bare)]
+    for at, (path, first, last), as_code in sorted(places):
+        cited = Citation(path, int(first), int(last or first))
+        yield cited, symbols_before(line[:at]), as_code
 
 
 def symbols_before(said: str) -> tuple[str, ...]:
@@ -103,18 +109,51 @@ def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[ShownLine
     return replace(citation, name=name, verified=True, exists=True)
 
 
+class CitationChecker:
+    """Checks the citations of an answer while it is written. `spans` are the lines that were shown,
+    `found` is every citation once; where it stands twice, what is wrong is told."""
+
+    def __init__(self, spans: Iterable[ShownLines], code: CitedCode) -> None:
+        self.found: dict[tuple[str, int, int], Citation] = {}
+        self._spans, self._code = list(spans), code
+        self._line, self._fence = "", ""
+        self._looked = 0
+        """Citations of the line in progress that have been checked."""
+
+    def feed(self, text: str) -> list[Citation]:
+        """Those that `text` completes, and those of which it makes something else known."""
+        told: list[Citation] = []
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._line, self._looked = self._line + line, 0
+            told += self._check()
+            self._fence, _ = next_fence(self._fence, self._line)
+            self._line, self._looked = "", 0
+        self._line += rest
+        return told + (self._check() if "]" in rest or "`" in rest else [])
+
+    def _check(self) -> list[Citation]:
+        """What is new in the line so far."""
+        told: list[Citation] = []
+        if next_fence(self._fence, self._line)[1]:
+            return told
+        for citation, symbols, as_code in islice(_of_line(self._line), self._looked, None):
+            self._looked += 1
+            if as_code and self._code.lines(citation.path) is None:
+                continue
+            checked = verify(citation, symbols, self._spans, self._code)
+            before = self.found.get(key := (citation.path, citation.start, citation.end))
+            if before is None or (before.verified and not checked.verified):
+                self.found[key] = checked
+                told.append(checked)
+        return told
+
+
 def verify_all(text: str, spans: Iterable[ShownLines], code: CitedCode) -> list[Citation]:
-    """Every citation of `text` once, checked; where it stands twice, what is wrong is told."""
-    known = list(spans)
-    found: dict[tuple[str, int, int], Citation] = {}
-    for citation, symbols, as_code in _with_symbols(text):
-        if as_code and code.lines(citation.path) is None:
-            continue
-        checked = verify(citation, symbols, known, code)
-        before = found.get(key := (citation.path, citation.start, citation.end))
-        if before is None or before.verified:
-            found[key] = checked
-    return list(found.values())
+    """Every citation of `text`, as `CitationChecker` finds them."""
+    checker = CitationChecker(spans, code)
+    checker.feed(f"{text}\n")
+    return list(checker.found.values())
 
 
 def _prose_lines(text: str) -> Iterator[str]:

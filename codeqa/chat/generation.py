@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from codeqa.extractive.evidence import QuotedEvidence
-from codeqa.llm import Cancelled, TokenUsage, estimate_messages, never
+from codeqa.llm import Cancelled, Thought, TokenUsage, estimate_messages, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
@@ -133,9 +133,10 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolStep:
-    """A call of a tool that a model asked for, as its reader sees it."""
+    """A call of a tool that a model asked for, as its reader sees it; or its reasoning."""
 
     tool: str
+    """'' for reasoning, which is `text`."""
     arguments: str
     """As the model wrote them, JSON if it wrote that."""
     summary: str
@@ -143,14 +144,14 @@ class ToolStep:
     text: str
     """What the model was given."""
     said: str = ""
-    """What the model said before it, or thought."""
+    """What the model said before it."""
     milliseconds: float = 0.0
     failed: bool = False
 
 
-Piece = str | ModelRequest | ToolStep | TokenUsage
-"""Text of the answer, what was sent for it, what was looked up meanwhile, and at the end what the
-provider counted."""
+Piece = str | ModelRequest | ToolStep | Thought | TokenUsage
+"""Text of the answer, what was sent for it, what was looked up and thought meanwhile, and at the
+end what the provider counted."""
 
 
 class AnswerGenerator(Protocol):

@@ -41,7 +41,7 @@ from codeqa.chat.turn import TurnState
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError, NotFoundError
 from codeqa.extractive.extractive import quoted_answer
-from codeqa.llm import Model, TokenUsage, context_window
+from codeqa.llm import Model, Thought, TokenUsage, context_window
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 from codeqa.types import Chunk
@@ -149,7 +149,7 @@ class ModelGenerator:
         try:
             with closing(model.stream(messages, cancelled=asked.cancelled)) as stream:
                 for piece in stream:
-                    if isinstance(piece, TokenUsage):
+                    if isinstance(piece, TokenUsage | Thought):
                         yield piece
                     elif isinstance(piece, str):
                         answered = True

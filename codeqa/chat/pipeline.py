@@ -30,7 +30,6 @@ from codeqa.chat.vectors import next_topic, prune
 from codeqa.errors import CodeQAError
 from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.llm import Model
-from codeqa.text.citation_format import ShownLines
 from codeqa.text.tag import strip_tag
 from codeqa.types import ContextBlock, Event
 
@@ -296,10 +295,11 @@ class Chat:
             for piece in pieces:
                 if turn.stopped():
                     return
-                yield from turn.take(piece)
+                yield from turn.take(piece, self.retrieval.cited)
         turn.finished = not turn.stopped()
 
     def _finish(self, turn: TurnState) -> None:
+        turn.end_thought()
         asked = turn.asked
         if turn.finished and not turn.reply:
             answer = turn.answer
@@ -307,9 +307,8 @@ class Chat:
             turn.revised = revised if revised != answer else ""
             turn.hook_problems += problems
         with suppress(CodeQAError):  # the index may be gone by now
-            shown = asked.evidence.spans() if asked.evidence else []
-            shown += [ShownLines(c.path, c.start_line, c.end_line) for c in turn.block.chunks]
-            turn.citations = verify_all(turn.answer, shown, self.retrieval.cited(turn.block.chunks))
+            code = self.retrieval.cited(turn.block.chunks)
+            turn.citations = verify_all(turn.answer, turn.shown(), code)
             if turn.finished and asked.intent in NEED_CODE:
                 turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
 

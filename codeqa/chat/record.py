@@ -25,8 +25,8 @@ CONTEXT_SECONDS = 24 * 3600.0
 """Lifetime of a cached context: a working day and the night after it."""
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
-KEPT_RESULT = 2_000
-"""Characters of what a tool gave that are kept with the turn."""
+KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
+"""Characters of what a tool gave, and of a model's reasoning, that are kept with the turn."""
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +89,8 @@ class TurnRecord:
     cut: bool = False
     tokens: Values = field(default_factory=lambda: NO_TOKENS)
     looked_up: Sequence[Values] = ()
-    """What the model called tools for: {tool, arguments, summary, text, said, milliseconds,
-    failed}."""
+    """What the model called tools for, and what it thought meanwhile: {tool ('' for reasoning),
+    arguments, summary, text, said, milliseconds, failed}."""
     citations: Sequence[Values] = ()
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
@@ -264,7 +264,8 @@ def place_of_hit(hit: Hit) -> dict[str, Any]:
 
 def looked_up_as_data(step: ToolStep) -> dict[str, Any]:
     """A call of a tool as it is told and kept, a long result by its beginning."""
-    text = step.text if len(step.text) <= KEPT_RESULT else f"{step.text[:KEPT_RESULT]}\n…"
+    room = KEPT_RESULT if step.tool else KEPT_REASONING
+    text = step.text if len(step.text) <= room else f"{step.text[:room]}\n…"
     return asdict(replace(step, text=text, milliseconds=round(step.milliseconds, 1)))
 
 

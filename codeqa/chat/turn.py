@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from codeqa.account import PersonalReading, read_personal
-from codeqa.chat.citations import Citation
+from codeqa.chat.citations import Citation, CitationChecker
+from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.features import Features
 from codeqa.chat.followup import Standalone
 from codeqa.chat.generation import (
@@ -33,13 +35,14 @@ from codeqa.chat.record import (
 from codeqa.chat.topic import STAYS, Leaving
 from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
-from codeqa.errors import UsageError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.intents import Intent, read_mode, read_whole
-from codeqa.llm import TokenUsage, cut_off
+from codeqa.llm import Thought, TokenUsage, cut_off
 from codeqa.search import Query, SearchResult, parse_query
+from codeqa.text.citation_format import ShownLines
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import estimate_tokens, well_formed
-from codeqa.types import ContextBlock, Event
+from codeqa.types import Chunk, ContextBlock, Event
 
 CUT_QUESTION = (
     "The model's server read {:,} tokens and left out the rest of what it was sent, without saying "
@@ -145,12 +148,18 @@ class TurnState:
     request: ModelRequest = field(default_factory=ModelRequest)
     usage: TokenUsage | None = None
     looked_up: list[ToolStep] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    """Of the reasoning that goes on."""
+    thinking_since: float = 0.0
+    thinking_until: float = 0.0
     pieces: list[str] = field(default_factory=list)
     """The answer as it was streamed."""
     finished: bool = False
     error: Mapping[str, str] | None = None
     revised: str = ""
     """The answer as a hook changed it after it was read; '' when none did."""
+    checker: CitationChecker | None = None
+    """Of the citations so far."""
     citations: Sequence[Citation] = ()
     suggestions: tuple[str, ...] = ()
     concluded: bool = False
@@ -192,10 +201,20 @@ class TurnState:
             "suggest_codebase": decision.suggest_codebase and not self.block.chunks,
         }
 
-    def take(self, piece: Piece) -> Iterator[Event]:
-        """Note what a generator yields, and tell of it what is for the reader."""
+    def take(self, piece: Piece, cited: Callable[[Sequence[Chunk]], CitedCode]) -> Iterator[Event]:
+        """Note what a generator yields, and tell of it what is for the reader. `cited` gives what
+        citations are checked against."""
+        if isinstance(piece, Thought):
+            self.thinking_until = time.perf_counter()
+            self.thinking_since = self.thinking_since or self.thinking_until
+            self.thoughts.append(well_formed(piece.text))
+            yield Event("thought", {"text": self.thoughts[-1]})
+            return
+        if reasoning := self.end_thought():
+            yield Event("looked_up", looked_up_as_data(reasoning))
         if isinstance(piece, ModelRequest):
             self.request, self.block = piece, piece.block
+            self.checker = None  # something else may be cited
         elif isinstance(piece, TokenUsage):
             self.usage = piece
         elif isinstance(piece, ToolStep):
@@ -203,7 +222,30 @@ class TurnState:
             yield Event("looked_up", looked_up_as_data(piece))
         elif text := well_formed(piece):
             self.pieces.append(text)
+            with suppress(CodeQAError):  # the index may be gone by now
+                self.checker = self.checker or CitationChecker(
+                    self.shown(), cited(self.block.chunks)
+                )
+                if checked := self.checker.feed(text):
+                    yield Event("cited", {"citations": [asdict(one) for one in checked]})
             yield Event("token", {"text": text})
+
+    def end_thought(self) -> ToolStep | None:
+        """Note that the model has thought to an end; returns its reasoning, where there was any."""
+        text = "".join(self.thoughts).strip()
+        took = self.thinking_until - self.thinking_since
+        self.thoughts, self.thinking_since = [], 0.0
+        if not text:
+            return None
+        summary = f"Reasoning · {took:.0f} s" if took >= 1 else "Reasoning"
+        self.looked_up.append(ToolStep("", "", summary, text, milliseconds=1000 * took))
+        return self.looked_up[-1]
+
+    def shown(self) -> list[ShownLines]:
+        """The lines that its citations may be of."""
+        evidence = self.asked.evidence
+        sent = (ShownLines(c.path, c.start_line, c.end_line) for c in self.block.chunks)
+        return [*(evidence.spans() if evidence else ()), *sent]
 
     def record(self) -> TurnRecord:
         """The turn as it is now, to be kept and told."""

@@ -14,30 +14,35 @@ OPENED, CLOSED = "<think>", "</think>"
 
 
 class ThoughtFilter:
-    """Leaves out a leading `<think>…</think>`, however it is cut into pieces, and white space
-    before the answer."""
+    """Takes a leading `<think>…</think>` apart from the answer, however it is cut into pieces, and
+    leaves out white space before the answer."""
 
     def __init__(self) -> None:
         self.thought = False
         """Whether there was any."""
         self.inside = False
         """Whether it has begun and not ended."""
+        self.reasoning = ""
+        """What the last piece added to it."""
         self._begun = False
         """Whether the answer has; then nothing is looked at any more."""
         self._held = ""
 
     def feed(self, piece: str) -> str:
         """The part of what has come that belongs to the answer."""
+        self.reasoning = ""
         if self._begun:
             return piece
-        held = (self._held + piece).lstrip()
+        held = self._held + piece if self.inside else (self._held + piece).lstrip()
         if not self.thought and held.startswith(OPENED):
             self.thought = self.inside = True
             held = held.removeprefix(OPENED)
         if self.inside:
-            _, closed, after = held.partition(CLOSED)
-            self.inside = not closed
-            held = after.lstrip() if closed else held[-len(CLOSED) + 1 :]
+            self.reasoning, closed, after = held.partition(CLOSED)
+            self.inside, held = not closed, after.lstrip()
+            if not closed:  # its last characters may begin the mark
+                at = max(0, len(self.reasoning) - len(CLOSED) + 1)
+                self.reasoning, held = self.reasoning[:at], self.reasoning[at:]
         undecided = not self.thought and OPENED.startswith(held)
         self._begun = bool(held) and not self.inside and not undecided
         self._held = "" if self._begun else held
@@ -110,7 +115,10 @@ class Answer:
                     text = self._take_choice(choices[0])
         if not self._thoughts.inside:
             self.length += len(text)
-        return self._thoughts.feed(text) if text else ""
+        if text:
+            text = self._thoughts.feed(text)
+            self.reasoning += self._thoughts.reasoning
+        return text
 
     def close(self) -> str:
         """Text that was held back until the end."""
@@ -132,7 +140,9 @@ class Answer:
             self._take_call(part)
         if isinstance(content, list):  # Mistral's reasoning models send parts
             parts = [part for part in content if isinstance(part, Mapping)]
-            self._reasoned |= any(part.get("type") == "thinking" for part in parts)
+            thinking = [part.get("thinking") for part in parts if part.get("type") == "thinking"]
+            self._reasoned |= bool(thinking)
+            self.reasoning += "".join(map(_text_of, thinking))
             content = "".join(str(p.get("text", "")) for p in parts if p.get("type") == "text")
         texts = (content, delta.get("refusal"))
         return next((text for text in texts if isinstance(text, str) and text), "")
@@ -155,3 +165,9 @@ class Answer:
         call["name"] += function["name"] if isinstance(function.get("name"), str) else ""
         call["arguments"] += arguments if isinstance(arguments, str) else ""
         self.length += len(arguments) if isinstance(arguments, str) else 0
+
+
+def _text_of(thinking: Any) -> str:
+    """The text of one part of Mistral's reasoning, which is a string or parts again."""
+    parts = thinking if isinstance(thinking, list) else [{"text": thinking}]
+    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))

@@ -79,9 +79,9 @@ class Model:
         cancelled: Cancelled = never,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> Generator[str | Thought | ToolCall | TokenUsage, None, None]:
-        """Yield the answer's text in pieces as they come, never empty, and at last its TokenUsage
-        where the provider says it. With `tools`, in the form of OpenAI's API, also its thoughts,
-        and behind its text the calls that it wants; ToolsRefusedError where it takes none.
+        """Yield the answer's thoughts and text in pieces as they come, never empty, and at last its
+        TokenUsage where the provider says it. With `tools`, in the form of OpenAI's API, behind its
+        text also the calls that it wants; ToolsRefusedError where it takes none.
 
         Once `cancelled()` is true, or the iterator is closed, the request is closed as well and
         the iterator ends. Raises ModelError, ContextLengthError when less might do.

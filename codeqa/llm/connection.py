@@ -48,7 +48,8 @@ class Connection:
         max_tokens: int | None,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> AsyncGenerator[str | Thought | ToolCall | TokenUsage, None]:
-        """Ask, and yield the answer's text, and at last the calls of `tools` and its usage.
+        """Ask, and yield the answer's thoughts and text, and at last the calls of `tools` and its
+        usage.
 
         Whatever goes wrong is a ModelError that says so, ToolsRefusedError where a server takes no
         tools. Nothing is tried again after the first text.
@@ -63,7 +64,7 @@ class Connection:
                     text = answer.take(event)
                     if answer.error is not None:
                         raise explain_api_error(read_api_error(0, answer.error), self._target, sent)
-                    if tools and answer.reasoning:
+                    if answer.reasoning:
                         yield Thought(answer.reasoning)
                     if text:
                         begun = True

@@ -15,6 +15,7 @@ from openai_server import Streamed, delta, openai_server, stream
 from playwright.sync_api import Locator, Page, expect
 
 ASK = "@codebase How are copies of a book reserved?"
+THOUGHT = "First <b>look</b> [bookshop/stock.py:1-5]."
 LONG_NAME = "bookshop/" + "a_name_that_fits_no_phone_" * 5 + ".py"
 SAID = "I look who reserves copies."
 ANSWER = (
@@ -35,6 +36,11 @@ def calls(made: list[tuple[str, dict[str, Any]]], said: str = "") -> Streamed:
 
 def reply(path: str, body: dict[str, Any]) -> Streamed:
     given = [message for message in body["messages"] if message["role"] == "tool"]
+    if "aloud" in str(body["messages"][-1]):
+        return Streamed(
+            (delta(reasoning_content=f"{THOUGHT} "), *map(delta, (*ANSWER, "\n\nThere")),
+             delta(" is"), delta(" more."), delta(reason="stop")), delay=0.7,
+        )  # fmt: skip
     if not body.get("tools"):
         return stream(["none"])
     if not given:
@@ -54,6 +60,14 @@ def step(page: Page, words: str) -> Locator:
     return page.get_by_label("Looked up").get_by_role("listitem").filter(has_text=words)
 
 
+def choose(page: Page, model: ModelServer) -> None:
+    dialog = choose_provider(page, "Another address")
+    dialog.get_by_label("Address", exact=True).fill(model.base_url)
+    dialog.get_by_label("Model", exact=True).fill("test-model")
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_be_hidden()
+
+
 @pytest.mark.parametrize(
     ("width", "colours"), [(1280, "light"), (390, "dark")], ids=["screen", "phone"]
 )
@@ -61,11 +75,7 @@ def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_
     modelled: Server, open_page: OpenPage, model: ModelServer, width: int, colours: str
 ) -> None:
     page = open_page(modelled, width=width, color_scheme=colours)
-    dialog = choose_provider(page, "Another address")
-    dialog.get_by_label("Address", exact=True).fill(model.base_url)
-    dialog.get_by_label("Model", exact=True).fill("test-model")
-    dialog.get_by_role("button", name="Use this model").click()
-    expect(dialog).to_be_hidden()
+    choose(page, model)
     set_answer_options(page, "Deep")
     ask(page, ASK)
 
@@ -96,3 +106,31 @@ def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_
         expect(right).to_have_attribute("data-start", re.compile(r"^3\d\d$"))  # and not 1
         expect(wrong).to_have_class("citation unverified")
         expect(wrong).to_have_attribute("title", re.compile(r"^Not verified: the file now has"))
+
+
+def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_written(
+    modelled: Server, open_page: OpenPage, model: ModelServer
+) -> None:
+    page = open_page(modelled)
+    choose(page, model)
+    ask(page, f"{ASK} Think aloud.")
+    thought = step(page, "Reasoning")
+    expect(thought).to_be_visible()
+    expect(page.locator(".stages")).to_contain_text("Thinking")
+    being_written = page.locator(".turn.writing .answer")
+    for place in (being_written.locator(".unfinished"), being_written.locator(".block").first,
+                  page.locator(".turn:not(.writing) .answer")):  # fmt: skip
+        right, wrong = (place.locator(".citation").nth(number) for number in (0, 1))
+        expect(right).to_have_class("citation")
+        expect(right).to_have_attribute("data-path", "bookshop/stock.py")
+        expect(wrong).to_have_class("citation unverified")
+        expect(wrong).to_have_attribute("title", re.compile("^Not verified: the file now has"))
+        expect(wrong.locator(".reason")).to_contain_text("(Not verified: the file now has")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        answered(page)
+        expect(thought.locator("pre")).to_be_hidden()
+        thought.locator("summary").click()
+        expect(thought.locator("pre")).to_have_text(THOUGHT)
+        expect(page.locator(".answer")).not_to_contain_text("First")

@@ -6,28 +6,78 @@ import { element, icon } from "../lib/dom.js";
 import { copyButton } from "../lib/widgets.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
-const OUTSIDE = "Not in the context: these lines exist, but the answer was not made from them";
+const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
+const CHANGED = "the file has changed since it was read";
 const PLACES = 4; // cited places that a block of code is looked for at
 const FEWEST = 20; // characters of code: less than that stands anywhere
 
 const linesRead = new Map(); // lines that were asked for, by their address
 
-/**
- * Marks citations in `answer` that the server did not find in what was sent: those that exist all
- * the same stay links, the others are struck and say why. Returns how many there are of each.
- */
-export function markCitations(answer, citations) {
-  const failed = citations.filter(({ verified }) => verified === false);
-  for (const { path, start, end, exists, problem } of failed) {
-    const place = `${path}:${start}${end === start ? "" : `-${end}`}`;
-    for (const link of answer.querySelectorAll(".citation")) {
-      if (link.textContent !== place) continue;
-      link.classList.add(exists ? "outside" : "unverified");
-      link.title = exists ? OUTSIDE : `Not verified: ${problem}`;
+/** The citations of one answer as the server has checked them, by the place that they name. */
+export class Citations {
+  #checked = new Map();
+
+  /** Takes more of them, before their text comes; returns whether one was known otherwise. */
+  take(citations) {
+    const known = this.#checked.size;
+    for (const citation of citations) this.#checked.set(placeOf(citation), citation);
+    return this.#checked.size < known + citations.length;
+  }
+
+  /** How many of them are doubtful: there but not sent, or wrong. */
+  get doubtful() {
+    const failed = [...this.#checked.values()].filter(({ verified }) => verified === false);
+    const outside = failed.filter(({ exists }) => exists).length;
+    return { outside, unverified: failed.length - outside };
+  }
+
+  /** The citation `[place]` of a text that is not rendered yet; null while nothing is known of it. */
+  written(place) {
+    const citation = this.#checked.get(place);
+    if (!citation) return null;
+    const { path, start, end, verified, exists } = citation;
+    const cut = path.lastIndexOf("/") + 1;
+    const parts = [
+      element("span.folder", path.slice(0, cut)),
+      element("span.lines", place.slice(cut)),
+    ];
+    const address = `/${query({ repo: document.body.dataset.repo, file: path, lines: `${start}-${end}` })}`;
+    const where = { href: address, "data-path": path, "data-start": start, "data-end": end };
+    const node =
+      verified || exists
+        ? element("a.citation", where, ...parts)
+        : element("span.citation", ...parts);
+    mark(node, citation);
+    return node;
+  }
+
+  /**
+   * Marks those in `node` that were not found in what was sent: those that exist all the same stay
+   * links, the others are struck. Both say why, as a tooltip and to a screen reader.
+   */
+  mark(node) {
+    for (const link of node.querySelectorAll(".citation")) {
+      link.dataset.place ??= link.textContent;
+      const citation = this.#checked.get(link.dataset.place);
+      if (citation) mark(link, citation);
     }
   }
-  const outside = failed.filter(({ exists }) => exists).length;
-  return { outside, unverified: failed.length - outside };
+}
+
+const placeOf = ({ path, start, end }) => `${path}:${start}${end === start ? "" : `-${end}`}`;
+
+function mark(link, { verified, exists, problem }) {
+  link.querySelector(".reason")?.remove();
+  link.classList.toggle("outside", !verified && exists);
+  link.classList.toggle("unverified", !verified && !exists);
+  if (verified) return;
+  const reason = !exists
+    ? `Not verified: ${problem}`
+    : problem === CHANGED
+      ? `Doubtful: ${CHANGED}`
+      : NOT_SENT;
+  link.title = reason;
+  link.append(element("span.reason.visually-hidden", ` (${reason})`));
 }
 
 /** No line break within the line numbers of a citation, nor of a place that is shown as code. */

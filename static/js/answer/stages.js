@@ -28,6 +28,7 @@ export class Stages {
   #lookedUp = element("ol.looked-up", { "aria-label": "Looked up" });
   node = element("div.stages-box", this.#head, this.#details.body, this.#lookedUp, this.#found);
   #stage = null;
+  #thought = null; // the line of the reasoning that goes on
   #past = "";
   #since = 0; // milliseconds from the question to this stage, by the server's clock
   #clock = 0;
@@ -51,9 +52,13 @@ export class Stages {
       return;
     }
     if (stage === "drafted" && event.outcome.startsWith("skipped")) return; // the panel says why
+    if (stage === "thought") {
+      this.#think(event.text);
+      return;
+    }
     if (stage === "looked_up") {
       this.#lookUp(event);
-      announce(event.summary);
+      if (event.tool) announce(event.summary);
       return;
     }
     if (stage === "hits") this.#showHits(event.hits);
@@ -119,8 +124,13 @@ export class Stages {
     if (automatic) this.#automaticMark.hidden = false;
   }
 
-  /** A tool that the model has called: a line, and behind it what it gave. */
-  #lookUp({ summary, said, text, failed }) {
+  /** A tool that the model has called: a line, and behind it what it gave; or its reasoning. */
+  #lookUp({ tool, summary, said, text, failed }) {
+    if (!tool && this.#thought) {
+      this.#thought.querySelector("summary").textContent = summary;
+      this.#thought = null;
+      return;
+    }
     this.#lookedUp.append(
       element(
         failed ? "li.failed" : "li",
@@ -128,10 +138,20 @@ export class Stages {
           "details",
           element("summary", summary),
           said ? element("p", said) : null,
-          element("pre", { tabindex: 0 }, text),
+          element(tool ? "pre" : "pre.thought", { tabindex: 0 }, text),
         ),
       ),
     );
+  }
+
+  /** What the model says to itself, as it comes: folded, and as text. */
+  #think(text) {
+    if (!this.#thought) {
+      this.#lookUp({ summary: "Reasoning…", text: "" });
+      this.#thought = this.#lookedUp.lastChild;
+      if (this.#stage) this.#stage.querySelector(".doing").textContent = "Thinking";
+    }
+    this.#thought.querySelector("pre").append(text);
   }
 
   fail() {

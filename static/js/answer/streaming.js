@@ -5,16 +5,16 @@ import { byId, element } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 
 const FENCE = /^\s*(`{3,}|~{3,})([^\n`]*)(?:\n([\s\S]*))?$/;
-const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*)/;
+const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\[[^[\]\n]+:\d+(?:-\d+)?\])/;
 const SPOKEN_BLOCKS = 8; // blocks that stay in the region; what has been read may go
 const SLICE = 20; // milliseconds of work after which a frame is due
 const FRAME_LIMIT = 100; // milliseconds after which no frame is waited for: the page may be out of view
 
 /**
  * Shows the block in progress in `node`: text, with just enough of its form that little moves when it
- * is complete. Everything enters the page as text.
+ * is complete. Everything enters the page as text. `citations` are those that are checked.
  */
-export function showUnfinished(node, text) {
+export function showUnfinished(node, text, citations) {
   const fence = FENCE.exec(text);
   node.classList.toggle("code", Boolean(fence));
   if (fence) {
@@ -25,11 +25,12 @@ export function showUnfinished(node, text) {
   }
   const parts = text.replace(/^#{1,6} +/, "").split(SPANS);
   if (parts.length === 1) node.textContent = parts[0];
-  else node.replaceChildren(...parts.map(spanOf));
+  else node.replaceChildren(...parts.map((part, index) => spanOf(part, index, citations)));
 }
 
-function spanOf(part, index) {
+function spanOf(part, index, citations) {
   if (index % 2 === 0) return part;
+  if (part[0] === "[") return citations.written(part.slice(1, -1)) ?? part;
   return part[0] === "`"
     ? element("code", part.slice(1, -1))
     : element("strong", part.slice(2, -2));

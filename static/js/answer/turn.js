@@ -5,7 +5,7 @@ import { announce, element, icon, setHtml } from "../lib/dom.js";
 import { moment, plural } from "../lib/format.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { Branches } from "./branches.js";
-import { frameCode, keepNumbersTogether, lookUpCode, markCitations } from "./code_references.js";
+import { Citations, frameCode, keepNumbersTogether, lookUpCode } from "./code_references.js";
 import { actionButton, factsOf, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
 import { beginReading, readAloud, showUnfinished } from "./streaming.js";
@@ -20,6 +20,7 @@ export class Turn {
   #settled = 0; // UTF-16 units of the text that finished blocks stand for
   #hooks;
   #stages;
+  #citations = new Citations();
   #answer = element("div.answer");
   #unfinished = element("div.unfinished");
   #footer = element("div.answer-footer");
@@ -143,7 +144,9 @@ export class Turn {
       this.asked.codebase = false;
       this.node.querySelector(".question .tag")?.remove();
     }
-    if (event.stage) {
+    if (event.stage === "cited") {
+      if (this.#citations.take(event.citations)) this.#citations.mark(this.#answer);
+    } else if (event.stage) {
       this.#stages.take(event); // may carry a text of its own: a draft is no answer
     } else if (event.text !== undefined) {
       if (!this.#text) this.#begin();
@@ -178,7 +181,8 @@ export class Turn {
       this.#stages.complete(outcome.milliseconds, outcome);
     }
     this.#showUnfinished();
-    const { outside, unverified } = this.#close();
+    this.#close();
+    const { outside, unverified } = this.#citations.doubtful;
     if (!outcome.failure && !outcome.stopped) {
       const cited = plural((outcome.citations ?? []).length, "citation");
       const doubts = [
@@ -189,13 +193,14 @@ export class Turn {
     }
   }
 
-  /** Completes the turn: marks citations and adds the footer; returns how many were marked. */
+  /** Completes the turn: marks citations and adds the footer. */
   #close() {
     const outcome = this.outcome;
     this.id = outcome.turn ?? "";
     this.node.classList.remove("writing");
     this.node.removeAttribute("aria-busy");
-    const marked = markCitations(this.#answer, outcome.citations ?? []);
+    this.#citations.take(outcome.citations ?? []);
+    this.#citations.mark(this.#answer);
     lookUpCode(this.#answer);
     showMentionsRead(this.node, { id: this.id, text: this.asked.text });
     if (outcome.stopped && this.#past) {
@@ -216,7 +221,6 @@ export class Turn {
     }
     const suggestions = suggestionsOf(outcome.suggestions, (text) => this.#hooks.ask(text));
     if (suggestions) this.#footer.append(suggestions);
-    return marked;
   }
 
   /** The first words have come. */
@@ -281,6 +285,7 @@ export class Turn {
     setHtml(block, html);
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
     keepNumbersTogether(block);
+    this.#citations.mark(block);
     this.#unfinished.before(block);
     return block;
   }
@@ -293,6 +298,6 @@ export class Turn {
   #showUnfinished() {
     cancelAnimationFrame(this.#painting);
     this.#painting = 0;
-    showUnfinished(this.#unfinished, this.#text.slice(this.#settled));
+    showUnfinished(this.#unfinished, this.#text.slice(this.#settled), this.#citations);
   }
 }
