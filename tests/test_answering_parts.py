@@ -106,6 +106,12 @@ def test_prose_reads_like_the_doc_comment_without_its_machinery() -> None:
     )
 
 
+def test_what_was_typed_into_an_interpreter_keeps_its_lines() -> None:
+    doc = "Sum.\n\nExamples\n========\n\n>>> total([1,\n...        2])\n3\n\nMore.\n"
+    typed = "```pycon\n>>> total([1,\n...        2])\n3\n```"
+    assert prose(doc) == f"Sum.\n\n**Examples**\n\n{typed}\n\nMore."
+
+
 def test_links_that_the_text_defines_itself_read_as_their_text() -> None:
     doc = "A wrapper around [Jinja] and [x].\n\n[jinja]: https://example.org/\n"
     assert prose(doc) == "A wrapper around Jinja and \\[x\\]."

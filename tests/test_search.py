@@ -92,6 +92,29 @@ def test_a_name_finds_its_definition_first(search: Search, question: str, name: 
     assert any(why.startswith(("defines", "is named")) for why in result.units[0].why)
 
 
+def test_the_subject_of_a_question_is_found_by_its_name_and_signatures_stay_behind_code(
+    tmp_path: Path, settings: Settings
+) -> None:
+    speaking = "".join(
+        f'def to_form_{n}(x):\n    """Simplify x to its simplest form."""\n'
+        f"    return simplify(x) or x[{n}]\n\n\n"
+        for n in range(3)
+    )
+    tables = indexed(
+        tmp_path,
+        {
+            "logic.py": speaking,
+            "core.py": "@overload\ndef simplify(x: int) -> int: ...\n\n\n"
+            "@overload\ndef simplify(x: str) -> str: ...\n\n\n"
+            "def simplify(x):\n    forms = x.rewritten()\n    return min(forms, key=x.measure)\n",
+        },
+    )
+    search = Search(lambda: tables, settings)
+    found = search.search("How does simplify decide which form is the simplest?").units
+    assert found[0].unit.source_code.endswith("key=x.measure)")
+    assert search.search("simplify").units[0].unit.id == found[0].unit.id
+
+
 def test_every_hit_says_why_and_where_its_channels_placed_it(search: Search) -> None:
     result = search.search("session cookie")
     for hit in result.units:

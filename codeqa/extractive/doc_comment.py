@@ -131,6 +131,10 @@ def _as_markdown(lines: list[str]) -> list[str]:
                 index += 1
             result += _fenced(lines[begin:index], fence[2])
             index += 1
+        elif line.lstrip().startswith(">>> "):
+            while index < len(lines) and lines[index].strip():
+                index += 1
+            result += _fenced(lines[begin - 1 : index], "pycon")
         elif (bullet := _BULLET.match(line)) and (before or _indent(line) < 4):
             result.append(f"- {bullet[1]}")
             margin = _indent(line)

@@ -35,7 +35,8 @@ ChannelHit = tuple[str, Unit, float]
 QUALIFIED = 1.0
 """Strength of a symbol match: owner and name as written (`Flask.route`)."""
 NAMED = 0.8
-"""A name written as code, or the whole question is that name."""
+"""A name written as code, or the whole question is that name, or what it is about: "how does
+simplify decide …" asks for the function of that name, not for what speaks of simplifying."""
 RESPELLED = 0.6
 """A name written as code, in other letters than here: `newAPI` is not the `NewAPI` that is
 asked for, where there are both (+.02 ndcg@10 on the development questions about symbols)."""
@@ -190,6 +191,8 @@ def symbol_strength(unit: Unit, query: Query, named: frozenset[str]) -> float:
     if key in named:
         return NAMED if unit.name in query.names else RESPELLED
     if query.symbol_like and key in query.joined:
+        return NAMED
+    if unit.name in query.subjects and not unit.class_name:
         return NAMED
     single = {name_key(word) for word in query.words}
     return WORD if key in single else JOINED

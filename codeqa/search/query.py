@@ -32,6 +32,7 @@ _FENCED = re.compile(r"`+([^`\n]+)`+")
 _QUALIFIED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->)[^\W\d]\w*)+")
 _CALLED = re.compile(r"([^\W\d]\w*)[(（]")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}|[^\W_]_+[^\W_]")
+_SUBJECT = re.compile(r"\bdoes (\w+)")
 _FILE = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,7})(?![\w/])")
 _FOLDER = re.compile(r"(?<![\w/.-])((?:[\w.-]+/)+[\w.-]*)")
 _WHOLE = r"(?:whole |entire )?"
@@ -101,6 +102,8 @@ class Query:
     """What was pasted of one; of its text only the error is searched for."""
     mentions: tuple[Mention, ...] = ()
     """What of these is in the index (`resolve_query`): guaranteed, folders restrict."""
+    subjects: tuple[str, ...] = ()
+    """Words after "does", as written: what something is asked about by its name."""
     misspelt: tuple[tuple[str, str], ...] = ()
     """Names that nothing is called by, each with the nearest that there is."""
     roles: frozenset[str] = frozenset()
@@ -229,6 +232,7 @@ def with_words(query: Query, text: str) -> Query:
         joined=tuple(_joined(plain, asking)),
         files=tuple(files),
         symbol_like=_symbol_like(found, [*names, *qualified]),
+        subjects=tuple(_SUBJECT.findall(text)),
     )
 
 

@@ -48,6 +48,8 @@ TYPE_PENALTY = 0.2
 and each of those answers in fewer lines."""
 REEXPORT_PENALTY = 0.5
 """`__init__.py`, `index.ts`, `.d.ts` name everything and define nothing."""
+STUB_PENALTY = 0.5
+"""`def subs(self, …): ...`, a signature without code: there may be nine for one function."""
 FILE_LIFT = 0.2
 """Each of a file's next three units adds this part of its score to the file: several hits
 speak for the file."""
@@ -166,6 +168,8 @@ def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     if unit.role != "source":
         factor = ASKED_ROLE_PENALTY if unit.role in query.roles else ROLE_PENALTY
         found.append((factor, f"behind source code: {unit.role}"))
+    if unit.is_method and unit.source_code.endswith(": ..."):
+        found.append((STUB_PENALTY, "behind code: a signature alone"))
     if unit.kind in NAMING_KINDS and is_reexport(unit.path):
         found.append((REEXPORT_PENALTY, "behind definitions: re-exports"))
     return found
