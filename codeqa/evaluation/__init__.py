@@ -17,6 +17,7 @@ from codeqa.evaluation.scores import (
     Figure,
     Report,
     compare,
+    interval_of,
     score,
     score_question,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Target",
     "ask_all",
     "compare",
+    "interval_of",
     "load_questions",
     "load_ranked",
     "prepared",

@@ -145,12 +145,13 @@ def _figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
     for name in FIGURES:
         values = np.array([row[name] for row in rows if name in row])
         if len(values):
-            found[name] = _interval(values)
+            found[name] = interval_of(values)
     return found
 
 
-def _interval(values: NDArray[np.float64]) -> Figure:
-    """The same number of questions is always drawn alike: what differs is what was measured."""
+def interval_of(values: NDArray[np.float64]) -> Figure:
+    """Their mean and its interval. The same number of questions is always drawn alike: what differs
+    is what was measured."""
     drawn = np.random.default_rng(SEED).integers(len(values), size=(REPETITIONS, len(values)))
     low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
     return Figure(float(values.mean()), float(low), float(high), len(values))

@@ -1,0 +1,1 @@
+"""Answers to questions about real repositories, judged by rules."""

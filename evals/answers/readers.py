@@ -1,0 +1,91 @@
+"""What may write the answers beside CodeQA's own parts, each at the seam where they write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from codeqa.chat.citation_writer import CitationWriter
+from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.generation import GenerationInput, Piece, build_messages
+from codeqa.types import Chunk
+from evals.answers.cases import Case, says, shown_lines
+
+NOT_SHOWN = "The code that was found does not show it.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PerfectReader:
+    """Knows what is to be said, and says as much of it as the block shows: what it leaves out,
+    no model can take from the block either."""
+
+    cases: Mapping[str, Case]
+    """By their question."""
+
+    name = "perfect reader"
+    needs_evidence = False
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """Yield a line for each word that a labelled line in the block holds, and one for each
+        labelled place."""
+        case = self.cases.get(asked.question)
+        lines = list(_readable(case, asked.block.chunks)) if case else []
+        yield from lines or [NOT_SHOWN]
+
+
+def _readable(case: Case, chunks: Sequence[Chunk]) -> Generator[str, None, None]:
+    seen = [
+        (f"[{place.span[0]}:{start}-{end}]", f"{place.span[0]}\n{text}")
+        for place in case.lines
+        for start, end, text in shown_lines(place, chunks)
+    ]
+    for group in case.must_mention:
+        told = ((word, at) for word in group for at, text in seen if says(text, word))
+        with suppress(StopIteration):
+            word, at = next(told)
+            yield f"- {word} {at}\n"
+    for at, _ in seen:
+        yield f"- {at}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswers:
+    """Answers that were collected by hand; citations are treated as a model's are."""
+
+    answers: Mapping[str, str]
+    """By their question."""
+    cited: Callable[[Sequence[Chunk]], CitedCode]
+
+    name = "recorded"
+    needs_evidence = False
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """Yield the recorded answer, nothing where there is none."""
+        chunks = asked.block.chunks
+        writer = CitationWriter(chunks, self.cited(chunks))
+        yield writer.feed(self.answers.get(asked.question, ""))
+        yield writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptWriter:
+    """Writes what a model would be sent into files, and answers nothing."""
+
+    files: Mapping[str, Path]
+    """Where the prompt of each question goes."""
+
+    name = "prompts"
+    needs_evidence = False
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """Write one prompt; yield nothing of weight."""
+        if file := self.files.get(asked.question):
+            parts = []
+            for message in build_messages(asked):
+                content = message["content"]
+                texts = [content] if isinstance(content, str) else [p["text"] for p in content]
+                parts.append(f"===== {message['role']} =====\n" + "\n".join(texts))
+            file.write_text("\n\n".join(parts), encoding="utf-8")
+        yield "\n"
