@@ -65,14 +65,12 @@ def load_once(table: Path) -> float:
 
 def index_once(folder: Path, table: Path | None, data: Path) -> dict[str, Any]:
     """One first run in this process, with the vectors of `table` or without any."""
-    from codeqa.embeddings import FAST_ALIAS, register_table, registry
+    from codeqa.embeddings import registry
     from codeqa.indexing import Indexer
     from codeqa.settings import load_settings
     from codeqa.store import locate
 
-    registry.SHIPPED = data / "none"  # what is installed takes no part
-    if table is not None:
-        register_table(FAST_ALIAS, table)
+    registry.SHIPPED = table or data / "none"  # in the place of what is installed
     settings = load_settings(data=data)
     indexer = Indexer(settings, locate(settings, folder))
     started = time.perf_counter()

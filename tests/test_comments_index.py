@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT
 
-from codeqa.embeddings import FAST_ALIAS, registry
+from codeqa.embeddings import query_embedding, registry
 from codeqa.engine import open_engine
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer
@@ -148,7 +148,6 @@ def animals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callabl
     known = get_registry()
     before = dict(known._functions)
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
-    known._functions.pop(FAST_ALIAS, None)
 
     class Animals(TextEmbeddingFunction):
         name: str = "animals"
@@ -169,33 +168,21 @@ def animals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callabl
     known._functions.update(before)
 
 
-@pytest.mark.parametrize(
-    ("alias", "chosen", "channel"),
-    [(FAST_ALIAS, "", "vector"), ("zoo", "zoo/animals", "vector_refined")],
-    ids=["fast", "chosen"],
-)
 def test_a_method_is_found_by_the_meaning_of_its_description(
-    alias: str,
-    chosen: str,
-    channel: str,
-    animals: Callable[[str], None],
-    repository: Path,
-    settings: Settings,
+    animals: Callable[[str], None], repository: Path, settings: Settings
 ) -> None:
-    animals(alias)
-    settings = settings.model_copy(update={"embedding": chosen})
+    animals("zoo")
+    settings = settings.model_copy(update={"embedding": "zoo/animals"})
     with closing(open_engine(settings, repository)) as engine:
         engine.index.run()
         comment(settings, engine.location)
         engine.index.run()
-        tables = engine.tables()
-        time.sleep(1.1)  # readers look for new commits once a second
-        assert tables.counts().units == (
-            tables.counts().refined if chosen else tables.counts().embedded
-        )
-        first = engine.search.search("any felid?").units[0]
+        tables = Tables.open(engine.location)
+        assert tables.counts().units == tables.counts().refined
+        search = Search(lambda: tables, settings, lambda name: query_embedding(settings, name))
+        first = search.search("any felid?").units[0]
     assert first.unit.name == "third"
-    assert first.channels[channel] == 1
+    assert first.channels["vector_refined"] == 1
     assert "text" not in first.channels
 
 

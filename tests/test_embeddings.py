@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 
 from codeqa.embeddings import (
-    FAST_ALIAS,
     Embedding,
     chosen_embedding,
     fast_embedding,
     model_files,
-    query_embedding,
     registry,
 )
 from codeqa.embeddings.base import cut
@@ -53,10 +51,7 @@ def bag(text: str) -> list[float]:
 @pytest.fixture(autouse=True)
 def no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The table that is installed takes no part here."""
-    from lancedb.embeddings import get_registry
-
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
-    monkeypatch.delitem(get_registry()._functions, FAST_ALIAS, raising=False)
 
 
 @pytest.fixture
@@ -310,34 +305,6 @@ def indexer(settings: Settings, tmp_path: Path, write_files: WriteFiles) -> Inde
 def choosing(indexer: Indexer, name: str, **more: Any) -> Indexer:
     settings = indexer.settings.model_copy(update={"embedding": name, **more})
     return Indexer(settings, indexer.location)
-
-
-def test_the_fast_embedding_fills_every_row_in_the_first_pass_and_another_one_again(
-    indexer: Indexer, register: Callable[..., None]
-) -> None:
-    register(FAST_ALIAS)
-    summary = indexer.run()
-    tables = Tables.open(indexer.location)
-    counts = tables.counts()
-    assert (
-        counts.embedded == counts.units == (summary.methods + summary.classes + summary.documents)
-    )
-    record = EmbeddingRecord("bag", "1", DIMENSION)
-    assert tables.vector_columns() == [("vector", record)]
-    fast = query_embedding(indexer.settings, "bag")
-    assert fast is not None
-    vector = fast.embed_passages([_code(tables, "load_config")])[0]
-    best = tables.find(VectorSearch("methods", "vector", vector, 1))
-    assert [(unit.name, round(score, 2)) for unit, score in best] == [("load_config", 1.0)]
-    status = indexer.status()
-    assert (status.embedding, status.embedded) == ("bag", counts.units)
-    # Another one is not compared with, and fills the rows anew in the next run.
-    register(FAST_ALIAS, "2", 24)
-    assert Tables.open(indexer.location).vector_columns() == []
-    indexer.run()
-    tables = Tables.open(indexer.location)
-    assert tables.vector_columns() == [("vector", EmbeddingRecord("bag", "2", 24))]
-    assert tables.counts().embedded == tables.counts().units
 
 
 def _code(tables: Tables, name: str) -> str:

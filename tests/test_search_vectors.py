@@ -10,7 +10,7 @@ import lancedb
 import numpy as np
 import pytest
 
-from codeqa.embeddings import FAST_ALIAS, query_embedding, registry
+from codeqa.embeddings import query_embedding, registry
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings
 from codeqa.store import VectorSearch
@@ -40,7 +40,6 @@ def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     before = dict(known._functions)
     # The table that is installed takes no part here.
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
-    known._functions.pop(FAST_ALIAS, None)
 
     class Synonyms(TextEmbeddingFunction):
         name: str = "synonyms"
@@ -60,25 +59,14 @@ def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     known._functions.update(before)
 
 
-@pytest.mark.parametrize(
-    ("alias", "chosen", "channel"),
-    [(FAST_ALIAS, "", "vector"), ("concepts", "concepts/synonyms", "vector_refined")],
-    ids=["fast", "chosen"],
-)
 def test_a_question_that_shares_no_word_with_the_code_finds_it_by_meaning(
-    alias: str,
-    chosen: str,
-    channel: str,
-    synonyms: Callable[[str], None],
-    settings: Settings,
-    write_files: WriteFiles,
-    tmp_path: Path,
+    synonyms: Callable[[str], None], settings: Settings, write_files: WriteFiles, tmp_path: Path
 ) -> None:
     repository = write_files(tmp_path / "repo", FILES)
     assert _search(open_engine(settings, repository)) == []
-    synonyms(alias)
-    engine = open_engine(settings.model_copy(update={"embedding": chosen}), repository)
-    assert _search(engine)[0] == ("buy_article", channel)
+    synonyms("concepts")
+    chosen = settings.model_copy(update={"embedding": "concepts/synonyms"})
+    assert _search(open_engine(chosen, repository))[0] == ("buy_article", "vector_refined")
 
 
 def test_in_a_small_index_every_vector_is_compared_with_the_question_by_its_cosine(

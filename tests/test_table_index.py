@@ -13,23 +13,18 @@ from tables import FIXTURE, make_table
 
 from codeqa.doctor import Check, examine
 from codeqa.embeddings import (
-    FAST_ALIAS,
     fast_embedding,
     query_embedding,
-    register_table,
     registry,
-    worker_table,
 )
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer, vectors
-from codeqa.indexing.status import CancelledError
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Tables, locate
 from codeqa.store.comments import write_comments
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 from codeqa.store.writer import Writer
-from codeqa.types import Progress
 
 WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
 LONG_AGO = 1_600_000_000
@@ -44,17 +39,10 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No table is installed and none registered, until a test does so."""
-    from lancedb.embeddings import get_registry
-
-    functions = get_registry()._functions
-    before = dict(functions)
-    functions.pop(FAST_ALIAS, None)
+    """No table is installed, until a test does so."""
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
-    registry.table_encoder.cache_clear()
     yield
-    functions.clear()
-    functions.update(before)
+    registry.table_encoder.cache_clear()
 
 
 @pytest.fixture
@@ -76,7 +64,9 @@ def age(root: Path) -> None:
 
 
 def install(folder: Path = FIXTURE) -> EmbeddingRecord:
-    register_table(FAST_ALIAS, folder)
+    shutil.rmtree(registry.SHIPPED, ignore_errors=True)
+    shutil.copytree(folder, registry.SHIPPED)
+    registry.table_encoder.cache_clear()
     fast = fast_embedding()
     assert fast is not None
     return EmbeddingRecord(fast.name, fast.version, fast.dimension)
@@ -153,18 +143,10 @@ def test_a_changed_file_gets_its_new_vectors(indexer: Indexer, repository: Path)
 
 
 def test_without_a_table_nothing_is_embedded(indexer: Indexer) -> None:
-    assert fast_embedding() is None and worker_table(None) == ""
+    assert fast_embedding() is None
     indexer.run()
     tables = Tables.open(indexer.location)
     assert tables.counts().embedded == 0 and tables.vector_columns() == []
-
-
-def test_the_installed_table_is_used_without_being_asked_for(indexer: Indexer) -> None:
-    shutil.copytree(FIXTURE, registry.SHIPPED)
-    indexer.run()
-    fast = fast_embedding()
-    assert fast is not None and worker_table(fast) == str(registry.SHIPPED)
-    assert_filled(indexer, EmbeddingRecord(fast.name, fast.version, fast.dimension))
 
 
 def test_descriptions_of_methods_are_embedded_with_them(indexer: Indexer) -> None:
@@ -184,98 +166,21 @@ def test_descriptions_of_methods_are_embedded_with_them(indexer: Indexer) -> Non
 # Another version
 
 
-def test_another_version_is_embedded_again_without_parsing(
-    indexer: Indexer, repository: Path, tmp_path: Path
-) -> None:
-    install()
-    indexer.run()
-    before = stored(indexer)
-    for path in repository.rglob("*.py"):  # whoever read these would find other units
-        path.write_bytes(b"#" * path.stat().st_size)
-    age(repository)
-    record = newer(tmp_path)
-    assert Tables.open(indexer.location).vector_columns() == []
-    seen: list[Progress] = []
-    summary = indexer.run(seen.append)
-    assert (summary.changed, summary.unchanged) == (0, len(FILES))
-    assert {"embedding", "building the text index"} <= {progress.phase for progress in seen}
-    assert_filled(indexer, record)
-    after = stored(indexer)
-    assert {key: row[:2] for key, row in after.items()} == {
-        key: row[:2] for key, row in before.items()
-    }
-    assert Tables.open(indexer.location).named(["loadconfig"])
-    quiet: list[Progress] = []
-    indexer.run(quiet.append)
-    assert "embedding" not in {progress.phase for progress in quiet}
-
-
-def test_files_that_changed_meanwhile_are_parsed_and_the_rest_is_not(
-    indexer: Indexer, repository: Path, tmp_path: Path
-) -> None:
-    install()
-    indexer.run()
-    (repository / "store.py").write_text("def open_table(name):\n    return name\n", "utf-8")
-    (repository / "web" / "page.ts").unlink()
-    record = newer(tmp_path)
-    summary = indexer.run()
-    assert (summary.changed, summary.removed, summary.unchanged) == (1, 1, len(FILES) - 2)
-    assert_filled(indexer, record)
-    tables = Tables.open(indexer.location)
-    assert tables.named(["opentable"]) and not tables.named(["render", "userstore"])
-
-
-@pytest.mark.parametrize("last", [0, 1, 2])
-def test_embedding_again_that_is_stopped_is_completed_by_the_next_run(
-    indexer: Indexer, tmp_path: Path, last: int
+def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
+    indexer: Indexer, tmp_path: Path
 ) -> None:
     first = install()
     indexer.run()
-    units = Tables.open(indexer.location).counts().units
+    assert indexer.run().changed == 0
     record = newer(tmp_path)
-    told = []
-
-    def listen(progress: Progress) -> None:
-        if progress.phase == "embedding":
-            told.append(progress)
-
-    with pytest.raises(CancelledError):
-        indexer.run(listen, cancelled=lambda: len(told) >= last)
     tables = Tables.open(indexer.location)
-    assert tables.counts().units == units and tables.meta().vector == first
-    assert indexer.run().changed == 0
+    assert tables.vector_columns() == [] and tables.meta().vector == first
+    assert indexer.run().changed == len(FILES)
     assert_filled(indexer, record)
-
-
-def test_an_index_made_without_a_table_is_embedded_without_parsing(indexer: Indexer) -> None:
-    indexer.run()
-    record = install()
-    assert indexer.run().changed == 0
-    assert_filled(indexer, record)
-
-
-def test_an_index_whose_table_is_gone_keeps_its_rows_and_drops_the_vectors(
-    indexer: Indexer,
-) -> None:
-    from lancedb.embeddings import get_registry
-
-    install()
-    units = indexer.run().methods
-    get_registry()._functions.pop(FAST_ALIAS)
-    summary = indexer.run()
-    assert (summary.changed, summary.methods) == (0, units)
+    shutil.rmtree(registry.SHIPPED)
+    assert indexer.run().changed == len(FILES)
     tables = Tables.open(indexer.location)
     assert tables.counts().embedded == 0 and tables.meta().vector is None
-
-
-def test_a_full_run_with_another_version_parses_everything(
-    indexer: Indexer, tmp_path: Path
-) -> None:
-    install()
-    indexer.run()
-    record = newer(tmp_path)
-    assert indexer.run(full=True).changed == len(FILES)
-    assert_filled(indexer, record)
 
 
 # Search
@@ -304,7 +209,7 @@ def test_a_question_of_unknown_words_asks_no_vectors(settings: Settings, reposit
 def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
     settings: Settings, repository: Path
 ) -> None:
-    shutil.copytree(FIXTURE, registry.SHIPPED)
+    install()
     engine = open_engine(settings, repository)
     engine.index.run()
     (registry.SHIPPED / "vocabulary.txt").write_bytes(b"damaged")

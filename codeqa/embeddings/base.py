@@ -1,4 +1,4 @@
-"""A function of LanceDB's registry made to behave: what the rest of the system embeds with."""
+"""A function that embeds made to behave: what the rest of the system embeds with."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Embedding:
     max_tokens: int
     """(≈) Of the longest text that counts to its end."""
     function: Any
-    """An instance of LanceDB's EmbeddingFunction."""
+    """An instance of LanceDB's EmbeddingFunction, or the shipped table's encoder."""
     title: str
     host: str = ""
     """Where texts are sent; '' where that is nowhere, or unknown."""

@@ -1,7 +1,6 @@
-"""Finding embeddings in LanceDB's registry: the fast one, and the one that was chosen.
+"""Finding embeddings: the fast one, and in LanceDB's registry the one that was chosen.
 
-The fast one is the table that CodeQA brings along, as package data in `codeqa/embeddings/data`; it
-is registered under FAST_ALIAS, unless something else stands there.
+The fast one is the table that CodeQA brings along, as package data in `codeqa/embeddings/data`.
 """
 
 from __future__ import annotations
@@ -20,16 +19,8 @@ from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
 
 if TYPE_CHECKING:
-    from lancedb.embeddings import EmbeddingFunction
-
     from codeqa.embeddings.table.encoder import TableEncoder
     from codeqa.embeddings.table.matcher import QuestionMatcher
-
-FAST_ALIAS = "codeqa-fast"
-"""A function registered under this name is the fast embedding: it fills `vector` of every
-row in the first pass. It must answer without a network, thousands of texts per second."""
-
-FAST_TOKENS = 8_191
 
 SHIPPED = Path(__file__).resolve().parent / "data"
 
@@ -63,77 +54,20 @@ def question_matcher(folder: str, question: str) -> QuestionMatcher:
     return QuestionMatcher(table_encoder(folder), question)
 
 
-def register_table(alias: str, folder: Path) -> type[EmbeddingFunction]:
-    """Register the table in `folder` under `alias`, in the place of what may stand there."""
-    from lancedb.embeddings import TextEmbeddingFunction, get_registry
-
-    place = str(folder)
-
-    class CodeTableEmbeddings(TextEmbeddingFunction):
-        """Units and questions have sides of their own; nothing is downloaded or sent."""
-
-        folder: str = place
-        max_tokens: int = WHOLE_TEXT
-        max_retries: int = 0
-
-        @property
-        def name(self) -> str:
-            return self._encoder.weights.name
-
-        @property
-        def version(self) -> str:
-            return self._encoder.weights.version
-
-        @property
-        def _encoder(self) -> TableEncoder:
-            return table_encoder(self.folder)
-
-        def ndims(self) -> int:
-            return self._encoder.dimension
-
-        def compute_query_embeddings(self, query: str, *args: Any, **kwargs: Any) -> Any:
-            """One vector; zeros for a question of which no word is known."""
-            vector = self._encoder.encode_query(query)
-            return (vector if self._encoder.knows(query) else vector * 0)[None]
-
-        def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._encoder.encode_documents(list(texts))
-
-    registry = get_registry()
-    registry._functions.pop(alias, None)
-    return registry.register(alias)(CodeTableEmbeddings)  # type: ignore[no-any-return]
-
-
 def fast_embedding() -> Embedding | None:
-    """The embedding of the first pass: what is registered as FAST_ALIAS, else the table that
-    was installed with CodeQA, else None.
+    """The embedding of the first pass, which fills `vector` of every row: the table that was
+    installed with CodeQA; None where there is none.
 
     Raises EmbeddingError when that table is damaged.
     """
-    from lancedb.embeddings import get_registry
-
-    try:
-        kind: Any = get_registry().get(FAST_ALIAS)
-    except KeyError:
-        folder = shipped_table()
-        if folder is None:
-            return None
-        kind = register_table(FAST_ALIAS, folder)
-    function = kind.create()
+    folder = shipped_table()
+    if folder is None:
+        return None
+    encoder = table_encoder(str(folder))
+    weights = encoder.weights
     return Embedding(
-        name=str(getattr(function, "name", FAST_ALIAS)),
-        version=str(getattr(function, "version", "1")),
-        dimension=int(function.ndims()),
-        max_tokens=int(getattr(function, "max_tokens", FAST_TOKENS)),
-        function=function,
-        title=FAST_ALIAS,
+        weights.name, weights.version, encoder.dimension, WHOLE_TEXT, encoder, weights.name
     )
-
-
-def worker_table(embedding: Embedding | None) -> str:
-    """The folder of the table that `embedding` encodes with, where it does: other processes
-    then encode by themselves. '' for any other embedding."""
-    return str(getattr(getattr(embedding, "function", None), "folder", ""))
 
 
 def chosen_embedding(settings: Settings) -> Embedding | None:

@@ -141,7 +141,7 @@ def build(
         workers=settings.worker_count,
         max_file_bytes=settings.max_file_bytes,
         known=plan.known,
-        packer=packer_for(fast, total),
+        packer=packer_for(total),
     )
     with closing(results), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for done, result in enumerate(results, 1):

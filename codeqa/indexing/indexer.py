@@ -22,7 +22,7 @@ from codeqa.indexing.status import (
     count_reasons,
     read_status,
 )
-from codeqa.indexing.vectors import can_reembed, reembed, refine_units
+from codeqa.indexing.vectors import refine_units
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from codeqa.store.location import Location, local_bytes, save_location
@@ -111,8 +111,6 @@ class Indexer:
         found = walk(self.location.root, max_file_bytes=self.settings.max_file_bytes, own=own)
         parser, vector = parser_fingerprint(), record_of(fast)
         writer = Writer.open(self.location, parser, vector, rebuild=full)
-        if not full and can_reembed(writer.meta, parser, vector):
-            reembed(writer, fast, progress)
         outcome = build(self.settings, found, writer, fast, progress)
         if outcome.wrote:
             progress(Progress("building the text index", 0, 0))

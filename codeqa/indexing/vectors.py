@@ -2,10 +2,9 @@
 that the user chose in the second.
 
 The table that CodeQA brings along encodes in the processes that parse: there a unit's fields
-are at hand, every core takes part, and what travels is the finished row. Any other fast
-embedding is asked by this process, batch by batch. The column of the chosen embedding exists
-only once one is chosen; the writer carries its vectors over wherever a unit's text stays the
-same, so that none is paid for twice.
+are at hand, every core takes part, and what travels is the finished row. The column of the
+chosen embedding exists only once one is chosen; the writer carries its vectors over wherever a
+unit's text stays the same, so that none is paid for twice.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from codeqa.embeddings import Embedding, worker_table
+from codeqa.embeddings import Embedding, shipped_table
 from codeqa.store.filters import one_of
-from codeqa.store.meta import EmbeddingRecord, Meta, generation_tables, record_of
+from codeqa.store.meta import record_of
 from codeqa.store.records import PACKED_VECTORS, Batch
 from codeqa.store.schema import (
     ALL_ROWS,
     REFINED,
-    TABLES,
     UNIT_TABLES,
     refined_field,
     vector_array,
@@ -30,23 +28,18 @@ from codeqa.types import Progress
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
 FEW_FILES = 200
 """Files up to which this process encodes: a worker needs 0.15 s for numpy and the table, and
 here both are loaded already; 200 files take about as long."""
 
-COPIED_ROWS = 8_192
-"""Rows copied in one commit, with their vectors some 30 MB."""
-
 REFINED_ROWS = 512
 """Vectors of the chosen embedding in one commit: what a killed run pays for twice."""
 
 
-def packer_for(fast: Embedding | None, files: int) -> str:
+def packer_for(files: int) -> str:
     """Name of the packer with which workers make rows of `files` files (`parse_many`)."""
-    folder = worker_table(fast) if files > FEW_FILES else ""
-    if folder:
+    if files > FEW_FILES and (folder := shipped_table()):
         return f"codeqa.store.records:packer_with_vectors={folder}"
     return "codeqa.store.records:pack_rows"
 
@@ -78,63 +71,6 @@ def take_vectors(
                 found[table] = found[table].copy()  # what came from the worker is read-only
                 found[table][list(described)] = fast.embed_passages(texts)
     return found
-
-
-def can_reembed(meta: Meta, parser: str, vector: EmbeddingRecord | None) -> bool:
-    """Whether the rebuild that `meta` says is under way differs by its vectors alone."""
-    return bool(meta.building) and meta.parser == parser and meta.vector != vector
-
-
-def reembed(
-    writer: Writer,
-    fast: Embedding | None,
-    progress: Callable[[Progress], None],
-) -> None:
-    """Copy all rows of the tables in use into those of the rebuild, with the vectors of `fast`.
-
-    The manifest comes last and at once, so that a copy that was ended begins anew. Raises
-    EmbeddingError.
-    """
-    if writer.tables["files"].count_rows():
-        return  # a run that died later has done it
-    current = generation_tables(writer.meta.generation)
-    sources = {table: writer.database.open_table(name) for table, name in current.items()}
-    total = sum(sources[table].count_rows() for table in UNIT_TABLES)
-    done = 0
-
-    def report() -> None:
-        progress(Progress("embedding", done, total, fast.name if fast else ""))
-
-    report()
-    for table in TABLES:  # `files`, the manifest, is the last
-        target = writer.tables[table]
-        target.delete("true")
-        for batch in sources[table].search().limit(ALL_ROWS).to_batches(COPIED_ROWS):
-            if not batch.num_rows:
-                continue
-            target.add(_copied(batch, target.schema, fast))
-            if table in UNIT_TABLES:
-                done += batch.num_rows
-                report()
-    # What is written from now on may replace rows that are there, and rows of files that the
-    # manifest does not know, a killed run's, have come along: `begin` removes them.
-    writer.fresh, writer.carried = False, True
-
-
-def _copied(batch: pa.RecordBatch, schema: pa.Schema, fast: Embedding | None) -> pa.Table:
-    """Rows of `batch` in `schema`, `vector` made anew of `code`."""
-    import pyarrow as pa
-
-    arrays = []
-    for column in schema:
-        if column.name != "vector":
-            arrays.append(batch.column(column.name).cast(column.type))
-        elif fast is None:
-            arrays.append(pa.nulls(batch.num_rows, column.type))
-        else:
-            vectors = fast.embed_passages(batch.column("code").to_pylist())
-            arrays.append(vector_array(vectors, column.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def refine_units(

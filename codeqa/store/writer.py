@@ -58,8 +58,6 @@ class Writer:
     """Those of the generation that a rebuild replaces: their refined vectors serve."""
     fresh: bool = False
     """These tables were created by this writer and hold nothing that it did not write."""
-    carried: bool = False
-    """The rows of the generation that a rebuild replaces were taken over by this writer."""
     known: set[str] = field(default_factory=set)
     """Paths that have rows."""
     described: Table | None = None
@@ -221,7 +219,7 @@ class Writer:
     @property
     def checked_ns(self) -> int:
         """Start of the last completed pass over these rows; 0 when there was none."""
-        return 0 if self.first_build and not self.carried else self.meta.checked_ns
+        return 0 if self.first_build else self.meta.checked_ns
 
     def update_meta(self, **changes: Any) -> None:
         """Commit changed fields of `meta`."""

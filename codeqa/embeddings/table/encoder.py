@@ -53,12 +53,18 @@ class TableEncoder:
         """What a text gets that holds no known piece: far from everything, yet a vector."""
         return np.full(self.dimension, self.dimension**-0.5, np.float32)
 
+    def compute_query_embeddings(self, query: str) -> NDArray[np.float32]:
+        """One vector (1, dimension); zeros for a question of which no word is known."""
+        return (self.encode_query(query) * self.knows(query))[None]
+
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors (n, dimension), each of length 1, of serialised units (`unit_text.encode`).
 
         Any other text is taken as a body.
         """
         return self.encode_units(map(_unit, texts))
+
+    compute_source_embeddings = encode_documents
 
     def encode_units(self, units: Iterable[UnitText]) -> NDArray[np.float32]:
         """Vectors (n, dimension), each of length 1; only a batch of `units` is held at a time."""
