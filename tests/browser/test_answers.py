@@ -15,6 +15,7 @@ from browser.actions import (
     get_answer,
     loaded,
     rests,
+    scrolled_sideways,
     stop,
     until,
     use_model,
@@ -390,3 +391,68 @@ def test_an_answer_whose_connection_is_lost_is_tried_again_in_its_place(
     answered(page)
     (conversation,) = scripted.chat.all()
     assert [turn.question for turn in scripted.chat.turns(conversation.id)] == ["one"]
+
+
+FLOW = """flowchart LR
+n1["Flask.<b>wsgi_app</b>"]
+n2["says #quot;no#quot;"]
+n1 --> n2
+n2 -->|again| n1
+n1 --> n3["last"]
+n3 --> n3
+"""
+
+
+def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
+    phone: Page,
+) -> None:
+    page = phone
+    unknown = f"```mermaid\n{FLOW}n1 -.-> n2\n```"
+    get_answer(page, f"say:So:\n\n```mermaid\n{FLOW}```\n\n{unknown}\n")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        drawn, code = (page.locator(".code-block").nth(number) for number in (0, 1))
+        drawing = drawn.get_by_role("img", name="Diagram: 3 boxes, 3 arrows")
+        expect(drawing).to_be_visible()
+        boxes = drawing.locator("rect + text")
+        expect(boxes).to_have_text(["Flask.<b>wsgi_app</b>", 'says "no"', "last ↻"])
+        expect(drawing.locator("desc")).to_contain_text(
+            'says "no" to Flask.<b>wsgi_app</b> (again)'
+        )
+        expect(drawing.locator(".head")).to_have_count(3)
+        first, second, third = (boxes.nth(number).bounding_box() for number in range(3))
+        assert first and second and third and first["x"] < second["x"]
+        assert abs(second["y"] - third["y"]) > 20, "side by side in their layer"
+        assert not scrolled_sideways(page)
+        drawn.get_by_role("button", name="Text").press("Enter")
+        expect(drawing).to_be_hidden()
+        expect(drawn.locator("pre")).to_have_text(FLOW)
+        expect(code.locator("pre")).to_contain_text("n1 -.-> n2")
+        expect(code.get_by_role("img")).to_have_count(0)
+
+
+def test_a_large_diagram_is_drawn_at_once_also_where_it_goes_in_circles(page: Page) -> None:
+    names = [f'n{number}["module.function_{number}"]' for number in range(60)]
+    arrows = [f"n{one} --> n{(one * step + 1) % 60}" for one in range(60) for step in (1, 7)]
+    boxes, took = page.evaluate(
+        """async (source) => {
+          const { drawDiagram } = await import("/static/js/answer/diagram.js");
+          const times = [0, 1, 2, 3, 4].map(() => {
+            const began = performance.now();
+            drawDiagram(source);
+            return performance.now() - began;
+          });
+          const own = ({ x, y, width, height }) =>
+            [x, y, width, height].map((one) => one.baseVal.value);
+          return [[...drawDiagram(source).querySelectorAll("rect")].map(own), Math.min(...times)];
+        }""",
+        "\n".join(["flowchart TD", *names, *arrows]),
+    )
+    assert len(boxes) == 60 and took < 30  # milliseconds
+    apart = [
+        abs(x - left) >= width - 0.01 or abs(y - top) >= height - 0.01
+        for at, (x, y, width, height) in enumerate(boxes)
+        for left, top, *_ in boxes[:at]
+    ]
+    assert all(apart)

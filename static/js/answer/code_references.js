@@ -4,6 +4,7 @@
 import { query, request } from "../lib/api.js";
 import { element, icon } from "../lib/dom.js";
 import { copyButton } from "../lib/widgets.js";
+import { drawDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
@@ -93,20 +94,36 @@ export function keepNumbersTogether(block) {
   }
 }
 
-/** Gives a rendered block of code its head. */
+/** Gives a rendered block of code its head; one that holds a diagram is drawn. */
 export function frameCode(block) {
   const pre = block.querySelector("pre");
   pre.tabIndex = 0; // so that long lines can be scrolled from the keyboard
   const language = block.dataset.language || "text";
   pre.setAttribute("aria-label", `Code, ${language}`);
   pre.setAttribute("role", "region");
+  const diagram = language === "mermaid" ? drawDiagram(pre.textContent) : null;
   block.prepend(
     element(
       "div.code-head",
-      element("span.language", language),
+      element("span.language", diagram ? "diagram" : language),
+      diagram ? switchOf(pre, diagram) : null,
       copyButton("copy", "Copy", () => pre.textContent.replace(/\n$/, "")),
     ),
   );
+}
+
+/** Shows `diagram` in the place of `pre`, its text; returns the button that changes between them. */
+function switchOf(pre, diagram) {
+  const about = { role: "region", "aria-label": "Diagram", tabindex: 0 };
+  const drawing = element("div.diagram", about, diagram);
+  const onclick = ({ currentTarget: button }) => {
+    pre.hidden = !pre.hidden;
+    drawing.hidden = !pre.hidden;
+    button.setAttribute("aria-pressed", String(drawing.hidden));
+  };
+  pre.hidden = true;
+  pre.before(drawing);
+  return element("button.copy", { "aria-pressed": "false", onclick }, icon("file"), "Text");
 }
 
 /** Looks the code of `answer` up at the places that it cites, each block once it is near. */
