@@ -105,7 +105,7 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert "def total(self)  The sum of all prices. With tax." in outline.text
     opened = call("open_file", path="shop/basket.py", lines="12-14")
     assert opened.places[0].text.startswith("    def total(self):") and opened.total == 18
-    assert "  12     def total(self):" in opened.text
+    assert "12\t    def total(self):" in opened.text
 
 
 def test_a_place_that_may_mean_several_definitions_is_counted_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from codeqa.symbols.callees import callees as calls_of
 from codeqa.symbols.surroundings import CANDIDATES, language_name
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import constants
-from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
+from codeqa.tools.results import Place, ToolResult, bare_place, by_file, counted, list_text
 from codeqa.types import Unit
 
 MOST_HITS = 20
@@ -88,14 +88,19 @@ def find_definition(box: Toolbox, name: Name) -> ToolResult:
         return _assigned(box, name) or _no_definition(name)
     places = [_shown(unit) for unit in units]
     summary = f"{name} has {counted(len(units), 'definition')}"
-    parts = [f"--- {p.location} {p.kind} {p.name} ---\n{p.text}{_values(box, p)}" for p in places]
+    parts = [
+        f"--- {p.location} {p.kind} {p.name}{' (' + p.note + ')' if p.note else ''} ---\n"
+        f"{p.text}{_values(box, p)}"
+        for p in places
+    ]
     text, shown = list_text(summary, parts, len(parts), "Put its owner before the name.", "\n\n")
     return ToolResult(summary=summary, text=text, total=len(units), places=tuple(places[:shown]))
 
 
 def find_references(box: Toolbox, name: Name) -> ToolResult:
     """Every place that calls, uses, imports or inherits a definition, surest first, source before
-    tests, each with its line and how sure it is; says how many there are in all."""
+    tests, each with its line; marked where it is only likely or possible. Says how many there
+    are in all."""
     tables = box.tables()
     units = _definitions(tables, name)[:MOST_DEFINITIONS]
     if not units:
@@ -112,20 +117,28 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
     sites = sites[:MOST_REFERENCES]
     around = {unit.id: unit for unit in tables.by_ids([s.reference.unit_id for s in sites])}
     places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
-    parts = [f"{p.location}  {p.note}{' in ' + p.name if p.name else ''}  {p.text}" for p in places]
+    parts = by_file(
+        (p.path, f"{p.start_line} {p.note.removesuffix(', certain')}"
+                 f"{' in ' + p.name if p.name else ''}: {p.text}")
+        for p in places
+    )  # fmt: skip
     summary = f"{name} is referred to in {counted(total, 'place')}"
     text, shown = list_text(summary, parts, total, "Use grep for all lines that hold the name.")
     return ToolResult(summary=summary, text=text, total=total, places=tuple(places[:shown]))
 
 
 def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
-    """The functions that call a function, and with a depth those that call them, as a tree; tests
-    are counted and not listed."""
+    """The functions that surely call a function, and with a depth those that call them, as a tree;
+    tests, and calls that may mean another of that name, are counted and not listed."""
     tables = box.tables()
     tests: set[str] = set()
+    possible = 0
 
     def who_calls(unit: Unit) -> list[tuple[Unit, int]]:
-        sites = [s for s in usages(tables, unit, limit=4 * BREADTH).references if _is_sure_call(s)]
+        nonlocal possible
+        every = usages(tables, unit, limit=4 * BREADTH).references
+        sites = [site for site in every if _is_sure_call(site)]
+        possible += sum(s.confidence < LIKELY and s.reference.kind == "call" for s in every)
         inside = {one.id: one for one in tables.by_ids([s.reference.unit_id for s in sites])}
         first: dict[str, tuple[Unit, int]] = {}
         for site in sites:
@@ -138,6 +151,8 @@ def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
 
     found = _tree(tables, name, depth, who_calls, "called by", "caller")
     told = f"\nAnd by {counted(len(tests), 'test')}." if tests else ""
+    if possible:
+        told += f"\nAnd {counted(possible, 'possible call')}, which find_references lists."
     return found.model_copy(update={"text": found.text + told})
 
 
@@ -214,17 +229,18 @@ def _shown(unit: Unit, note: str = "") -> Place:
     if unit.kind == "module":
         imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
         lines = lines[: imports if any(map(str.strip, lines[:imports])) else len(lines)]
+    last = unit.start_line + len(lines) - 1
     return Place(
         path=unit.path,
         start_line=unit.start_line,
-        end_line=unit.start_line + len(lines) - 1,
+        end_line=last,
         text="\n".join(lines),
         language=unit.language,
         name=unit.qualified_name or unit.name,
         kind=unit.kind,
         note=note
-        if len(lines) == unit.end_line - unit.start_line + 1
-        else f"{note or 'cut'}; open_file {unit.path} {unit.start_line}-{unit.end_line} shows all",
+        if last == unit.end_line
+        else f"{note or 'cut'}; the rest is open_file lines {last + 1}-{unit.end_line}",
     )
 
 

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from codeqa.errors import NotFoundError
 from codeqa.repository.git import find_git, read_git
+from codeqa.repository.roles import role_of
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.mentions import resolve_mentions
 from codeqa.tools.declaration import Toolbox
@@ -65,13 +66,14 @@ def git_show(
         str, Field(description="A file, to see it as it was then; nothing: the change.")
     ] = "",
 ) -> ToolResult:
-    """A file as it was at a commit, or, without a path, what the commit changed and why."""
+    """A file as it was at a commit, or, without a path, what the commit changed and why; of tests
+    and documents beside a change of source only the names."""
     if path:
         found = one_file(box.tables(), path)
         code = mask_secrets(_git(box, ["cat-file", "blob", f"{commit}:./{found}"]))
         lines = code.removesuffix("\n").split("\n")
         summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
-        parts = [f"{n:>4} {line}" for n, line in enumerate(lines, 1)]
+        parts = [f"{n}\t{line}" for n, line in enumerate(lines, 1)]
         text, shown = list_text(summary, parts, len(parts), "Only its beginning fits.")
         place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
                       text="\n".join(lines[:shown]))  # fmt: skip
@@ -81,14 +83,18 @@ def git_show(
     changed = _git(box, ["diff-tree", "-r", "--root", "-m", "--first-parent", "--no-commit-id",
                          "--name-only", "--relative", "-z", commit]).split("\0")  # fmt: skip
     known = box.tables().catalogue().paths
-    shown_paths = [name for name in changed if name in known]
+    shown_paths = sorted((name for name in changed if name in known), key=_is_beside)
+    # Tests and documents of a change are often longer than it; they are named.
+    diffed = [name for name in shown_paths if not _is_beside(name)] or shown_paths
     diff = ""
-    if shown_paths:
+    if diffed:
         diff = _git(box, ["diff-tree", "-r", "-p", "--root", "-m", "--first-parent", "--relative",
-                          "--no-commit-id", *_SAFE, commit, "--", *shown_paths])  # fmt: skip
+                          "--no-commit-id", *_SAFE, commit, "--", *diffed])  # fmt: skip
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
     head = [f"{one.date}  {one.author}", *told.split("\0")[4:]]
-    parts = [*head, *mask_secrets(diff).split("\n")]
+    beside = ", ".join(shown_paths[len(diffed) :])
+    parts = [*head, *([f"Also changed: {beside}"] if beside else ())]
+    parts += mask_secrets(diff).split("\n")
     text, _ = list_text(summary, parts, len(parts), "Open a file of it with `path`.")
     return ToolResult(summary=summary, text=text, total=len(shown_paths), commits=(one,),
                       paths=tuple(shown_paths))  # fmt: skip
@@ -131,6 +137,10 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     raise NotFoundError(
         f"Nothing here is called {wanted!r}.", "Give a path, or the name of a definition."
     )
+
+
+def _is_beside(path: str) -> bool:
+    return role_of(path) != "source"
 
 
 def _git(box: Toolbox, arguments: Sequence[str]) -> str:

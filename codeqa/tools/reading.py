@@ -14,7 +14,7 @@ from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.symbols.surroundings import language_name
 from codeqa.tools.declaration import Toolbox
-from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
+from codeqa.tools.results import Place, ToolResult, bare_place, by_file, counted, list_text
 from codeqa.types import TEXT_KINDS, Unit
 
 FIRST_LINES = 150
@@ -52,29 +52,31 @@ def grep(
     ignore_case: Annotated[bool, Field(description="Small and capital letters alike.")] = False,
 ) -> ToolResult:
     """Every line of the indexed files that holds a text or matches a regular expression, counted,
-    with path and line. Exact where search_code guesses: for names, messages, TODOs, constants."""
+    each with the definition around it and that one's lines. Exact where search_code guesses: for
+    names, messages, TODOs, constants."""
     found = box.files.find_lines(
         pattern, box.files.matching(path), regex=regex, ignore_case=ignore_case
     )
     places: list[Place] = []
+    parts: list[tuple[str, str]] = []
     for file, lines in found.lines.items():
         wanted = lines[: MOST_MATCHES - len(places)]
         units = box.tables().in_file(file) if wanted else []
-        places += [
-            Place(
-                path=file, start_line=n, end_line=n, text=line, language=language_name(file),
-                name=_around(units, n),
-            )
-            for n, line in wanted
-        ]  # fmt: skip
+        before = None
+        for n, line in wanted:
+            around = _around(units, n)
+            name = around.qualified_name if around else ""
+            where = f" [{name} {around.start_line}-{around.end_line}]" if around else ""
+            parts.append((file, f"{n}{where * (around != before)}: {line.strip()[:LONGEST_LINE]}"))
+            before = around
+            places.append(
+                Place(path=file, start_line=n, end_line=n, text=line, name=name,
+                      language=language_name(file))
+            )  # fmt: skip
     where = f"{len(found.lines):,} of " if found.lines else ""
     summary = f"grep “{pattern}”: {counted(found.total, 'line')} in {where}{found.searched}"
-    parts = [
-        f"{p.location}{' in ' + p.name if p.name else ''}: {p.text.strip()[:LONGEST_LINE]}"
-        for p in places
-    ]
     text, shown = list_text(
-        summary, parts, found.total, "Narrow it with `path` or a longer pattern."
+        summary, by_file(parts), found.total, "Narrow it with `path` or a longer pattern."
     )
     return ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
 
@@ -90,7 +92,7 @@ def open_file(
     code = code[:-1] if code[-1:] == [""] else code
     first, last = line_span(lines or f"1-{FIRST_LINES}", len(code))
     shown = code[first - 1 : last]
-    parts = [f"{n:>4} {line[:LONGEST_LINE]}" for n, line in enumerate(shown, first)]
+    parts = [f"{n}\t{line[:LONGEST_LINE]}".rstrip() for n, line in enumerate(shown, first)]
     summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
     if file.changed:
         summary += " (changed since it was indexed)"
@@ -149,11 +151,11 @@ def constants(text: str) -> list[tuple[int, str]]:
     return [(n, line) for n, line in enumerate(text.split("\n"), 1) if _CONSTANT.match(line)]
 
 
-def _around(units: Sequence[Unit], line: int) -> str:
-    """Name of the smallest definition around a line."""
+def _around(units: Sequence[Unit], line: int) -> Unit | None:
+    """The smallest definition around a line."""
     inside = [u for u in units if u.start_line <= line <= u.end_line and u.kind not in TEXT_KINDS]
     inside = [unit for unit in inside if unit.kind != "module" or unit.signature]
-    return min(inside, key=lambda u: u.end_line - u.start_line).qualified_name if inside else ""
+    return min(inside, key=lambda u: u.end_line - u.start_line, default=None)
 
 
 def _lies_in(unit: Unit, other: Unit) -> bool:

@@ -96,6 +96,16 @@ def fitting(parts: Iterable[str], apart: str = "\n") -> tuple[str, int]:
     return apart.join(taken), len(taken)
 
 
+def by_file(items: Iterable[tuple[str, str]]) -> list[str]:
+    """What is told of places, given with their paths; a path stands once, above the first of those
+    that follow each other in its file."""
+    parts, last = [], ""
+    for path, told in items:
+        parts.append(f"  {told}" if path == last else f"{path}\n  {told}")
+        last = path
+    return parts
+
+
 def list_text(
     summary: str, parts: Sequence[str], total: int, hint: str, apart: str = "\n"
 ) -> tuple[str, int]:
