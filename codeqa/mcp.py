@@ -13,14 +13,17 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
 
 from codeqa import __version__
 from codeqa.chat import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, SettingsError, UsageError, error_from
+from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
 from codeqa.settings import Settings
-from codeqa.tools import TOOLS, ToolResult
+from codeqa.tools import TOOLS, ToolResult, declare
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -35,24 +38,9 @@ CodeQA has indexed {repositories} on this machine: every definition, call and do
   grep gives every line with the same letters.
 - Exact text, messages, TODOs: grep. A long file: outline, then open_file with lines.
 - Why and when: git_log (of one function, too), blame, git_show.
-- A whole answer with citations, made by CodeQA itself: ask."""
-ASK = (
-    "Answer a question about the repository with citations [path:first-last], by CodeQA's own "
-    "search and the language model that its user chose; without one, from what the code says."
-)
-ASK_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "question": {"type": "string", "description": "A question in words."},
-        "effort": {
-            "type": "string",
-            "enum": ["fast", "normal", "deep"],
-            "description": "How much code the answer may be made from.",
-        },
-    },
-    "required": ["question"],
-    "additionalProperties": False,
-}
+- New to a repository: overview. An issue to work on: review, for the files, tests and people that
+  it concerns. A whole answer with citations, made by CodeQA itself: ask."""
+Issue = Annotated[str, Field(max_length=MOST_CHARACTERS, description="Text of the issue.")]
 
 
 @dataclass
@@ -88,15 +76,25 @@ def call(repositories: Repositories, name: str, arguments: Mapping[str, Any]) ->
     """What the tool `name` gives for `arguments`. Raises CodeQAError."""
     given = dict(arguments)
     engine = repositories.engine(str(given.pop("repo", "")))
-    if name == "ask":
-        return _ask(engine, str(given.get("question", "")), str(given.get("effort", "")))
+    if name in OWN:
+        return OWN[name].call(engine, given)
     if name not in TOOLS:
-        raise UsageError(f"There is no tool {name!r}.", f"There are: ask, {', '.join(TOOLS)}.")
+        there = ", ".join((*OWN, *TOOLS))
+        raise UsageError(f"There is no tool {name!r}.", f"There are: {there}.")
     return TOOLS[name].call(engine.toolbox, given)
 
 
-def _ask(engine: Engine, question: str, effort: str) -> ToolResult:
-    """An answer that is not kept: whoever asks has it. Raises CodeQAError."""
+def ask(
+    engine: Engine,
+    question: Annotated[str, Field(description="A question in words.")],
+    effort: Annotated[
+        Literal["", "fast", "normal", "deep"],
+        Field(description="How much code the answer may be made from; empty: as its user set."),
+    ] = "",
+) -> ToolResult:
+    """Answer a question about the repository with citations [path:first-last], by CodeQA's own
+    search and the language model that its user chose; without one, from what the code says."""
+    # It is not kept: whoever asks has it.
     text, told = "", ""
     asked = f"@codebase {question}"
     options = AskOptions(asked, user=USER, effort=effort, tag_is_default=True, keep=False)
@@ -111,30 +109,47 @@ def _ask(engine: Engine, question: str, effort: str) -> ToolResult:
     return ToolResult(summary=f"answered “{question}”", text=whole)
 
 
+class ReviewResult(ToolResult):
+    """A report, beside its text."""
+
+    report: IssueReport
+
+
+def review(
+    engine: Engine,
+    title: Annotated[str, Field(description="Title of the issue.")] = "",
+    body: Issue = "",
+) -> ReviewResult:
+    """What an issue takes: files likely to change, tests and people, and how hard it is where its
+    user chose a language model, which searches the code."""
+    reviewer = Reviewer(engine.toolbox, engine.models.connect(), engine.settings.config_dir)
+    *_, report = reviewer.review(title, body)
+    assert isinstance(report, IssueReport)  # it comes last
+    return ReviewResult(summary=f"reviewed “{title}”", text=report.text, report=report)
+
+
+OWN = {function.__name__: declare(function) for function in (ask, review)}
+"""By name, what needs more of an engine than its toolbox."""
+
+
 def offered(repositories: Repositories) -> list[types.Tool]:
     """The tools, with a `repo` among their arguments where several are served."""
     import mcp_types as types
 
-    schemas = {name: (tool.description, tool.schema()) for name, tool in TOOLS.items()}
-    schemas["ask"] = (ASK, {**ASK_SCHEMA})
-    if len(repositories.roots) > 1:
-        repo = {"type": "string", "enum": list(repositories.roots), "description": "Which one."}
-        for name, (told, schema) in schemas.items():
-            properties = {**schema.get("properties", {}), "repo": repo}
-            required = [*schema.get("required", ()), "repo"]
-            schemas[name] = (told, {**schema, "properties": properties, "required": required})
-    result = ToolResult.model_json_schema()
+    several = len(repositories.roots) > 1
+    repo = {"type": "string", "enum": list(repositories.roots), "description": "Which one."}
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return [
-        types.Tool(
-            name=name,
-            description=told,
-            input_schema=schema,
-            output_schema=result,
-            annotations=hints,
-        )
-        for name, (told, schema) in schemas.items()
-    ]
+    tools = []
+    for name, tool in (TOOLS | OWN).items():
+        schema = tool.schema()
+        if several:
+            schema["properties"] = {**schema.get("properties", {}), "repo": repo}
+            schema["required"] = [*schema.get("required", ()), "repo"]
+        tools.append(
+            types.Tool(name=name, description=tool.description, input_schema=schema,
+                       output_schema=tool.result.model_json_schema(), annotations=hints)
+        )  # fmt: skip
+    return tools
 
 
 def mcp_server(repositories: Repositories) -> Server[Any]:

@@ -89,6 +89,37 @@ class IssueReport(BaseModel):
     tokens_of_whole_files: int = 0
     """What the files would have cost that this code is from."""
 
+    @property
+    def text(self) -> str:
+        """The report as lines for people and models."""
+        lines: list[str] = []
+        review = self.review
+        if review:
+            lines += [
+                review.summary,
+                "",
+                f"Difficulty   {review.difficulty_score}/5, {review.recommended_level}",
+                f"Concepts     {', '.join(review.concepts_required)}",
+                f"Advice       {review.mentoring_advice}",
+                f"Chunks used  {review.chunks_used}, about {self.tokens_sent:,} tokens; the whole "
+                f"files would have been {self.tokens_of_whole_files:,}",
+            ]
+        for title, files in (
+            ("Files likely to change", review.files_likely_to_change if review else []),
+            ("Likely files, by the search", self.files),
+            ("Tests", self.tests),
+        ):
+            if files:
+                lines += ["", title] if lines else [title]
+            for one in files:
+                there = "" if one.indexed else "  (there is no such file)"
+                lines.append(
+                    f"  {one.path}{':' + one.lines if one.lines else ''}  {one.why}{there}"
+                )
+        if self.owners:
+            lines += ["", f"Who knows them: {', '.join(self.owners)}"]
+        return "\n".join([*lines, "", self.note] if self.note else lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:

@@ -50,7 +50,7 @@ def over_stdio(data: Path, arguments: list[str], work: Work) -> Any:
 def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
     async def work(session: Any) -> None:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert list(tools) == [*TOOLS, "ask"]
+        assert list(tools) == [*TOOLS, "ask", "review"]
         for name, tool in TOOLS.items():
             assert tools[name].description == tool.description
             assert tools[name].input_schema == tool.schema()
@@ -61,6 +61,16 @@ def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
         assert wrong.is_error and "`pattern` cannot be used" in wrong.content[0].text
         missing = await session.call_tool("open_file", {"path": "../secret"})
         assert missing.is_error and "No indexed file" in missing.content[0].text
+        overview = await session.call_tool("overview", {})
+        assert "How it is organised" in overview.content[0].text
+        issue = {"title": "The total price is wrong", "body": "With two articles. " * 400}
+        review = await session.call_tool("review", issue)
+        files = [one["path"] for one in review.structured_content["report"]["files"]]
+        assert "store/basket.py" in files and "Likely files" in review.content[0].text
+        wordless = await session.call_tool("review", {})
+        assert wordless.is_error and "The issue is empty." in wordless.content[0].text
+        effort = await session.call_tool("ask", {"question": "x", "effort": "huge"})
+        assert effort.is_error and "`effort` cannot be used" in effort.content[0].text
         answered = await session.call_tool("ask", {"question": "what does total_price do?"})
         assert "[store/basket.py:" in answered.content[0].text
 

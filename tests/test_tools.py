@@ -267,6 +267,7 @@ def test_every_door_leads_to_the_same_tools(
         "open_file": {"path": "shop/basket.py", "lines": "1-3"},
         "outline": {"path": "shop/basket.py"},
         "list_files": {"pattern": "shop/"},
+        "overview": {},
         "git_log": {"path_or_name": "taxed"},
         "git_show": {"commit": "HEAD"},
         "blame": {"path": "shop/basket.py", "lines": "1-3"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,6 @@ from codeqa.cli.console import print_json, visible
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.settings import load_settings
-
-if TYPE_CHECKING:
-    from codeqa.review import IssueReport
 
 
 @command(
@@ -67,7 +63,7 @@ def review_command(
             elif as_json:
                 print_json(told.model_dump())
             else:
-                click.echo(visible("\n".join(_lines(told))))
+                click.echo(visible(told.text))
 
 
 def _read(file: str) -> str:
@@ -77,31 +73,3 @@ def _read(file: str) -> str:
         return Path(file).read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}.", "Give a text file.") from None
-
-
-def _lines(report: IssueReport) -> list[str]:
-    lines: list[str] = []
-    review = report.review
-    if review:
-        lines += [
-            review.summary,
-            "",
-            f"Difficulty   {review.difficulty_score}/5, {review.recommended_level}",
-            f"Concepts     {', '.join(review.concepts_required)}",
-            f"Advice       {review.mentoring_advice}",
-            f"Chunks used  {review.chunks_used}, about {report.tokens_sent:,} tokens; the whole "
-            f"files would have been {report.tokens_of_whole_files:,}",
-        ]
-    for title, files in (
-        ("Files likely to change", review.files_likely_to_change if review else []),
-        ("Likely files, by the search", report.files),
-        ("Tests", report.tests),
-    ):
-        if files:
-            lines += ["", title] if lines else [title]
-        for one in files:
-            there = "" if one.indexed else "  (there is no such file)"
-            lines.append(f"  {one.path}{':' + one.lines if one.lines else ''}  {one.why}{there}")
-    if report.owners:
-        lines += ["", f"Who knows them: {', '.join(report.owners)}"]
-    return [*lines, "", report.note] if report.note else lines

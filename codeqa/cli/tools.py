@@ -25,6 +25,7 @@ EXAMPLES = {
     "callers": ["codeqa callers dispatch_request --depth 3"],
     "callees": ["codeqa callees wsgi_app --depth 2"],
     "list_files": ['codeqa list-files "src/**/*.py"'],
+    "overview": ["codeqa overview --repo ~/src/flask"],
     "git_log": ["codeqa git-log Flask.dispatch_request"],
     "git_show": ["codeqa git-show HEAD~3 --path app.py"],
     "blame": ["codeqa blame app.py 120-180"],

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from codeqa.tools.declaration import Tool, Toolbox, declare
 from codeqa.tools.finding import callees, callers, find_definition, find_references, search_code
 from codeqa.tools.history import blame, git_log, git_show
-from codeqa.tools.reading import grep, list_files, open_file, outline
+from codeqa.tools.reading import grep, list_files, open_file, outline, overview
 from codeqa.tools.results import Commit, Place, ToolResult
 
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
     search_code, grep, open_file, outline, find_definition, find_references, callers, callees,
-    list_files, git_log, git_show, blame,
+    list_files, overview, git_log, git_show, blame,
 )  # fmt: skip
 
 TOOLS = {function.__name__: declare(function) for function in _FUNCTIONS}
 """By name, in the order in which they are worth trying."""
 
-__all__ = ["TOOLS", "Commit", "Place", "Tool", "ToolResult", "Toolbox"]
+__all__ = ["TOOLS", "Commit", "Place", "Tool", "ToolResult", "Toolbox", "declare"]

@@ -36,17 +36,21 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function over a `Toolbox`, under its name, with what it says and takes."""
+    """A function over a `Toolbox`, or another subject, under its name, with what it says, takes
+    and gives."""
 
     name: str
     description: str
     arguments: type[BaseModel]
     """Its arguments, each with its type, default and description."""
     function: Callable[..., ToolResult]
+    result: type[ToolResult] = ToolResult
 
-    def call(self, toolbox: Toolbox, values: Mapping[str, Any]) -> ToolResult:
-        """Its result for `values`. Raises UsageError that names the argument that is wrong, and
-        what the parts of the engine raise."""
+    def call(self, subject: object, values: Mapping[str, Any]) -> ToolResult:
+        """Its result for `values`; `subject` is what its function takes first.
+
+        Raises UsageError that names the argument that is wrong, and what the function raises.
+        """
         try:
             given = self.arguments.model_validate(dict(values))
         except ValidationError as error:
@@ -57,7 +61,7 @@ class Tool:
                 hint = self.arguments.model_fields[name].description or hint
             raise UsageError(f"`{name}` cannot be used.", hint) from None
         return self.function(
-            toolbox, **{name: getattr(given, name) for name in given.model_fields_set}
+            subject, **{name: getattr(given, name) for name in given.model_fields_set}
         )
 
     def schema(self) -> dict[str, Any]:
@@ -69,7 +73,7 @@ class Tool:
 
 
 def declare(function: Callable[..., ToolResult]) -> Tool:
-    """`function(toolbox, …)` as a tool called like it, its docstring as description."""
+    """`function(subject, …)` as a tool called like it, its docstring as description."""
     kinds = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {
         name: (kinds[name], ... if one.default is one.empty else one.default)
@@ -79,4 +83,4 @@ def declare(function: Callable[..., ToolResult]) -> Tool:
     config = ConfigDict(extra="forbid", str_max_length=MOST_CHARACTERS)
     arguments = create_model(f"{title}Arguments", __config__=config, **fields)
     description = " ".join((inspect.getdoc(function) or "").split())
-    return Tool(function.__name__, description, arguments, function)
+    return Tool(function.__name__, description, arguments, function, kinds["return"])

@@ -10,11 +10,12 @@ from typing import Annotated
 from pydantic import Field
 
 from codeqa.errors import NotFoundError, UsageError
+from codeqa.extractive.overview import overview_of
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.symbols.surroundings import language_name
 from codeqa.tools.declaration import Toolbox
-from codeqa.tools.results import Place, ToolResult, bare_place, by_file, counted, list_text
+from codeqa.tools.results import Place, ToolResult, bare_place, by_file, counted, fitting, list_text
 from codeqa.types import TEXT_KINDS, Unit
 
 FIRST_LINES = 150
@@ -131,6 +132,21 @@ def outline(box: Toolbox, path: File) -> ToolResult:
     summary = f"outline of {found}: {counted(len(places), thing)}"
     text, _ = list_text(summary, parts, len(parts), "Open the rest with open_file.")
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))
+
+
+def overview(box: Toolbox) -> ToolResult:
+    """What this repository is, for a first look: README, folders with what they are for and import,
+    the definitions that most files use, where it starts."""
+    told = overview_of(box.tables())
+    places = tuple(
+        Place(path=one.path, start_line=one.start, end_line=one.end, name=one.name)
+        for one in told.lines
+    )
+    text = told.text or "Nothing here says what it is."
+    text, _ = fitting(text.split("\n"))
+    return ToolResult(
+        summary=f"overview of {box.root.name}", text=text, total=len(places), places=places
+    )
 
 
 def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
