@@ -43,6 +43,14 @@ LABELS = {
 }
 
 
+def peak_memory() -> int:
+    """Bytes: of this process, and of the largest of its workers."""
+    import resource
+
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(1024 * resource.getrusage(kind).ru_maxrss for kind in kinds)
+
+
 def child(folder: Path, data: Path, workers: int) -> dict[str, Any]:
     """Index `folder` in this process; runs in one of its own."""
     from codeqa.indexing import Indexer
@@ -71,7 +79,7 @@ def child(folder: Path, data: Path, workers: int) -> dict[str, Any]:
         "seconds": seconds,
         "searchable": searchable,
         "processor": times.user + times.system + times.children_user + times.children_system,
-        "peak_memory_mb": summary.peak_memory / 1e6,
+        "peak_memory_mb": peak_memory() / 1e6,
         "disk_mb": summary.bytes_on_disk / 1e6,
         "units": summary.methods + summary.classes + summary.documents,
         "references": summary.references,

@@ -250,8 +250,6 @@ class IndexSummary:
     """Reason → number of files."""
     seconds: float
     bytes_on_disk: int
-    peak_memory: int = 0
-    """Bytes resident at the highest point, this process and its workers."""
     vectors: Mapping[str, int] = field(default_factory=dict)
     """Name of an embedding → units with a vector of it."""
 

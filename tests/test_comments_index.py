@@ -235,17 +235,18 @@ def test_a_rebuild_keeps_the_descriptions(settings: Settings, location: Location
 
 
 def test_vectors_made_by_workers_are_made_again_for_described_methods(
-    tmp_path: Path, settings: Settings, write_files: WriteFiles
+    tmp_path: Path, settings: Settings, write_files: WriteFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = {f"f{n}.py": python(f"name{n}") for n in range(230)}
+    monkeypatch.setattr("codeqa.indexing.vectors.FEW_FILES", 0)
+    files = {f"f{n}.py": python(f"name{n}") for n in range(8)}
     location = locate(settings, write_files(tmp_path / "many", files))
     Indexer(settings, location).run()
-    units = plan_comments(settings, location, "m").units[:40]
+    units = plan_comments(settings, location, "m").units[:4]
     add_comments(settings, location, units, complete, "m")
     before = {row["id"]: row["vector"] for row in rows(location)["methods"]}
     Indexer(settings, location).run(full=True)
     after = {row["id"]: row["vector"] for row in rows(location)["methods"]}
-    assert sum(bool(text) for text in comments(location).values()) == 40
+    assert sum(bool(text) for text in comments(location).values()) == 4
     for key, vector in before.items():
         assert after[key] == pytest.approx(vector, abs=2e-3)
 

@@ -105,7 +105,6 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         skipped={"binary": 12, "lock file": 1},
         seconds=75.2,
         bytes_on_disk=12_345_678,
-        peak_memory=250_000_000,
         vectors={"codeqa/code-table-1": 1_608, "openai/large": 20},
     )
     stream = io.StringIO()
@@ -126,7 +125,6 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
         "                  1 lock file",
         "  time            1 min 15 s",
         "  on disk         12.3 MB",
-        "  peak memory     250.0 MB",
     ]
 
 

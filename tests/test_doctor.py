@@ -22,7 +22,7 @@ KEY = "sk-the-key"
 
 
 def check(name: str, settings: Settings) -> Check:
-    (found,) = [one for one in examine(settings) if one.name == name]
+    found = next(one for one in examine(settings) if one.name == name)
     assert PASSWORD not in f"{found.detail} {found.hint}"
     assert KEY not in f"{found.detail} {found.hint}"
     return found

@@ -224,8 +224,7 @@ def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
 
 
 def checked(settings: Settings, name: str) -> Check:
-    (found,) = [check for check in examine(settings) if check.name == name]
-    return found
+    return next(check for check in examine(settings) if check.name == name)
 
 
 def test_the_doctor_names_the_table_or_says_that_there_is_none(settings: Settings) -> None:

@@ -169,8 +169,6 @@ def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
     rows += [("", f"{count:,} {reason}") for reason, count in skipped]
     rows.append(("time", human_seconds(summary.seconds)))
     rows.append(("on disk", human_bytes(summary.bytes_on_disk)))
-    if summary.peak_memory:
-        rows.append(("peak memory", human_bytes(summary.peak_memory)))
     print(f"Indexed {summary.repository}", file=stream or sys.stdout)
     print(format_pairs(rows), file=stream or sys.stdout)
 

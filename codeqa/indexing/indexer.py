@@ -84,7 +84,7 @@ class Indexer:
                 except EmbeddingError as error:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
-        return self._summary(outcome, time.monotonic() - started, recorder.peak_memory)
+        return self._summary(outcome, time.monotonic() - started)
 
     def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
         """One pass; where the tables turn out to be damaged, one more on new ones."""
@@ -120,7 +120,7 @@ class Indexer:
             writer.finish(started_ns, parser, vector)
         return writer, outcome
 
-    def _summary(self, outcome: Outcome, seconds: float, memory: int) -> IndexSummary:
+    def _summary(self, outcome: Outcome, seconds: float) -> IndexSummary:
         tables = Tables.open(self.location)
         counts = tables.counts()
         files = tables.files()
@@ -139,7 +139,6 @@ class Indexer:
             skipped=count_reasons(files),
             seconds=seconds,
             bytes_on_disk=local_bytes(self.location),
-            peak_memory=memory,
             vectors={
                 record.name: counts.embedded if column == "vector" else counts.refined
                 for column, record in tables.vector_columns()

@@ -117,9 +117,6 @@ class RunRecorder:
         self._state = "indexing"
         self._written = 0.0
         self._phase = ""
-        self.peak_memory = 0
-        """Bytes: the sum of the peaks of this process and of the children that it had at one
-        time, and so an upper bound; 0 where there is no `/proc`."""
 
     def state(self, state: str, error: str = "") -> None:
         """Say what the run does now; `ready` and `failed` end it."""
@@ -136,27 +133,9 @@ class RunRecorder:
             self._write(RunRecord(self._state, progress, "", time.time()))
 
     def _write(self, record: RunRecord) -> None:
-        self.peak_memory = max(self.peak_memory, _used_memory())
         # A full disk must not turn a progress display into a failure.
         with contextlib.suppress(OSError):
             write_atomically(self._path, json.dumps(asdict(record)))
-
-
-def _used_memory() -> int:
-    try:
-        tasks = list(Path("/proc/self/task").iterdir())
-        children = {child for one in tasks for child in (one / "children").read_text().split()}
-    except OSError:
-        return 0
-    return sum(map(_high_water, ("self", *children)))
-
-
-def _high_water(process: str) -> int:
-    try:
-        lines = Path("/proc", process, "status").read_text().splitlines()
-    except OSError:  # it has ended
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def read_run(location: Location) -> RunRecord:
