@@ -10,6 +10,7 @@ from codeqa.embeddings.registry import (
     fast_embedding,
     query_embedding,
     question_matcher,
+    sentence_matcher,
     shipped_table,
     table_encoder,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "fast_embedding",
     "query_embedding",
     "question_matcher",
+    "sentence_matcher",
     "shipped_table",
     "table_encoder",
 ]

@@ -5,6 +5,7 @@ The fast one is the table that CodeQA brings along, as package data in `codeqa/e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from codeqa.settings import Settings
 
 if TYPE_CHECKING:
     from codeqa.embeddings.table.encoder import TableEncoder
-    from codeqa.embeddings.table.matcher import QuestionMatcher
+    from codeqa.embeddings.table.matcher import QuestionMatcher, SentenceMatcher
 
 SHIPPED = Path(__file__).resolve().parent / "data"
 
@@ -52,6 +53,17 @@ def question_matcher(folder: str, question: str) -> QuestionMatcher:
     from codeqa.embeddings.table.matcher import QuestionMatcher
 
     return QuestionMatcher(table_encoder(folder), question)
+
+
+def sentence_matcher(texts: Sequence[str]) -> SentenceMatcher | None:
+    """`texts`, for sentences to be held against, with the shipped table; None without one.
+
+    Raises EmbeddingError for a damaged table.
+    """
+    from codeqa.embeddings.table.matcher import SentenceMatcher
+
+    folder = shipped_table()
+    return SentenceMatcher(table_encoder(str(folder)), texts) if folder else None
 
 
 def fast_embedding() -> Embedding | None:

@@ -1,7 +1,9 @@
-"""One question against single units, closer than one vector each: passages, and word by word."""
+"""One question against single units, closer than one vector each: passages, and word by word; and
+single sentences against several texts, in the same way."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -46,11 +48,8 @@ class QuestionMatcher:
     def __init__(self, encoder: TableEncoder, question: str) -> None:
         self._encoder = encoder
         weights = encoder.weights
-        ids, counts = query_ids(question, weights.pieces)
         self._vector = encoder.encode_query(question)
-        self._pieces, lengths = self._directions(ids)
-        shares = encoder.query_factors[ids] * (1 + np.log(np.array(counts))) * lengths
-        self._shares = shares / max(float(shares.sum()), NOTHING)
+        self._pieces, self._shares = _weighed(encoder, question)
         self.empty = not encoder.knows(question)
         """No word of the question is known: nothing can be said of any unit."""
 
@@ -65,7 +64,7 @@ class QuestionMatcher:
             return 0.0
         nearest = np.full(len(self._shares), -1.0, np.float32)
         for start in range(0, len(ids), AT_ONCE):
-            pieces, _ = self._directions(ids[start : start + AT_ONCE])
+            pieces, _ = _directions(self._encoder, ids[start : start + AT_ONCE])
             np.maximum(nearest, (pieces @ self._pieces.T).max(axis=0), out=nearest)
         return float(nearest @ self._shares)
 
@@ -95,8 +94,44 @@ class QuestionMatcher:
         last = min(best * half + PASSAGE_LINES, len(lines)) - 1
         return max(0.0, float(cosines[best])), best * half, last
 
-    def _directions(self, ids: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The rows of the table at length 1, and their lengths before."""
-        rows = self._encoder.weights.table[ids].astype(np.float32)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        return rows / np.maximum(lengths, NOTHING)[:, None], lengths
+
+class SentenceMatcher:
+    """Several texts, prepared for single sentences to be held against them."""
+
+    def __init__(self, encoder: TableEncoder, texts: Sequence[str]) -> None:
+        self._encoder = encoder
+        of_run = encoder.weights.pieces.of_run
+        ids = [{piece for run in set(runs(text)) for piece in of_run[run]} for text in texts]
+        every = sorted(set().union(*ids))
+        place = {piece: at for at, piece in enumerate(every)}
+        self._directions, _ = _directions(encoder, every)
+        self._texts = [np.array([place[piece] for piece in one], np.intp) for one in ids]
+
+    def nearness(self, sentence: str) -> NDArray[np.float32]:
+        """(texts,) How much of what `sentence` says each text says somewhere: `Nearness.late`."""
+        pieces, shares = _weighed(self._encoder, sentence)
+        cosines = self._directions @ pieces.T
+        found = np.zeros(len(self._texts), np.float32)
+        for at, text in enumerate(self._texts):
+            if len(text) and len(shares):
+                found[at] = cosines[text].max(axis=0) @ shares
+        return found
+
+
+def _weighed(
+    encoder: TableEncoder, text: str
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The directions of the pieces of `text`, and the share of its vector that each makes."""
+    ids, counts = query_ids(text, encoder.weights.pieces)
+    pieces, lengths = _directions(encoder, ids)
+    shares = encoder.query_factors[ids] * (1 + np.log(np.array(counts))) * lengths
+    return pieces, shares / max(float(shares.sum()), NOTHING)
+
+
+def _directions(
+    encoder: TableEncoder, ids: list[int]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The rows of the table at length 1, and their lengths before."""
+    rows = encoder.weights.table[ids].astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return rows / np.maximum(lengths, NOTHING)[:, None], lengths
