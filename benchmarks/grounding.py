@@ -1,8 +1,8 @@
 """Which sentences of an answer have their evidence: `python -m benchmarks.grounding TREES`.
 
 TREES is what `benchmarks.retrieval.trees` lays out. Every sentence of evals/grounding is judged by
-the chunks that were sent for its answer. Printed are precision and recall of each class, on the half
-that thresholds were set on and on the half that was only counted.
+the chunks that were sent for its answer. Printed are precision and recall of each class, on the
+half that thresholds were set on and on the half that was only counted.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def _report(half: str, answers: list[dict[str, Any]], trees: Path, wrong: bool) 
     for answer in answers:
         chunks = chunks_of(answer, trees)
         labelled = {one["text"]: one for one in answer["sentences"]}
-        started = time.perf_counter()
+        started = time.process_time()
         grounding = Grounding(chunks)
         judged = [one for text in sentences_of(answer["answer"]) if (one := grounding.judge(text))]
-        took.append(1000 * (time.perf_counter() - started))
+        took.append(1000 * (time.process_time() - started))
         claims = [one for one in judged if one.verdict != "general"]
         share = sum(one.verdict == "supported" for one in claims) / max(1, len(claims))
         truth = [one["label"] for one in answer["sentences"] if one["label"] != "general"]
@@ -81,11 +81,13 @@ def _report(half: str, answers: list[dict[str, Any]], trees: Path, wrong: bool) 
         hit = counts[name, name]
         told = sum(number for (_, verdict), number in counts.items() if verdict == name)
         true = sum(number for (label, _), number in counts.items() if label == name)
-        print(f"  {name:11}  precision {hit / max(1, told):.3f}  recall {hit / max(1, true):.3f}  of {true}")
+        precision, recall = hit / max(1, told), hit / max(1, true)
+        print(f"  {name:11}  precision {precision:.3f}  recall {recall:.3f}  of {true}")
     supported = max(1, counts["supported", "supported"])
     print(f"  the right chunk for {right_chunk / supported:.3f} of the supported ones")
     took.sort()
-    print(f"  {took[len(took) // 2]:.1f} ms an answer at the median, {took[-1]:.1f} at most")
+    median = took[len(took) // 2]
+    print(f"  {median:.1f} ms of processor time an answer at the median, {took[-1]:.1f} at most")
     for share, truth, name in sorted(shares):
         print(f"  {name}: {share:.2f} of its claims have evidence, truly {truth:.2f}")
 

@@ -4,14 +4,17 @@ model: by its citations, the names and numbers in it, and how near its words com
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from codeqa.chat.citations import CODE_SPAN, VALUES, next_fence
+from codeqa.chat.generation import ModelRequest, Piece
 from codeqa.chat.sentences import SentenceSplitter, sentences_of
 from codeqa.embeddings import sentence_matcher
+from codeqa.search import SearchResult
 from codeqa.search.question_words import FILE_ENDINGS
 from codeqa.text.citation_format import CITATION
 from codeqa.types import Chunk
@@ -23,8 +26,12 @@ QUOTED, ALTERED = 0.8, 0.3
 """Part of a code block's lines that stand in what was sent: it is a quotation, one that was
 changed, or below that an example of the answer's own."""
 UNKNOWN_BELOW = 0.5
-"""When less than this part of what an answer claims has its evidence, it is taken for a guess."""
+"""When less than this part of what an answer claims has its evidence, the answer is not known."""
 FEWEST_CLAIMS = 3
+NEAREST = 3
+"""Units that are named as what comes nearest to an answer."""
+LEFT_OUT = "{} left out: the code that was sent does not show what they say."
+NOTHING_SHOWN = "I do not know: the code that was found shows nothing of what could be said."
 
 Verdict = Literal["supported", "unsupported", "general"]
 
@@ -35,6 +42,12 @@ _NUMBER = re.compile(r"(?<![\w.])\d{2,}")
 _GROUPED = re.compile(r"(?<=\d)[_,](?=\d{3})")
 _OF_THIS = re.compile(r"\W*(?:The|Its?|They|Their)\b")
 """A sentence that begins so speaks of this code."""
+_OF_EVIDENCE = re.compile(
+    r"\b(?:chunks?|contexts?|excerpts?)\b.{0,40}(?:\bnot|n't)\b.{0,20}\b(?:show|include|contain|say)"
+    r"|(?:\bnot|n't|\bun)\s?(?:\w+ )?(?:shown|visible|sure)\b|@codebase\b",
+    re.IGNORECASE,
+)
+"""What says that something is not known claims nothing of the code."""
 _COMMENT = " \t/*#!"
 """Around a line of code that is quoted from a comment."""
 _NOT_PROSE = re.compile(r"\W*(?:#.*)?", re.DOTALL)
@@ -86,12 +99,14 @@ class Grounding:
         return found
 
     def judge(self, written: str) -> Sentence | None:
-        """What the evidence of a sentence is; None for what says nothing: a heading, a mark, words
-        that lead to a list."""
+        """What the evidence of a sentence is; None for what says nothing of the code: a heading, a
+        mark, words that lead to a list, or that something is not known."""
         text = written.strip()
+        if not self._matcher:
+            return None
         if next_fence("", text.split("\n", 1)[0])[1]:
             return self._judge_block(text)
-        if _NOT_PROSE.fullmatch(text) or text.endswith(":"):
+        if _NOT_PROSE.fullmatch(text) or text.endswith(":") or _OF_EVIDENCE.search(text):
             return None
         said = CITATION.sub(" ", text)
         names, paths = _names_in(said)
@@ -105,7 +120,7 @@ class Grounding:
             and self._numbers.issuperset(numbers)
             and all(any(path in text for text in self._texts) for path in paths)
         )
-        if known and self._matcher:
+        if known:
             nearness = self._matcher.nearness(said)
             best = int(nearness.argmax())
             if nearness[best] >= NEAR:
@@ -123,6 +138,91 @@ class Grounding:
     def _supported(self, text: str, at: int) -> Sentence:
         chunk = self._chunks[at]
         return Sentence(text, "supported", chunk.path, chunk.start_line, chunk.end_line)
+
+
+def judge_all(answer: str, chunks: Sequence[Chunk]) -> list[Sentence]:
+    """The sentences of `answer` that say something, judged by `chunks`."""
+    grounding = Grounding(chunks)
+    return [one for text in sentences_of(answer) if (one := grounding.judge(text))]
+
+
+def only_supported(
+    pieces: Iterable[Piece], judged: list[Sentence], left_out: list[Sentence]
+) -> Iterator[Piece]:
+    """What a model writes, sentence by sentence, without those that have no evidence.
+
+    `judged` gets the sentences that were told, `left_out` the others; of these a line tells at the
+    end. What leads to sentences, such as a heading, is told with the first of them.
+    """
+    grounding, splitter = None, SentenceSplitter()
+    lead, mark, gap, told = "", "", "", False
+
+    def kept(sentence: str) -> str:
+        nonlocal lead, mark, gap, told
+        one = grounding.judge(sentence) if grounding else None
+        if one is None and grounding:
+            if not re.search(r"[^\W\d]", sentence):
+                mark = sentence
+            else:  # a heading goes with what leads on below it, but not with the next heading
+                lead = lead * (lead.startswith("#") > sentence.startswith("#")) + sentence
+                mark = ""
+            return ""
+        if one and one.verdict != "supported":
+            left_out.append(one)
+            _, line_end, blank = sentence[len(sentence.rstrip()) :].partition("\n")
+            gap = max(gap, line_end + blank, key=len)
+            return ""
+        judged.extend([one] if one else [])
+        text = (gap if told else "") + lead + mark + sentence
+        lead, mark, gap, told = "", "", "", True
+        return text
+
+    for piece in pieces:
+        if isinstance(piece, ModelRequest):
+            grounding = Grounding(piece.block.chunks) if piece.block.chunks else None
+        if isinstance(piece, str) and grounding:
+            yield from filter(None, map(kept, splitter.feed(piece)))
+        else:
+            yield piece
+    yield from filter(None, map(kept, splitter.close()))
+    if left_out and not told:
+        yield f"{NOTHING_SHOWN}\n"
+    elif left_out:
+        number = len(left_out)
+        were = "1 sentence was" if number == 1 else f"{number} sentences were"
+        yield f"\n\n*{LEFT_OUT.format(were)}*\n"
+
+
+def as_data(judged: Sequence[Sentence], left_out: Sequence[Sentence] = ()) -> dict[str, Any]:
+    """What is kept and told of an answer's sentences: `TurnRecord.grounding`."""
+    counts = Counter(one.verdict for one in judged)
+    return {
+        "supported": counts["supported"],
+        "claims": counts["supported"] + counts["unsupported"],
+        "left_out": len(left_out),
+        "sentences": [asdict(one) for one in judged],
+    }
+
+
+def what_is_not_known(
+    judged: Iterable[Sentence], search: SearchResult | None, chunks: Sequence[Chunk]
+) -> str:
+    """Where most of what is claimed has no evidence: that, what was searched, and what comes
+    nearest, as sentences; else ''."""
+    claims = [one.verdict == "supported" for one in judged if one.verdict != "general"]
+    if len(claims) < FEWEST_CLAIMS or sum(claims) >= UNKNOWN_BELOW * len(claims):
+        return ""
+    told = (
+        "The code that was found does not answer this: only "
+        f"{sum(claims)} of {len(claims)} sentences have their evidence in it. "
+    )
+    places = [f"{chunk.path}:{chunk.start_line}-{chunk.end_line}" for chunk in chunks[:NEAREST]]
+    if search:
+        words = ", ".join(f"“{word}”" for word in search.query.words)
+        told += f"Searched: {search.coverage}{f'; for {words}' if words else ''}. "
+        units = [hit.unit for hit in search.units[:NEAREST]]
+        places = [f"{u.qualified_name} ({u.path}:{u.start_line}-{u.end_line})" for u in units]
+    return f"{told}The nearest that there is: {', '.join(places)}."
 
 
 def _names_in(said: str) -> tuple[set[str], set[str]]:

@@ -20,6 +20,7 @@ from codeqa.chat.generation import (
     answer_for_history,
 )
 from codeqa.chat.generators import AppGenerator, QuotingGenerator
+from codeqa.chat.grounding import judge_all, only_supported, what_is_not_known
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import PolicyDecision, decide
 from codeqa.chat.retrieval import Retrieval
@@ -291,7 +292,9 @@ class Chat:
         if turn.stopped():
             return
         yield Event("generating")
-        with closing(generator.generate(turn.asked)) as pieces:
+        with closing(generator.generate(turn.asked)) as written:
+            strict = turn.asked.strict
+            pieces = only_supported(written, turn.judged, turn.left_out) if strict else written
             for piece in pieces:
                 if turn.stopped():
                     return
@@ -309,6 +312,11 @@ class Chat:
         with suppress(CodeQAError):  # the index may be gone by now
             code = self.retrieval.cited(turn.block.chunks)
             turn.citations = verify_all(turn.answer, turn.shown(), code)
+            if turn.finished and turn.request.block.chunks:
+                if not asked.strict or turn.revised:
+                    turn.judged = judge_all(turn.answer, turn.block.chunks)
+                judged = (*turn.judged, *turn.left_out)
+                turn.warnings.append(what_is_not_known(judged, turn.search, turn.block.chunks))
             if turn.finished and asked.intent in NEED_CODE:
                 turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
 

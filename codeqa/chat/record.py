@@ -23,6 +23,7 @@ NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
 HIT_FIELDS = ("path", "start_line", "end_line", "kind")
 CONTEXT_SECONDS = 24 * 3600.0
 """Lifetime of a cached context: a working day and the night after it."""
+NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "left_out": 0, "sentences": ()}
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
 KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
@@ -92,6 +93,9 @@ class TurnRecord:
     """What the model called tools for, and what it thought meanwhile: {tool ('' for reasoning),
     arguments, summary, text, said, milliseconds, failed}."""
     citations: Sequence[Values] = ()
+    grounding: Values = field(default_factory=lambda: NOT_JUDGED)
+    """What has its evidence in the code that was sent: {supported, claims, left_out (numbers of
+    sentences), sentences ({text, verdict, path, start, end})}."""
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
     suggestions: Sequence[str] = ()

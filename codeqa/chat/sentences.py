@@ -66,7 +66,10 @@ class SentenceSplitter:
 
     def _end_of_block(self) -> int:
         while (end := self._rest.find("\n", self._seen)) >= 0:
-            inside, self._fence = self._fence, next_fence(self._fence, self._rest[self._seen : end])[0]
+            inside, self._fence = (
+                self._fence,
+                next_fence(self._fence, self._rest[self._seen : end])[0],
+            )
             self._seen = end + 1
             if inside and not self._fence:
                 return self._seen

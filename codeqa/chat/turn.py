@@ -23,6 +23,7 @@ from codeqa.chat.generation import (
     ToolStep,
     count_tokens,
 )
+from codeqa.chat.grounding import Sentence, as_data
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import PolicyDecision
 from codeqa.chat.record import (
@@ -161,6 +162,9 @@ class TurnState:
     checker: CitationChecker | None = None
     """Of the citations so far."""
     citations: Sequence[Citation] = ()
+    judged: list[Sentence] = field(default_factory=list)
+    left_out: list[Sentence] = field(default_factory=list)
+    """The sentences of the answer with their evidence, and those that strict mode left out."""
     suggestions: tuple[str, ...] = ()
     concluded: bool = False
     """It has been handed over to be kept."""
@@ -273,6 +277,7 @@ class TurnState:
             tokens=self._tokens(),
             looked_up=[looked_up_as_data(step) for step in self.looked_up],
             citations=[asdict(citation) for citation in self.citations],
+            grounding=as_data(self.judged, self.left_out),
             rewritten=self.rewritten,
             suggestions=list(self.suggestions),
             hook_problems=list(self.hook_problems),

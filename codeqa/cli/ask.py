@@ -40,7 +40,7 @@ FAULT_OF_MODELS = ("model", "context_length", "settings")
 
 TOLD = (
     "mode", "model", "host", "tokens", "generator", "reranker", "hyde", "stages", "notice",
-    "coverage", "citations",
+    "coverage", "citations", "grounding",
 )  # fmt: skip
 """What `--json` gives beside the question and the answer."""
 
@@ -191,6 +191,8 @@ def _print_answer(events: Iterator[Event]) -> int:
                 click.echo()
                 if notes := "\n".join(_notes(event.data, text)):
                     click.echo(f"\n{visible(notes)}", err=True)
+                if evidence := _evidence(event.data["grounding"]):
+                    click.secho(evidence, dim=True, err=True)
     except CodeQAError:
         if text:
             click.echo()
@@ -218,3 +220,11 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
             last = f"-{one['end']}" if one["end"] != one["start"] else ""
             places.append(f"{one['path']}:{one['start']}{last}, {one['problem']}")
         yield f"Not verified: {'; '.join(places)}"
+
+
+def _evidence(grounding: Mapping[str, Any]) -> str:
+    """How much of the answer is shown by the code that was sent; '' where nothing was claimed."""
+    supported, claims = grounding["supported"], grounding["claims"]
+    if not claims:
+        return ""
+    return f"{supported} of {claims} sentences have their evidence in the code that was sent."

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from codeqa.chat.citations import Citation
+from codeqa.chat.grounding import Sentence
 from codeqa.text.tokens import well_formed
 
 QUESTION_CHARACTERS = 20_000
@@ -107,6 +108,18 @@ class Counts(Schema):
     similar_queries: int
 
 
+class Grounding(Schema):
+    """How much of an answer is shown by the code that was sent for it."""
+
+    supported: int
+    """Sentences that have their evidence in it."""
+    claims: int
+    """Sentences that claim something about the code."""
+    left_out: int
+    """Sentences that a strict answer was written without."""
+    sentences: list[Sentence]
+
+
 class AnswerDetails(Schema):
     """What an answer in one piece tells of itself."""
 
@@ -116,5 +129,6 @@ class AnswerDetails(Schema):
     confidence: float
     retrieval_info: Counts
     citations: list[Citation]
+    grounding: Grounding
     notice: str
     """What the reader should know about the answer, as sentences; may be empty."""

@@ -14,7 +14,7 @@ from codeqa.types import Chunk
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
 from codeqa.web.questions_api import citer
-from codeqa.web.schemas import Clean, FailureDetails, RepoQuery, Schema, Values
+from codeqa.web.schemas import Clean, FailureDetails, Grounding, RepoQuery, Schema, Values
 from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of
 
@@ -72,6 +72,7 @@ class TurnValues(Schema):
     html: str
     answer: str
     citations: list[Citation]
+    grounding: Grounding
     finished: bool
     error: FailureDetails | None
     generator: str

@@ -19,6 +19,8 @@ PASSAGE_LINES = 12
 """Lines of a passage: a short block with what leads to it. Passages overlap by half."""
 AT_ONCE = 48
 """Pieces of a body held against the question together: see `encoder.PIECES_AT_ONCE`."""
+AT_ONCE_AT_MOST = 2**18
+"""Multiplications in one product, for the same reason."""
 READ_LINES = 300
 READ_CHARACTERS = 16_000
 """Of a unit; bounds one unit to some milliseconds."""
@@ -47,7 +49,6 @@ class QuestionMatcher:
 
     def __init__(self, encoder: TableEncoder, question: str) -> None:
         self._encoder = encoder
-        weights = encoder.weights
         self._vector = encoder.encode_query(question)
         self._pieces, self._shares = _weighed(encoder, question)
         self.empty = not encoder.knows(question)
@@ -110,7 +111,10 @@ class SentenceMatcher:
     def nearness(self, sentence: str) -> NDArray[np.float32]:
         """(texts,) How much of what `sentence` says each text says somewhere: `Nearness.late`."""
         pieces, shares = _weighed(self._encoder, sentence)
-        cosines = self._directions @ pieces.T
+        every = self._directions
+        size = max(1, AT_ONCE_AT_MOST // max(1, pieces.size))
+        parts = [every[at : at + size] @ pieces.T for at in range(0, len(every), size)]
+        cosines = np.concatenate(parts) if parts else every @ pieces.T
         found = np.zeros(len(self._texts), np.float32)
         for at, text in enumerate(self._texts):
             if len(text) and len(shares):
@@ -118,9 +122,7 @@ class SentenceMatcher:
         return found
 
 
-def _weighed(
-    encoder: TableEncoder, text: str
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _weighed(encoder: TableEncoder, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """The directions of the pieces of `text`, and the share of its vector that each makes."""
     ids, counts = query_ids(text, encoder.weights.pieces)
     pieces, lengths = _directions(encoder, ids)

@@ -1,0 +1,145 @@
+"""Which sentences of an answer have their evidence in the code that was sent, and what follows."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from chat_kit import ASK, Script, answer, ask, told
+from openai_server import stream
+
+from codeqa.chat.grounding import Grounding
+from codeqa.chat.sentences import SentenceSplitter, sentences_of
+from codeqa.engine import Engine
+from codeqa.types import Chunk
+
+pytest_plugins = ("chat_fixtures",)
+
+EXPIRE = '''def expire_session(cookie, grace=30):
+    """Forget the visitor when the cookie is older than a month."""
+    if cookie.age > grace * 86400:
+        cookie.clear()
+        log.warning("session expired")
+    return cookie.age
+'''
+COUNT = "def count_teapots(shelf):\n    return len(shelf.teapots)\n"
+SESSION = Chunk("ctx_1", "shop/session.py", 6, 11, "python", EXPIRE.rstrip("\n"))
+STOCK = Chunk("ctx_2", "shop/stock.py", 1, 2, "python", COUNT.rstrip("\n"))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "verdict", "path"),
+    [
+        ("`expire_session` clears the cookie when it is too old.", "supported", SESSION.path),
+        ("It warns that the session expired [shop/session.py:6-10].", "supported", SESSION.path),
+        ("`count_teapots` returns how long `shelf.teapots` is.", "supported", STOCK.path),
+        ("`expire_session` warns when `cookie.age` is over `grace` 86,400.", "supported", SESSION.path),
+        ("```python\nreturn len(shelf.teapots)\n```", "supported", STOCK.path),
+        ("`renew_session` gives the visitor another month.", "unsupported", ""),
+        ("The cookie is older than a month after 365 days.", "unsupported", ""),
+        ("The session expired warning is in `shop/visitors.py`.", "unsupported", ""),
+        ("It warns that the session expired [shop/visit.py:1-9].", "unsupported", ""),
+        ("The payload is compressed and encrypted by a hardware key.", "unsupported", ""),
+        ("```python\nif cookie.age > grace * 86400:\n    cookie.renew()\n```", "unsupported", ""),
+        ("Browsers delete old data from time to time anyway.", "general", ""),
+        ("```sh\npip install shop\n```", "general", ""),
+        ("## How sessions end\n", None, ""),
+        ("There are two ways:", None, ""),
+        ("The chunks do not show who calls `renew_session`.", None, ""),
+        ("How `renew_session` works is not shown here.", None, ""),
+        ("- ", None, ""),
+    ],
+)  # fmt: skip
+def test_a_sentence_is_judged_by_what_was_sent(
+    sentence: str, verdict: str | None, path: str
+) -> None:
+    judged = Grounding([SESSION, STOCK]).judge(sentence)
+    assert (judged and judged.verdict) == verdict
+    assert judged is None or judged.path == path
+
+
+TEXT = """# Sessions
+
+They end. `a.b. C` is one, e.g. `x`. See it [a.py:1-2]. "Quoted." [b.py:3] More
+goes on here! Next:
+
+- One. Two
+- Three
+
+1. Four
+
+| a | b |
+|---|---|
+| c | d |
+
+```python
+x = 1. Y
+
+z = 2
+```
+The end"""
+SENTENCES = [
+    "# Sessions", "They end.", "`a.b. C` is one, e.g. `x`.", "See it [a.py:1-2].",
+    '"Quoted." [b.py:3]', "More\ngoes on here!", "Next:", "-", "One.", "Two", "-", "Three", "1.",
+    "Four", "| a | b |", "|---|---|", "| c | d |", "```python\nx = 1. Y\n\nz = 2\n```", "The end",
+]  # fmt: skip
+
+
+def test_markdown_is_cut_into_sentences_that_join_to_it_again_however_it_arrives() -> None:
+    whole = sentences_of(TEXT)
+    assert [one.strip() for one in whole] == SENTENCES
+    assert "".join(whole) == TEXT
+    dice = random.Random(3)
+    for _ in range(20):
+        cuts = sorted(dice.sample(range(len(TEXT)), 12))
+        pieces = [TEXT[a:b] for a, b in zip([0, *cuts], [*cuts, len(TEXT)], strict=True)]
+        splitter = SentenceSplitter()
+        told_so_far = [one for piece in pieces for one in splitter.feed(piece)]
+        assert [*told_so_far, *splitter.close()] == whole
+
+
+TRUE = "`expire_session` forgets the visitor when the cookie is too old [shop/session.py:6-10]. "
+FALSE = "It then calls `notify_owner` by post. "
+GENERAL = "Most people like tea in the afternoon. "
+
+
+def test_the_evidence_is_told_and_kept_with_the_answer(engine: Engine, script: Script) -> None:
+    script.replies = [stream([TRUE, FALSE, GENERAL])]
+    done = told(ask(engine, ASK), "done")
+    assert [done["grounding"][name] for name in ("supported", "claims", "left_out")] == [1, 2, 0]
+    verdicts = [one["verdict"] for one in done["grounding"]["sentences"]]
+    assert verdicts == ["supported", "unsupported", "general"]
+    assert done["grounding"]["sentences"][0]["path"] == "shop/session.py"
+    assert engine.conversations.turn(done["turn"]).grounding == done["grounding"]
+    assert done["notice"] == ""
+    quoted = told(ask(engine, ASK, use_model=False), "done")
+    assert quoted["grounding"]["claims"] == 0, "what only quotes claims nothing"
+
+
+def test_strict_leaves_out_what_has_no_evidence_and_says_how_much(
+    engine: Engine, script: Script
+) -> None:
+    code = "```python\n    return cookie.age\n```\n"
+    script.replies = [
+        stream([f"{TRUE}{FALSE}\n\nIn short:\n\n- {GENERAL}\n- {FALSE}{TRUE}\n\n", code])
+    ]
+    events = ask(engine, ASK, strict=True)
+    assert answer(events) == (
+        f"{TRUE}\n\nIn short:\n\n- {TRUE}\n\n{code}"
+        "\n\n*3 sentences were left out: the code that was sent does not show what they say.*\n"
+    )
+    grounding = told(events, "done")["grounding"]
+    assert [grounding[name] for name in ("supported", "claims", "left_out")] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_answer_without_evidence_says_so_what_was_searched_and_what_is_near(
+    engine: Engine, script: Script, strict: bool
+) -> None:
+    script.replies = [stream([FALSE, FALSE.replace("owner", "police"), "`Visitor.ban` is last."])]
+    events = ask(engine, ASK, strict=strict)
+    assert ("notify_owner" in answer(events)) is not strict
+    assert answer(events).startswith("I do not know" if strict else "It then calls")
+    notice = told(events, "done")["notice"]
+    assert "only 0 of 3 sentences" in notice and "12 of 12 files" in notice
+    assert "“expire_session”" in notice and "expire_session (shop/session.py:6-10)" in notice
