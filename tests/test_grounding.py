@@ -33,7 +33,7 @@ STOCK = Chunk("ctx_2", "shop/stock.py", 1, 2, "python", COUNT.rstrip("\n"))
         ("`expire_session` clears the cookie when it is too old.", "supported", SESSION.path),
         ("It warns that the session expired [shop/session.py:6-10].", "supported", SESSION.path),
         ("`count_teapots` returns how long `shelf.teapots` is.", "supported", STOCK.path),
-        ("`expire_session` warns when `cookie.age` is over `grace` 86,400.", "supported", SESSION.path),
+        ("It warns when `cookie.age` is over `grace` 86,400.", "supported", SESSION.path),
         ("```python\nreturn len(shelf.teapots)\n```", "supported", STOCK.path),
         ("`renew_session` gives the visitor another month.", "unsupported", ""),
         ("The cookie is older than a month after 365 days.", "unsupported", ""),

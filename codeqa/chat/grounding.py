@@ -15,11 +15,11 @@ from codeqa.chat.generation import ModelRequest, Piece
 from codeqa.chat.sentences import SentenceSplitter, sentences_of
 from codeqa.embeddings import sentence_matcher
 from codeqa.search import SearchResult
-from codeqa.search.question_words import FILE_ENDINGS
+from codeqa.search.question_words import FILE_ENDINGS, QUESTION_WORDS
 from codeqa.text.citation_format import CITATION
 from codeqa.types import Chunk
 
-NEAR = 0.65
+NEAR = 0.63
 """A chunk that says this part of a sentence shows it. This and the next are set on the tuned half
 of evals/grounding."""
 QUOTED, ALTERED = 0.8, 0.3
@@ -35,6 +35,9 @@ NOTHING_SHOWN = "I do not know: the code that was found shows nothing of what co
 
 Verdict = Literal["supported", "unsupported", "general"]
 
+_JOINING = re.compile(
+    rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE
+)
 _NAME = re.compile(r"[A-Za-z_$][\w$]+")
 _NAMED = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b\w+(?=\(\))")
 _PATH = re.compile(rf"[\w.@+/-]+\.(?:{'|'.join(sorted(FILE_ENDINGS))})(?![\w/.]*\w)")
@@ -121,7 +124,7 @@ class Grounding:
             and all(any(path in text for text in self._texts) for path in paths)
         )
         if known:
-            nearness = self._matcher.nearness(said)
+            nearness = self._matcher.nearness(_JOINING.sub(" ", said))
             best = int(nearness.argmax())
             if nearness[best] >= NEAR:
                 cited_best = max(shown, key=nearness.__getitem__, default=best)
