@@ -35,9 +35,7 @@ NOTHING_SHOWN = "I do not know: the code that was found shows nothing of what co
 
 Verdict = Literal["supported", "unsupported", "general"]
 
-_JOINING = re.compile(
-    rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE
-)
+_JOINING = re.compile(rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_$][\w$]+")
 _NAMED = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b\w+(?=\(\))")
 _PATH = re.compile(rf"[\w.@+/-]+\.(?:{'|'.join(sorted(FILE_ENDINGS))})(?![\w/.]*\w)")

@@ -15,6 +15,8 @@ import pyarrow as pa
 from browser.fake_models import FakeModels
 
 from codeqa.chat import AskOptions, TurnRecord
+from codeqa.chat.grounding import as_data, judge_all
+from codeqa.chat.record import NOT_JUDGED
 from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
 from codeqa.store.catalogue import DEFINITION_COLUMNS
 from codeqa.symbols.mention_completion import MentionCompletions
@@ -174,7 +176,7 @@ class FakeChat:
         """What is kept of an answer, as the real chat gives it."""
         return SimpleNamespace(
             id=f"turn-{next(self._numbers)}", question=text, tagged=tagged, answer="",
-            citations=[], finished=False, error=None, mode=mode or "explain",
+            citations=[], grounding=NOT_JUDGED, finished=False, error=None, mode=mode or "explain",
             generator=choice.model if choice else "extractive",
             model=str(choice) if choice else "", host=self._models.host(choice),
             reranker="built-in" if rerank else "",
@@ -242,6 +244,9 @@ class FakeChat:
                 _citation("src/store/long.py", 1200, 1210, verified=False),
                 _citation("src/store/sessions.py", 8, 20, verified=False, exists=False),
             ]
+        if "unproven" in question:
+            sent = Chunk("ctx_1", "src/store/sessions.py", 1, 34, "python", SESSIONS.rstrip("\n"))
+            turn.grounding = as_data(judge_all(turn.answer, [sent]))
         if "suggest:" in question:
             turn.suggestions = question.partition("suggest:")[2].split("|")
         yield from self._steps(turn, "generate", "after_generation", "persist")
@@ -259,6 +264,7 @@ class FakeChat:
                 "query_tags": ["codebase"] if turn.tagged else [],
                 "turn": turn.id,
                 "citations": turn.citations,
+                "grounding": turn.grounding,
                 "carries": 3_500,
                 "profile": learnt,
                 **({"revised": question.partition("revise:")[2]} if "revise:" in question else {}),

@@ -55,6 +55,29 @@ def test_a_whole_answer_is_rendered_copied_and_cited(
     assert copied(page).startswith("def open_session") and copied(page).endswith("return {}")
 
 
+MARKED = """() => [...CSS.highlights.get('no-evidence')].map(String)"""
+
+
+def test_sentences_without_evidence_are_counted_listed_and_marked_where_they_stand(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    get_answer(page, "unproven")
+    evidence = page.locator("details.evidence")
+    expect(evidence.locator("summary")).to_have_text("4 of 7 sentences have their evidence")
+    assert page.evaluate(MARKED) == []
+    evidence.locator("summary").click()
+    expect(evidence.locator("li")).to_have_text(
+        [re.compile("^called while"), re.compile("^the base class"), re.compile("nowhere")]
+    )
+    expect(evidence.locator("li").last).to_be_visible()
+    assert until(lambda: len(page.evaluate(MARKED)) == 3)
+    assert page.evaluate(MARKED)[0].startswith("called while a request is opened")
+    evidence.locator("summary").click()
+    assert until(lambda: page.evaluate(MARKED) == [])
+    page.reload()
+    expect(evidence.locator("summary")).to_have_text("4 of 7 sentences have their evidence")
+
+
 def test_an_answer_is_written_block_by_block_until_it_is_stopped(
     page: Page, scripted: ScriptedServer
 ) -> None:

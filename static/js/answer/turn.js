@@ -6,6 +6,7 @@ import { moment, plural } from "../lib/format.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { Branches } from "./branches.js";
 import { Citations, frameCode, keepNumbersTogether, lookUpCode } from "./code_references.js";
+import { evidenceOf } from "./evidence.js";
 import { actionButton, factsOf, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
 import { beginReading, readAloud, showUnfinished } from "./streaming.js";
@@ -212,6 +213,8 @@ export class Turn {
     }
     const search = this.asked.codebase ? null : () => this.#hooks.again(this, { codebase: true });
     this.#footer.append(...noticesOf(outcome, this.asked, search));
+    const evidence = evidenceOf(outcome.grounding, this.#answer);
+    if (evidence) this.#footer.append(evidence);
     const facts = factsOf(outcome, this.#text);
     if (facts) this.#footer.append(facts);
     if (this.#text || this.id || outcome.stopped) {
