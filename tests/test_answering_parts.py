@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -195,6 +197,26 @@ def test_of_a_class_without_a_word_of_the_question_the_declaration_is_shown() ->
     assert shown is not None and (shown.code, shown.label, shown.end) == ("class A:", "", 101)
     shown = excerpt(make_unit(source, signature="class A", kind="class"), ["y"])
     assert shown is not None and shown.code == source
+
+
+def test_a_class_says_its_values_and_shows_the_member_that_was_found_as_well() -> None:
+    source = "enum Color:\n    # Seen.\n    RED = 1\n    BLUE = 2\n\n    def mixed(self, other):\n"
+    source += "\n".join(f"        step_{n}(other)" for n in range(12))
+    whole = replace(make_unit(source, signature="enum Color", kind="enum"), name="Color")
+    method = replace(
+        make_unit("    def mixed(self, other):\n        return 3", kind="method"),
+        name="mixed",
+        qualified_name="f.mixed",
+        class_name="f",
+    )
+    found = QuotedEvidence(
+        parse_query("which colors?"),
+        findings=(Finding(Hit(whole, 1.0)),),
+        others=(Hit(method, 0.5),),
+    )
+    text = "".join(quoted_answer(found))
+    assert "Members: `RED`, `BLUE`" in text
+    assert "def mixed(self, other):\n    return 3" in text
 
 
 def test_a_declaration_is_shown_as_it_is_written() -> None:

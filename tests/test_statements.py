@@ -155,6 +155,17 @@ def test_little_room_shows_whole_statements_and_what_they_lie_in(language: str) 
     assert "…" in text or language == "python"  # what is left out there stands at its end
 
 
+def test_of_a_long_chain_of_branches_those_around_what_matters_are_shown() -> None:
+    branches = "".join(f" else if (kind == {n}) {{\n    act_{n}();\n  }}" for n in range(1, 20))
+    code = f"void choose(int kind) {{\n  if (kind == 0) {{\n    act_0();\n  }}{branches}\n}}"
+    lines = code.split("\n")
+    weights = [float("act_7" in line) for line in lines]
+    spans = choose_lines(lines, statements(code, "cpp"), weights, [1] * len(lines), 8)
+    shown = outlined(lines, spans)
+    assert "  } else if (kind == 7) {\n    act_7();\n" in shown
+    assert shown.startswith("void choose(int kind) {\n  if (kind == 0) {\n")
+
+
 @pytest.mark.parametrize(
     ("language", "code", "expected"),
     [

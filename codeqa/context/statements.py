@@ -9,6 +9,7 @@ indentation tells what belongs together. Lines are 0-based here, spans half-open
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -226,39 +227,54 @@ def choose_lines(
     def cost(start: int, end: int) -> int:
         return total[end] - total[start]
 
-    def add(number: int, wanted: Iterable[int]) -> bool:
-        """Show the lines `wanted` of a statement with the heads around it, if there is room."""
+    def add(around: Iterable[int], wanted: Iterable[int], line: int) -> bool:
+        """Show the lines `wanted` with the heads of the statements `around` them, where these are
+        too many with those of the branch that holds `line` alone, if there is room."""
         nonlocal shown
-        together = shown.union(wanted)
+        every = [heads[number] for number in around]
+        for chosen in (every, [_of_branch(one, line) for one in every]):
+            spans = spans_of(shown.union(wanted, *chosen), lines)
+            if sum(cost(*span) for span in spans) + gap * (len(spans) - 1) <= room:
+                shown = {line for span in spans for line in range(*span)}
+                return True
+        return False
+
+    def outside(number: int) -> list[int]:
+        around = []
         while (number := found[number].parent) >= 0:
-            together.update(heads[number])
-        spans = spans_of(together, lines)
-        fits = sum(cost(*span) for span in spans) + gap * (len(spans) - 1) <= room
-        if fits:
-            shown = {line for span in spans for line in range(*span)}
-        return fits
+            around.append(number)
+        return around
 
     def add_whole(number: int, most: float) -> bool:
         span = found[number].start, found[number].end
-        return cost(*span) <= most and add(number, range(*span))
+        return cost(*span) <= most and add(outside(number), range(*span), span[0])
 
     order = [line for line, owner in enumerate(owners) if owner >= 0 and 0 < costs[line] <= room]
     order.sort(key=lambda line: -weights[line])
     matter = [line for line in order if weights[line] > 0] or order[:1]
     for line in matter[:CANDIDATES]:
-        around = [owners[line]]
-        while line not in shown and (parent := found[around[-1]].parent) >= 0:
-            around.append(parent)
+        around = [owners[line], *outside(owners[line])]
         if line not in shown and not any(
             add_whole(number, LARGEST_SHARE * room) for number in reversed(around)
         ):
             inside = [range(one.start, one.end) for one in found if one.parent == owners[line]]
-            add(owners[line], [*heads[owners[line]], *(inside[0] if inside else ())])
+            behind = [one for one in inside if one.start > line] or inside
+            add(around, behind[0] if behind else (), line)
     if matter:
         beside = sorted(range(len(found)), key=lambda number: _distance(found[number], matter[0]))
         for number in beside[:CANDIDATES]:
             add_whole(number, room)
     return spans_of(shown, lines)
+
+
+def _of_branch(heads: Sequence[int], line: int) -> list[int]:
+    """Of the heads of a chain of branches the first, that of the branch that `line` lies in, and
+    the last."""
+    end = bisect_right(heads, line)
+    begin = end - 1
+    while begin > 0 and heads[begin - 1] == heads[begin] - 1:
+        begin -= 1
+    return [*heads[:1], *heads[max(begin, 0) : end], *heads[-1:]]
 
 
 def _distance(one: Statement, line: int) -> int:

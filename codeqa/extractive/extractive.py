@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from codeqa.context.statements import COMMENT_LINE
 from codeqa.extractive.cited import cite_unit, unit_item, unit_title
 from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import OTHERS, Finding, QuotedEvidence
@@ -63,6 +64,7 @@ AFTER_DESCRIPTION = (
     "@see",
 )  # fmt: skip
 _BEFORE_NAME = re.compile(r"^(?:func|pub)\s*\([^)]*\)\s*")
+_VALUE = re.compile(r"\s*(?:(?:indirect )?case\s+)?(?!static\b)([A-Za-z_]\w*)\s*(?:[=,({:;]|$)")
 _FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 LIST_HEADINGS = frozenset(
     {"Args", "Arguments", "Parameters", "Returns", "Raises", "Yields", "Attributes"}
@@ -184,7 +186,7 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
         doc = _doc(unit, evidence.query.words)
-        body = [doc, finding.path.text, *lines, _members(unit)]
+        body = [doc, finding.path.text, *lines, *_member_found(unit, evidence), _members(unit)]
     return joined([_heading(unit, evidence), *body, finding.uses.text])
 
 
@@ -223,12 +225,36 @@ def _lines(unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES) -> 
     return [label, code_block(shown.code, unit.language)]
 
 
+def _member_found(unit: Unit, evidence: QuotedEvidence) -> list[str]:
+    """The best member of a class that was found as well: most of what a class does stands there."""
+    of_class = (unit.path, unit.qualified_name)
+    found = (hit.unit for hit in evidence.others if hit.unit.is_method)
+    member = next((one for one in found if (one.path, one.class_name) == of_class), None)
+    if member is None or unit.kind not in CLASS_KINDS:
+        return []
+    small = whole_unit(member)
+    code = [code_block(small.code, unit.language)] if small else _lines(member, evidence)
+    return [f"In it {unit_title(member)} · {cite_unit(member).text}", *code]
+
+
 def _members(unit: Unit) -> str:
-    if unit.kind not in CLASS_KINDS or not unit.method_declarations:
+    if unit.kind not in CLASS_KINDS:
         return ""
-    names = list(filter(None, dict.fromkeys(map(_member, unit.method_declarations))))
+    members = map(_member, unit.method_declarations)
+    if unit.kind == "enum":
+        members = itertools.chain(_values(unit), members)
+    names = list(filter(None, dict.fromkeys(members)))
     more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
     return f"Members: {', '.join(map(code_span, names[:MEMBERS]))}{more}" if names else ""
+
+
+def _values(unit: Unit) -> list[str]:
+    """The values of an enum: what stands first in the lines of code next deeper than its own."""
+    code = [line for line in unit.source_code.split("\n") if not COMMENT_LINE.match(line)]
+    depths = [(len(line) - len(line.lstrip()), line) for line in code if line.strip()]
+    deeper = sorted({depth for depth, _ in depths})[1:2]
+    found = (_VALUE.match(line) for depth, line in depths if depth in deeper)
+    return [one[1] for one in found if one and one[1] != unit.name]
 
 
 def _member(declaration: str) -> str:

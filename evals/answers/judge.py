@@ -63,7 +63,7 @@ class Result:
     tokens: int
     """Of the block, estimated."""
     seconds: float
-    context: tuple[str, ...]
+    context: tuple[str, ...] = ()
     """`path:first-last` of each chunk."""
 
     @property
