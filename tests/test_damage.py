@@ -45,7 +45,8 @@ CASES = [
     (table, kind, PLACES[(row + column) % len(PLACES)])
     for row, table in enumerate(("methods", "files", "edges", "meta"))
     for column, kind in enumerate(DAMAGE)
-]
+] + [("methods", "emptied", "_indices"), ("edges", "deleted", "_indices"),
+     ("classes", "garbled", "_indices")]  # fmt: skip
 """Each table with each damage, which is in each place for each of both."""
 
 
@@ -77,6 +78,7 @@ def test_a_damaged_index_is_said_and_the_next_run_mends_it(
     engine = open_engine(settings, engine.location.root)
     hits = engine.search.search("find user").units
     assert {hit.unit.path for hit in hits} == {"a.py", "b.md"}
+    assert [place.line for place in engine.tables().references_named("find_user")] == [6]
     assert engine.index.status().state == "ready"
 
 

@@ -44,6 +44,7 @@ class Indexer:
         self.location = location
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._verified = False
 
     def run(
         self,
@@ -87,10 +88,16 @@ class Indexer:
         return self._summary(outcome, time.monotonic() - started)
 
     def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
-        """One pass; where the tables turn out to be damaged, one more on new ones."""
+        """One pass; where the tables turn out to be damaged, one more on new ones.
+
+        They are read whole after the first pass of this process: that takes longer than a pass
+        over a few changed files.
+        """
         try:
             done = first_pass()
-            Tables.open(self.location).verify()
+            if not self._verified:
+                Tables.open(self.location).verify()
+            self._verified = True
             return done
         except Exception:
             # Tables on another machine are not for this one to delete.
