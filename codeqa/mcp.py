@@ -7,6 +7,7 @@ needs the package `mcp`, which the extra `codeqa[mcp]` brings.
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -176,6 +177,8 @@ def mcp_server(repositories: Repositories) -> Server[Any]:
         return types.CallToolResult(content=[text], structured_content=result.model_dump())
 
     named = ", ".join(repositories.roots)
+    gc.freeze()
+    gc.enable()
     return Server(
         "codeqa",
         version=__version__,

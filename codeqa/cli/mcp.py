@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import click
@@ -36,6 +37,7 @@ def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
 
     The repository must be indexed. Needs: pip install 'codeqa[mcp]'. See docs/mcp.md.
     """
+    gc.disable()  # until it serves: what is loaded stays, and looking at it again takes a sixth
     from codeqa.mcp import by_name, serve_http, serve_stdio
 
     roots = [chosen_repository(load_settings(), one) for one in repo or (None,)]
