@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 from chat_kit import ASK, Open, Script, answer, ask, kinds
-from openai_server import Reply, Streamed, delta, event, failure, rate_limited, stream
+from openai_server import (
+    Reply,
+    Streamed,
+    delta,
+    event,
+    failure,
+    openai_server,
+    rate_limited,
+    stream,
+)
 
 from codeqa.chat import AskOptions
 from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS
@@ -19,6 +28,7 @@ from codeqa.chat.tool_messages import SHORTENED, shorten
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.types import Event
+from evals.agent.player import Player
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -86,6 +96,17 @@ def deep(engine: Engine, question: str = ASK, **options: Any) -> list[Event]:
 def steps(events: Sequence[Event]) -> list[dict[str, Any]]:
     told = [dict(event.data) for event in events if event.kind == "looked_up"]
     return [one for one in told if one["tool"]]
+
+
+def test_a_sensible_agent_reads_on_from_what_the_tools_show(opened: Open) -> None:
+    player = Player("Who calls `expire_sesion`, and what does `Session.is_over` do?")
+    with openai_server(player) as server:
+        address = {"model": "openai/gpt-4o", "model_url": server.base_url, "model_key": "a-key"}
+        engine = opened(**address, context_tokens=300)
+        events = ask(engine, f"@codebase {player.question}", effort="deep")
+    made = [(step["tool"], json.loads(step["arguments"])) for step in steps(events)]
+    assert ("find_definition", {"name": "expire_session"}) in made, "the name that was meant"
+    assert all(one["verified"] for one in events[-1].data["citations"]), answer(events)
 
 
 def results(script: Script) -> list[str]:

@@ -94,7 +94,8 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert callers.text.endswith("And by 1 test.")
     value = call("find_definition", name="RATE")
     assert value.places[0].location == "shop/basket.py:3-6" and "RATE = 2" in value.text
-    assert "    pay [shop/checkout.py:6-7]  line 7" in callers.text
+    assert "    pay [shop/checkout.py:6-7]  7: return charge(basket.total())" in callers.text
+    assert callers.places[1].location == "shop/checkout.py:7"
     callees = call("callees", name="pay", depth=2)
     assert [place.name for place in callees.places] == ["charge", "Basket.total", "taxed"]
     assert call("list_files", pattern="**/pay.py").paths == ("app/pay.py", "web/pay.py")
@@ -208,6 +209,7 @@ def test_a_wrong_call_is_told_what_is_wrong(
 def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
     for name in ("find_definition", "find_references", "callers", "callees"):
         assert call(name, name="no_such_thing").total == 0
+    assert "nearest name is checkout." in call("callers", name="chekcout").text
     assert call("search_code", query="zzzz", path="nowhere/").text == "No relevant code found."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
@@ -10,13 +11,14 @@ from pydantic import Field
 
 from codeqa.errors import CodeQAError
 from codeqa.search.mentions import resolve_mentions
+from codeqa.search.resolve import nearest_names
 from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.callees import callees as calls_of
 from codeqa.symbols.surroundings import CANDIDATES, language_name
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import constants
-from codeqa.tools.results import Place, ToolResult, bare_place, by_file, counted, list_text
+from codeqa.tools.results import Place, ToolResult, by_file, counted, list_text
 from codeqa.types import Unit
 
 MOST_HITS = 20
@@ -42,6 +44,8 @@ LIKELY, CERTAIN = 0.6, 0.9
 """Confidence from which a reference is called so; below, it is possible."""
 _IMPORT = re.compile(r"(?:import|from|use|using|require|package|#include|const \w+ = require)\b")
 NOTHING = "No relevant code found."
+_Step = tuple[Unit, Unit, int]
+"""What a call leads to, the unit that holds it, and its line."""
 
 Query = Annotated[str, Field(description="What to look for: words, names or a question.")]
 PathFilter = Annotated[
@@ -85,7 +89,7 @@ def find_definition(box: Toolbox, name: Name) -> ToolResult:
     that it uses. Exact: use it when the name is known."""
     units = _definitions(box.tables(), name)
     if not units:
-        return _assigned(box, name) or _no_definition(name)
+        return _assigned(box, name) or _no_definition(box.tables(), name)
     places = [_shown(unit) for unit in units]
     summary = f"{name} has {counted(len(units), 'definition')}"
     parts = [
@@ -104,7 +108,7 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
     tables = box.tables()
     units = _definitions(tables, name)[:MOST_DEFINITIONS]
     if not units:
-        return _no_definition(name)
+        return _no_definition(tables, name)
     # A place that may mean several of them is told once, for the one that it surest means.
     once: dict[tuple[str, int, int], UsageSite] = {}
     for unit in units:
@@ -128,41 +132,42 @@ def find_references(box: Toolbox, name: Name) -> ToolResult:
 
 
 def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
-    """The functions that surely call a function, and with a depth those that call them, as a tree;
-    tests, and calls that may mean another of that name, are counted and not listed."""
+    """The functions that surely call a function, each with the line of its call, and with a depth
+    those that call them, as a tree. Tests, and calls that may mean another of that name, are
+    counted and not listed."""
     tables = box.tables()
     tests: set[str] = set()
-    possible = 0
+    possible: Counter[str] = Counter()
 
-    def who_calls(unit: Unit) -> list[tuple[Unit, int]]:
-        nonlocal possible
+    def who_calls(unit: Unit) -> list[_Step]:
         every = usages(tables, unit, limit=4 * BREADTH).references
         sites = [site for site in every if _is_sure_call(site)]
-        possible += sum(s.confidence < LIKELY and s.reference.kind == "call" for s in every)
+        unsure = sum(s.confidence < LIKELY and s.reference.kind == "call" for s in every)
+        possible[unit.qualified_name] += unsure
         inside = {one.id: one for one in tables.by_ids([s.reference.unit_id for s in sites])}
-        first: dict[str, tuple[Unit, int]] = {}
+        first: dict[str, _Step] = {}
         for site in sites:
             around = inside.get(site.reference.unit_id)
             if around and around.role == "test" != unit.role:
                 tests.add(around.id)
             elif around:
-                first.setdefault(around.id, (around, site.reference.line))
+                first.setdefault(around.id, (around, around, site.reference.line))
         return list(first.values())
 
     found = _tree(tables, name, depth, who_calls, "called by", "caller")
     told = f"\nAnd by {counted(len(tests), 'test')}." if tests else ""
-    if possible:
-        told += f"\nAnd {counted(possible, 'possible call')}, which find_references lists."
+    if unsure := ", ".join(f"{number:,} of {one}" for one, number in possible.items() if number):
+        told += f"\nPossible calls, which find_references lists: {unsure}."
     return found.model_copy(update={"text": found.text + told})
 
 
 def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
-    """What a function calls in this repository, in the order of its text, and with a depth what
-    those call, as a tree. Calls into libraries are left out."""
+    """What a function calls in this repository, in the order of its text, each with the line of the
+    call, and with a depth what those call, as a tree. Calls into libraries are left out."""
     tables = box.tables()
 
-    def what_it_calls(unit: Unit) -> list[tuple[Unit, int]]:
-        return [(call.unit, call.line) for call in calls_of(tables, unit, BREADTH)]
+    def what_it_calls(unit: Unit) -> list[_Step]:
+        return [(call.unit, unit, call.line) for call in calls_of(tables, unit, BREADTH)]
 
     return _tree(tables, name, depth, what_it_calls, "calls", "callee")
 
@@ -217,9 +222,11 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     )
 
 
-def _no_definition(name: str) -> ToolResult:
+def _no_definition(tables: Tables, name: str) -> ToolResult:
     summary = f"nothing here is called {name}"
-    text = f"{summary}. grep finds all lines with a text."
+    near = ", ".join(nearest_names(tables, re.split(r"\W+", name)[-1]))
+    instead = f"The nearest name is {near}." if near else "grep finds all lines with a text."
+    text = f"{summary}. {instead}"
     return ToolResult(summary=summary, text=text, unknown=name)
 
 
@@ -273,29 +280,34 @@ def _tree(
     tables: Tables,
     name: str,
     depth: int,
-    follow: Callable[[Unit], Sequence[tuple[Unit, int]]],
+    follow: Callable[[Unit], Sequence[_Step]],
     verb: str,
     noun: str,
 ) -> ToolResult:
     """What `follow` leads to from the definitions of `name`, `depth` levels deep, each once."""
     roots = _definitions(tables, name)[:MOST_DEFINITIONS]
     if not roots:
-        return _no_definition(name)
+        return _no_definition(tables, name)
     seen = {unit.id for unit in roots}
     lines: list[str] = []
     places: list[Place] = []
     # A stack and no recursion: what comes next is what was put there last.
-    waiting = [(unit, 0, 0) for unit in reversed(roots)]
+    waiting = [(unit, unit, 0, 0) for unit in reversed(roots)]
     while waiting:
-        unit, level, line = waiting.pop()
-        told = f"  line {line}" if line else ""
-        lines.append(f"{'  ' * level}{unit.qualified_name or unit.name} [{unit.location}]{told}")
+        unit, holder, line, level = waiting.pop()
+        told = f"{'  ' * level}{unit.qualified_name or unit.name} [{unit.location}]"
         if level:
-            places.append(bare_place(unit, f"line {line}"))
+            call = holder.source_code.split("\n")[line - holder.start_line]
+            told += f"  {line}: {call.strip()}"
+            places.append(
+                Place(path=holder.path, start_line=line, end_line=line, text=call,
+                      language=holder.language, name=unit.qualified_name, kind=unit.kind)
+            )  # fmt: skip
+        lines.append(told)
         if level < depth:
-            found = [(one, at) for one, at in follow(unit) if one.id not in seen][:BREADTH]
-            seen.update(one.id for one, _ in found)
-            waiting += [(one, level + 1, at) for one, at in reversed(found)]
+            found = [step for step in follow(unit) if step[0].id not in seen][:BREADTH]
+            seen.update(one.id for one, *_ in found)
+            waiting += [(*step, level + 1) for step in reversed(found)]
     summary = f"{name} {verb} {counted(len(places), 'function')}"
     text, _ = list_text(summary, lines, len(lines), f"Ask for the {noun}s of one of them.")
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))

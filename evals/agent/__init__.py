@@ -1,0 +1,1 @@
+"""What an agent does with the tools over several steps, written out to be read."""
