@@ -120,16 +120,15 @@ def test_strict_leaves_out_what_has_no_evidence_and_says_how_much(
     engine: Engine, script: Script
 ) -> None:
     code = "```python\n    return cookie.age\n```\n"
-    script.replies = [
-        stream([f"{TRUE}{FALSE}\n\nIn short:\n\n- {GENERAL}\n- {FALSE}{TRUE}\n\n", code])
-    ]
+    said = f"{TRUE}{FALSE}\n\nIn short:\n\n- {GENERAL}\n- {FALSE}{TRUE}\n- {FALSE}\n\n{TRUE}\n\n"
+    script.replies = [stream([said, code])]
     events = ask(engine, ASK, strict=True)
     assert answer(events) == (
-        f"{TRUE}\n\nIn short:\n\n- {TRUE}\n\n{code}"
-        "\n\n*3 sentences were left out: the code that was sent does not show what they say.*\n"
+        f"{TRUE}\n\nIn short:\n\n- {TRUE}\n\n{TRUE}\n\n{code}"
+        "\n*4 sentences were left out: the code that was sent does not show what they say.*\n"
     )
     grounding = told(events, "done")["grounding"]
-    assert [grounding[name] for name in ("supported", "claims", "left_out")] == [3, 3, 3]
+    assert [grounding[name] for name in ("supported", "claims", "left_out")] == [4, 4, 4]
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -141,5 +140,5 @@ def test_an_answer_without_evidence_says_so_what_was_searched_and_what_is_near(
     assert ("notify_owner" in answer(events)) is not strict
     assert answer(events).startswith("I do not know" if strict else "It then calls")
     notice = told(events, "done")["notice"]
-    assert "only 0 of 3 sentences" in notice and "12 of 12 files" in notice
+    assert "0 of 3 sentences" in notice and "12 of 12 files" in notice
     assert "“expire_session”" in notice and "expire_session (shop/session.py:6-10)" in notice

@@ -156,7 +156,7 @@ def only_supported(
     end. What leads to sentences, such as a heading, is told with the first of them.
     """
     grounding, splitter = None, SentenceSplitter()
-    lead, mark, gap, told = "", "", "", False
+    lead, mark, gap, told = "", "", 0, ""
 
     def kept(sentence: str) -> str:
         nonlocal lead, mark, gap, told
@@ -168,14 +168,16 @@ def only_supported(
                 lead = lead * (lead.startswith("#") > sentence.startswith("#")) + sentence
                 mark = ""
             return ""
+        lines = _lines_after(sentence)
         if one and one.verdict != "supported":
             left_out.append(one)
-            _, line_end, blank = sentence[len(sentence.rstrip()) :].partition("\n")
-            gap = max(gap, line_end + blank, key=len)
+            gap = max(gap, lines)
+            mark = "" if lines else mark  # its item, or the list, ends here
+            lead = "" if lines > 1 and not lead.startswith("#") else lead
             return ""
         judged.extend([one] if one else [])
-        text = (gap if told else "") + lead + mark + sentence
-        lead, mark, gap, told = "", "", "", True
+        text = "\n" * (gap - _lines_after(told)) * bool(told) + lead + mark + sentence
+        lead, mark, gap, told = "", "", 0, text
         return text
 
     for piece in pieces:
@@ -191,7 +193,11 @@ def only_supported(
     elif left_out:
         number = len(left_out)
         were = "1 sentence was" if number == 1 else f"{number} sentences were"
-        yield f"\n\n*{LEFT_OUT.format(were)}*\n"
+        yield "\n" * (2 - _lines_after(told)) + f"*{LEFT_OUT.format(were)}*\n"
+
+
+def _lines_after(text: str) -> int:
+    return text[len(text.rstrip()) :].count("\n")
 
 
 def as_data(judged: Sequence[Sentence], left_out: Sequence[Sentence] = ()) -> dict[str, Any]:
@@ -214,13 +220,14 @@ def what_is_not_known(
     if len(claims) < FEWEST_CLAIMS or sum(claims) >= UNKNOWN_BELOW * len(claims):
         return ""
     told = (
-        "The code that was found does not answer this: only "
+        "The code that was found does not answer this: "
         f"{sum(claims)} of {len(claims)} sentences have their evidence in it. "
     )
     places = [f"{chunk.path}:{chunk.start_line}-{chunk.end_line}" for chunk in chunks[:NEAREST]]
     if search:
         words = ", ".join(f"“{word}”" for word in search.query.words)
-        told += f"Searched: {search.coverage}{f'; for {words}' if words else ''}. "
+        files = search.coverage.partition(",")[0]
+        told += f"Searched: {files}{f' for {words}' if words else ''}. "
         units = [hit.unit for hit in search.units[:NEAREST]]
         places = [f"{u.qualified_name} ({u.path}:{u.start_line}-{u.end_line})" for u in units]
     return f"{told}The nearest that there is: {', '.join(places)}."
