@@ -54,7 +54,7 @@ class Player:
         wanted = [call for call in self._next(made, shown) if call not in made] if steps < 6 else []
         if not wanted or not body.get("tools"):
             return stream([_answer(made, shown, str(messages[-1]["content"]))])
-        return _calls(list({json.dumps(call): call for call in wanted}.values())[:MOST_CALLS])
+        return calls_reply(list({json.dumps(call): call for call in wanted}.values())[:MOST_CALLS])
 
     def _next(self, made: list[Call], shown: list[str]) -> Iterator[Call]:
         """What is worth calling now, the most promising first."""
@@ -107,7 +107,8 @@ def _around_first(result: str) -> Iterator[Call]:
         yield "open_file", {"path": found[1], "lines": found[3] or f"{max(1, at - 5)}-{at + 5}"}
 
 
-def _calls(calls: list[Call]) -> Streamed:
+def calls_reply(calls: list[Call]) -> Streamed:
+    """A step that makes `calls`, as OpenAI streams it."""
     made = [
         {"index": at, "id": f"call_{at}_{name}", "type": "function",
          "function": {"name": name, "arguments": json.dumps(given)}}
