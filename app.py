@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from codeqa.cli.command import front_door, model_option
+from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, UsageError
-from codeqa.settings import load_settings, with_home
+from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 
 __all__ = ["create_app", "generate_context", "main"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from codeqa.environment import with_home
 from codeqa.errors import NotFoundError
-from codeqa.settings import Settings, with_home
+from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
 

@@ -1,4 +1,4 @@
-"""The only reader of the environment: one table of settings with default and help.
+"""The reader of the environment: one table of settings with default and help.
 
 Every name is read from `CODEQA_<NAME>` or, where `alias` says so, from a provider's
 usual variable. A `.env` file in the working directory is honoured unless that directory lies
@@ -16,10 +16,9 @@ import platformdirs
 from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from codeqa.environment import PREFIX, data_folder, env_file
 from codeqa.errors import SettingsError
 from codeqa.types import Effort, HydeMode
-
-PREFIX = "CODEQA_"
 
 
 def _field(default: Any, help: str, alias: str = "", **limits: Any) -> Any:
@@ -30,6 +29,10 @@ def _field(default: Any, help: str, alias: str = "", **limits: Any) -> Any:
 def _provider_key(name: str) -> Any:
     help = f"Key for {name}, used only once {name} is chosen."
     return _field(SecretStr(""), help, alias=f"{name.upper()}_API_KEY")
+
+
+SERVING = {"data", "host", "port", "token", "threads", "workers", "log_level"}
+"""Settings that say where the data lies and how it is served; no answer depends on them."""
 
 
 class Settings(BaseSettings):
@@ -158,8 +161,7 @@ class Settings(BaseSettings):
     @cached_property
     def data_dir(self) -> Path:
         """Folder of the local state, created on first use by whoever writes."""
-        chosen = self.data or Path(platformdirs.user_data_dir("codeqa", appauthor=False))
-        return with_home(chosen).absolute()
+        return data_folder(self.data or "")
 
     @cached_property
     def config_dir(self) -> Path:
@@ -188,13 +190,11 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
 
     Raises SettingsError that names the variable, its value and what is allowed.
     """
-    here = Path.cwd()
-    env_file = None if _in_repository(here, repository) else here / ".env"
     given = {name: value for name, value in overrides.items() if value is not None}
     # What is executed is named by the user's own environment, never by a file that lies around.
     given.setdefault("plugins", os.environ.get(f"{PREFIX}PLUGINS", ""))
     try:
-        return Settings(_env_file=env_file, **given)  # type: ignore[call-arg]
+        return Settings(_env_file=env_file(repository), **given)  # type: ignore[call-arg]
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "?"
@@ -205,28 +205,11 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
         ) from None
 
 
-def quiet_libraries() -> None:
-    """Keep LanceDB's remarks on its own clusters off the terminal, unless `LANCE_LOG` asks for
-    them; it is read when LanceDB is imported, so this comes before."""
-    os.environ.setdefault("LANCE_LOG", "error")
-
-
-def with_home(path: Path) -> Path:
-    """`path` with the home folder for a leading `~`; `~nobody` stays and is then not found."""
-    return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)
-
-
-def _in_repository(folder: Path, repository: Path | None) -> bool:
-    """Whether `folder` lies in `repository` or in any git work tree but CodeQA's own.
-
-    The work tree counts as a whole: one of its folders may be all that is indexed, or
-    nothing of it, and its `.env` would still choose where code and keys are sent.
-    """
-    real = folder.resolve()
-    if repository is not None and real.is_relative_to(with_home(repository).resolve()):
-        return True
-    tree = next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
-    return tree is not None and tree != Path(__file__).resolve().parents[1]
+def variables_of_answers() -> list[str]:
+    """Variables that an answer may depend on."""
+    others = {PREFIX + name.upper() for name in SERVING}
+    names = [name for name, _, _ in settings_table() if name not in others]
+    return [*names, "XDG_CONFIG_HOME", "HOME"]
 
 
 def settings_table() -> list[tuple[str, str, str]]:

@@ -29,6 +29,9 @@ Effort = Literal["fast", "normal", "deep"]
 EFFORTS: tuple[Effort, ...] = ("fast", "normal", "deep")
 """How much a question is given, in what is searched by and in what is sent."""
 
+MODES = ("explain", "locate", "review", "plan", "change")
+"""What is wanted of an answer, the usual first; each has a prompt `mode_<name>`."""
+
 ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")
 """What a file is for; ranking pushes everything but `source` back unless asked for."""
 

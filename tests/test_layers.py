@@ -20,8 +20,8 @@ OUTSIDE = {"app", "create_tables", "preprocessing", "prompts", "llm_comments"} |
 }
 
 LAYERS = (
-    {"errors", "hosts", "settings", "text", "types", "__init__"},
-    {"languages", "embeddings", "llm", "prompts", "render", "state"},
+    {"environment", "errors", "hosts", "settings", "text", "types", "__init__"},
+    {"languages", "embeddings", "llm", "prompts", "render", "running", "state"},
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},
@@ -147,7 +147,7 @@ def test_only_the_settings_read_the_environment() -> None:
         and node.value.id == "os"
         and node.attr in {"environ", "getenv", "environb"}
     }
-    assert readers <= {"settings.py"} | GITS_OWN_ENVIRONMENT
+    assert readers <= {"environment.py", "settings.py"} | GITS_OWN_ENVIRONMENT
 
 
 def test_no_module_is_too_long_to_read() -> None:

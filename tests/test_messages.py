@@ -21,10 +21,10 @@ from codeqa.chat.generation import (
 from codeqa.chat.generators import shrink
 from codeqa.context import pack, parse_block, unit_chunk
 from codeqa.errors import UsageError
-from codeqa.intents import MODES, read_mode
+from codeqa.intents import read_mode
 from codeqa.parsing import parse_file
 from codeqa.prompts import override_path, render_prompt
-from codeqa.types import Chunk
+from codeqa.types import MODES, Chunk
 
 CODE = "class Api\n{\n    void Run() { }\n}"
 BLOCK = pack([Chunk("ctx_0000000a", "src/Api.cs", 3, 6, "csharp", CODE)], 12_000)

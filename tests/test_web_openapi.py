@@ -20,8 +20,8 @@ from pydantic import SecretStr
 from schemathesis import GenerationMode
 from serving import serving
 
-from codeqa.intents.mode import MODES
 from codeqa.settings import Settings, load_settings
+from codeqa.types import MODES
 from codeqa.web import openapi, questions_api
 from codeqa.web.app import create_app
 from codeqa.web.endpoints import description_of

@@ -30,9 +30,10 @@ import pluggy
 from codeqa.chat.features import Features
 from codeqa.chat.generation import Exchange, GenerationInput
 from codeqa.chat.policy import PolicyDecision
+from codeqa.environment import with_home
 from codeqa.errors import SettingsError
 from codeqa.intents import Intent
-from codeqa.settings import Settings, with_home
+from codeqa.settings import Settings
 from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
 from codeqa.types import Chunk

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.types import EFFORTS
@@ -29,8 +30,21 @@ debug_option = click.option(
     "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
 )
 """`--debug`, which `run_command` looks for by itself."""
+
+
+def complete_repositories(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Of an option or argument that names a repository."""
+    from codeqa.cli.completion import repositories
+
+    return repositories(typed)
+
+
 repo_option = click.option(
-    "--repo", help="Folder of the repository, or the name it has in 'codeqa repos list'."
+    "--repo",
+    shell_complete=complete_repositories,
+    help="Folder of the repository, or the name it has in 'codeqa repos list'.",
 )
 model_option = click.option(
     "--model",
@@ -39,6 +53,9 @@ model_option = click.option(
     help="Language model as provider/name; see 'codeqa models'.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+local_option = click.option(
+    "--local", is_flag=True, help="Work it out here, even where a server runs for the repository."
+)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 rerank_option = click.option(
     "--rerank", is_flag=True, help="Let the reranker order the best of what is found."
@@ -82,7 +99,7 @@ def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Cal
         made.context_settings = HELP
 
         def main(arguments: Sequence[str] | None = None) -> int:
-            from codeqa.settings import quiet_libraries
+            from codeqa.environment import quiet_libraries
 
             quiet_libraries()
             return run_command(made, arguments, program=program)

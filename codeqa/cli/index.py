@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import asdict
+from pathlib import Path
 
 import click
 
-from codeqa.cli.command import command, model_option
-from codeqa.cli.console import ProgressDisplay, print_summary
+from codeqa.cli.command import command, complete_repositories, json_option, model_option
+from codeqa.cli.console import ProgressDisplay, print_json, print_summary
 from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
@@ -29,7 +31,7 @@ from codeqa.store import Location
         "codeqa index --comments         and let the chosen language model describe the methods",
     ],
 )
-@click.argument("repo", required=False)
+@click.argument("repo", required=False, shell_complete=complete_repositories)
 @click.option("--full", is_flag=True, help="Read every file again and rebuild the tables.")
 @click.option("--no-refine", is_flag=True, help="Leave the chosen embedding's vectors for later.")
 @click.option(
@@ -46,6 +48,7 @@ from codeqa.store import Location
     help="With --comments: describe at most N more methods.",
 )
 @click.option("--yes", is_flag=True, help="With --comments: send without asking.")
+@json_option
 def index_command(
     repo: str | None,
     full: bool,
@@ -54,10 +57,13 @@ def index_command(
     model: str,
     limit: int | None,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Index a repository, or bring its index up to date."""
     if not comments and (model or limit or yes):
         raise UsageError("--model, --limit and --yes go with --comments.", "Add --comments.")
+    if comments and as_json:
+        raise UsageError("--comments and --json exclude each other.", "Leave one out.")
     root = chosen_repository(load_settings(), repo)
     settings = load_settings(root)
     location, models = take_up(settings, root), Models(settings)
@@ -66,7 +72,10 @@ def index_command(
         refine = not no_refine and not comments
         summary = Indexer(settings, location).run(progress=show, refine=refine, full=full)
         show.close()
-        print_summary(summary)
+        if as_json:
+            print_json(asdict(summary))
+        else:
+            print_summary(summary)
         if describing is not None:
             describe_methods(
                 settings, location, describing, limit=limit, yes=yes, refine=not no_refine
@@ -81,7 +90,7 @@ def index_command(
         "codeqa serve --port 8080 --model ollama/qwen3",
     ],
 )
-@click.argument("repo", required=False)
+@click.argument("repo", required=False, shell_complete=complete_repositories)
 @click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
 @model_option
@@ -97,7 +106,9 @@ def serve_command(
 
     settings = load_settings()
     repository = (
-        chosen_repository(settings, repo) if repo is not None else repository_at_hand(settings)
+        chosen_repository(settings, repo)
+        if repo is not None
+        else repository_at_hand(settings, Path.cwd())
     )
     settings = load_settings(repository, host=host, port=port)
     run_page(settings, repository, model=model, open_browser=open_browser)

@@ -6,13 +6,15 @@ import importlib
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from codeqa import __version__
-from codeqa.cli.command import HELP, debug_option, run_command, shown
+from codeqa.cli.command import DONE, HELP, debug_option, run_command, shown
+from codeqa.environment import completion_wanted, quiet_libraries
 
 COMMANDS = (
-    "ask", "doctor", "eval", "index", "mcp", "models", "policy", "privacy", "repos", "review",
-    "search", "serve",
+    "ask", "chat", "completion", "doctor", "eval", "index", "mcp", "models", "policy", "privacy",
+    "repos", "review", "search", "serve",
 )  # fmt: skip
 MODULES = {"eval": "evaluate", "serve": "index"}
 """Of commands that are not in the module of their name, as `<name>_command`."""
@@ -22,25 +24,31 @@ class LateGroup(click.Group):
     """A group whose commands are imported when they are called, or listed with their help."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        from codeqa.cli.tools import tool_commands
+        from codeqa.cli.tools import TOOL_COMMANDS
 
-        return [*COMMANDS, *tool_commands()]
+        return [*COMMANDS, *TOOL_COMMANDS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
-        from codeqa.settings import quiet_libraries
-
         quiet_libraries()
         if name not in COMMANDS:
-            from codeqa.cli.tools import tool_commands
+            from codeqa.cli.tools import TOOL_COMMANDS, tool_command
 
             # As agents call it, too: results name tools so.
-            if found := tool_commands().get(name.replace("_", "-")):
-                return found
+            if (typed := name.replace("_", "-")) in TOOL_COMMANDS:
+                return tool_command(typed)
             known = self.list_commands(context)
             raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=context)
         module = importlib.import_module(f"codeqa.cli.{MODULES.get(name, name)}")
         made: click.Command = getattr(module, f"{name}_command")
         return made
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names alone: a help text beside each would have every command loaded."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [
+            *(CompletionItem(name) for name in names),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         for title, tools in (("Commands", False), ("To read code, also for agents", True)):
@@ -73,4 +81,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    if arguments is None and (instruction := completion_wanted()):
+        from codeqa.cli.completion import complete
+
+        complete(cli, instruction)
+        return DONE
     return run_command(cli, arguments)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from codeqa.cli.command import command
+from codeqa.cli.command import command, complete_repositories
 from codeqa.cli.console import visible
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import CodeQAError
@@ -28,7 +28,12 @@ HOST = "127.0.0.1"
         "claude mcp add codeqa -- codeqa mcp --repo ~/src/flask",
     ],
 )
-@click.option("--repo", multiple=True, help="Folder or name of a repository; several may be given.")
+@click.option(
+    "--repo",
+    multiple=True,
+    help="Folder or name of a repository; several may be given.",
+    shell_complete=complete_repositories,
+)
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Serve http://127.0.0.1:PORT/mcp, not stdio."
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 import click
 
-from codeqa.cli.command import command, debug_option, shown
-from codeqa.cli.console import format_table
+from codeqa.cli.command import command, debug_option, json_option, shown
+from codeqa.cli.console import format_table, print_json
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm import PROVIDERS, SOURCES, ModelChoice, Models, parse_choice
 from codeqa.settings import load_settings
@@ -26,14 +29,15 @@ from codeqa.settings import load_settings
     ),
 )
 @debug_option
+@json_option
 @click.pass_context
-def models_command(context: click.Context) -> None:
+def models_command(context: click.Context, as_json: bool) -> None:
     """Show, choose or test the language model that questions go to.
 
     An exported key sends nothing until its provider is chosen.
     """
     if context.invoked_subcommand is None:
-        _show(Models(load_settings()))
+        _show(Models(load_settings()), as_json)
 
 
 @command(
@@ -48,21 +52,27 @@ def models_command(context: click.Context) -> None:
 @click.argument("model", metavar="PROVIDER/NAME")
 @click.option("--url", default="", help="Address of the API instead of the provider's own.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is kept, mode 600.")
-def use_command(model: str, url: str, key_stdin: bool) -> None:
+@json_option
+def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
     """Use a model from now on, on the page and in the terminal."""
     choice = parse_choice(model, url)
     chosen = Models(load_settings())
     key = _read_key() if key_stdin else ""
     host = chosen.endpoint(choice, key).host
     chosen.choose(choice, key)
-    click.echo(f"Questions, and the code they need, now go to {choice} at {host}.")
+    _tell(
+        {"model": str(choice), "host": host},
+        f"Questions, and the code they need, now go to {choice} at {host}.",
+        as_json,
+    )
 
 
 @command("none", ["codeqa models none"], group=models_command)
-def none_command() -> None:
+@json_option
+def none_command(as_json: bool) -> None:
     """Use no model: nothing is sent to any."""
     Models(load_settings()).choose(None)
-    click.echo("No model is used; nothing is sent to any.")
+    _tell({"model": ""}, "No model is used; nothing is sent to any.", as_json)
 
 
 @command(
@@ -72,7 +82,8 @@ def none_command() -> None:
 )
 @click.argument("model", required=False, metavar="PROVIDER/NAME")
 @click.option("--url", default="", help="Address of the API instead of the provider's own.")
-def test_command(model: str | None, url: str) -> None:
+@json_option
+def test_command(model: str | None, url: str, as_json: bool) -> None:
     """Ask a model for one word; nothing of the code is sent."""
     found = Models(load_settings())
     choice = parse_choice(model, url) if model else found.current()
@@ -80,17 +91,34 @@ def test_command(model: str | None, url: str) -> None:
         raise UsageError("No model is chosen.", "Name one, as in: codeqa models test ollama/qwen3")
     tested = found.test(choice)
     host = found.endpoint(choice).host
-    click.echo(f"{tested.model} at {host} answered in {tested.milliseconds:,.0f} ms.")
+    _tell(
+        {**asdict(tested), "host": host},
+        f"{tested.model} at {host} answered in {tested.milliseconds:,.0f} ms.",
+        as_json,
+    )
 
 
-def _show(found: Models) -> None:
+def _tell(values: Mapping[str, Any], sentence: str, as_json: bool) -> None:
+    if as_json:
+        print_json(values)
+    else:
+        click.echo(sentence)
+
+
+def _show(found: Models, as_json: bool) -> None:
     rows = []
     for provider in PROVIDERS:
         choice = ModelChoice(provider.name, provider.chat_model)
         key, address = found.key_state(choice), found.address(choice)
         rows.append((provider.name, provider.chat_model or "-", key, address))
-    click.echo(format_table(("provider", "model by default", "key", "at"), rows))
     current = found.current()
+    if as_json:
+        names = ("provider", "model", "key", "at")
+        providers = [dict(zip(names, row, strict=True)) for row in rows]
+        in_use = {"model": str(current or ""), "source": found.source()}
+        print_json({"providers": providers, "in_use": in_use})
+        return
+    click.echo(format_table(("provider", "model by default", "key", "at"), rows))
     if current is None:
         click.echo(
             "\nNo model is used: answers are put together from the code.\n"

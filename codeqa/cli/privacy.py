@@ -49,8 +49,9 @@ def show_command(as_json: bool, user: str) -> None:
 @click.argument("what", type=click.Choice(SCOPES))
 @click.argument("conversation", metavar="[ID]", default="")
 @yes_option
+@json_option
 @user_option
-def delete_command(what: str, conversation: str, yes: bool, user: str) -> None:
+def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user: str) -> None:
     """Delete a conversation, the profile or everything, for good.
 
     A conversation goes with its answers, thumbs and vectors. The profile is what you told of
@@ -69,7 +70,10 @@ def delete_command(what: str, conversation: str, yes: bool, user: str) -> None:
         named = f"{stored.conversations:,} conversations with {questions} and {named}"
     ask_first(yes, _plain(f"Delete {named} for good?"), "delete it")
     erased = found.delete(what, user, conversation, repository)
-    click.echo(_plain(deletion_report(erased)).rstrip())
+    if as_json:
+        print_json(asdict(erased))
+    else:
+        click.echo(_plain(deletion_report(erased)).rstrip())
 
 
 def _plain(markdown: str) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from codeqa.cli.command import ask_first, command, json_option, yes_option
+from codeqa.cli.command import ask_first, command, complete_repositories, json_option, yes_option
 from codeqa.cli.console import format_table, human_bytes, print_json
+from codeqa.environment import with_home
 from codeqa.errors import UsageError
 from codeqa.repositories import (
     find_repositories,
@@ -18,7 +19,7 @@ from codeqa.repositories import (
     remove_repository,
     report_repositories,
 )
-from codeqa.settings import Settings, load_settings, with_home
+from codeqa.settings import Settings, load_settings
 from codeqa.store import list_locations
 
 
@@ -61,9 +62,10 @@ def repos_list_command(as_json: bool) -> None:
     ["codeqa repos remove flask", "codeqa repos remove ~/src/flask --yes"],
     group=repos_command,
 )
-@click.argument("repo")
+@click.argument("repo", shell_complete=complete_repositories)
 @yes_option
-def repos_remove_command(repo: str, yes: bool) -> None:
+@json_option
+def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
     """Delete the index of a repository.
 
     The repository itself is not touched.
@@ -72,7 +74,10 @@ def repos_remove_command(repo: str, yes: bool) -> None:
     root = find_repository(settings, repo).root
     ask_first(yes, f"Remove the index of {root}?", "remove the index")
     remove_repository(settings, str(root))
-    click.echo(f"Removed the index of {root}")
+    if as_json:
+        print_json({"removed": str(root)})
+    else:
+        click.echo(f"Removed the index of {root}")
 
 
 def _when(seconds: float) -> str:
@@ -85,21 +90,27 @@ def chosen_repository(settings: Settings, repo: str | None) -> Path:
     Raises UsageError when what was named is no folder and no indexed repository, and when
     nothing is named and there is nothing to fall back on.
     """
+    found, notice = choose_repository(settings, repo, Path.cwd())
+    if notice:
+        click.echo(notice, err=True)
+    return found
+
+
+def choose_repository(settings: Settings, repo: str | None, here: Path) -> tuple[Path, str]:
+    """The same for somebody in the folder `here`, and what to say of it."""
     if repo is not None:
-        return _named(settings, repo)
-    if found := repository_at_hand(settings):
-        if found not in (here := Path.cwd(), *here.parents):
-            click.echo(f"In {found}, the repository last used:", err=True)
-        return found
+        return _named(settings, repo, here), ""
+    if found := repository_at_hand(settings, here):
+        elsewhere = found not in (here, *here.parents)
+        return found, f"In {found}, the repository last used:" if elsewhere else ""
     raise UsageError(
         "No repository is named, and the current folder is in none.",
         "Give the path of one, as in: codeqa index /path/to/repository.",
     )
 
 
-def repository_at_hand(settings: Settings) -> Path | None:
-    """The repository of the current folder, else the last used, else None."""
-    here = Path.cwd()
+def repository_at_hand(settings: Settings, here: Path) -> Path | None:
+    """The repository of the folder `here`, else the last used, else None."""
     indexed = {location.root for location in list_locations(settings)}
     for folder in (here, *here.parents):
         if folder in indexed or (folder / ".git").exists():
@@ -107,8 +118,8 @@ def repository_at_hand(settings: Settings) -> Path | None:
     return next(iter(recent_repositories(settings)), None)
 
 
-def _named(settings: Settings, repo: str) -> Path:
-    folder = with_home(Path(repo))
+def _named(settings: Settings, repo: str, here: Path) -> Path:
+    folder = here / with_home(Path(repo))
     if folder.is_dir():
         return folder.resolve()
     if folder.exists():

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from codeqa.cli.command import command, hyde_option, json_option, repo_option, rerank_option
+from codeqa.cli.command import (
+    command,
+    hyde_option,
+    json_option,
+    local_option,
+    repo_option,
+    rerank_option,
+)
 from codeqa.cli.console import print_json, search_notes, visible
-from codeqa.cli.repos import chosen_repository
+from codeqa.cli.somewhere import outcome
 from codeqa.errors import UsageError
-from codeqa.llm import Models
-from codeqa.repositories import take_up
-from codeqa.search import language_named, open_search
-from codeqa.settings import load_settings
-from codeqa.store import Tables, open_once
-from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS, Hit
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
 
 KINDS = sorted(METHOD_KINDS | CLASS_KINDS | TEXT_KINDS)
 WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 
 MOST_HITS = 300
-TOLD = ("question", "milliseconds", "channels", "coverage", "reranker", "hyde")
-TOLD_OF_UNITS = (
-    "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
-)  # fmt: skip
-"""What `--json` gives of a search and of each unit, among others."""
 
 
 @command(
@@ -52,6 +48,7 @@ TOLD_OF_UNITS = (
 )
 @rerank_option
 @hyde_option
+@local_option
 @json_option
 def search_command(
     question: str,
@@ -62,6 +59,7 @@ def search_command(
     top: int,
     rerank: bool,
     hyde: str | None,
+    local: bool,
     as_json: bool,
 ) -> None:
     """Find the code that QUESTION is about.
@@ -71,59 +69,34 @@ def search_command(
     """
     if not question.strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
-    root = chosen_repository(load_settings(), repo)
-    settings = load_settings(root)
-    tables, models = open_once(take_up(settings, root)), Models(settings)
-    if lang:
-        _require_language(tables(), lang)
-    with contextlib.closing(models):
-        search = open_search(settings, tables, models=models).search
-        result = search(
-            question,
-            top=top,
-            kind=kind or "",
-            language=lang,
-            path=path,
-            rerank=rerank,
-            hyde=hyde or "off",
-        )
-    stages = [asdict(stage) for stage in result.stages]
+    values = {
+        "question": question,
+        "kind": kind or "",
+        "language": lang,
+        "path": path,
+        "top": top,
+        "rerank": rerank,
+        "hyde": hyde or "off",
+    }
+    found = outcome("search", repo, values, local)
     if as_json:
-        print_json(
-            {name: getattr(result, name) for name in TOLD}
-            | {"stages": stages, "notice": " ".join(result.warnings)}
-            | {"hits": [_hit_values(hit) for hit in result.units]}
-            | {"files": [{"path": file.path, "score": file.score} for file in result.files]}
-        )
+        print_json(found)
         return
-    if not result.units:
+    if not found["hits"]:
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
-    for number, hit in enumerate(result.units, start=1):
+    for number, hit in enumerate(found["hits"], start=1):
         click.echo(_hit_text(number, hit))
-    notes = [*search_notes(result.coverage, stages, result.reranker), " ".join(result.warnings)]
+    notes = [*search_notes(found["coverage"], found["stages"], found["reranker"]), found["notice"]]
     if shown := "\n".join(filter(None, notes)):
         click.echo(f"\n{shown}", err=True)
 
 
-def _require_language(tables: Tables, lang: str) -> None:
-    """Raises UsageError when no indexed file is in that language."""
-    known = sorted({file.language for file in tables.files() if file.units})
-    if known and language_named(lang) not in known:
-        raise UsageError(f"No indexed file is in {lang}.", f"There is: {', '.join(known)}.")
-
-
-def _hit_text(number: int, hit: Hit) -> str:
-    unit = hit.unit
-    name = unit.qualified_name or unit.name
-    lines = [f"{number:>2}  {unit.location}  {unit.kind} {name}  {hit.score:.3f}"]
-    signature = " ".join(unit.signature.split())
-    if signature:
+def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
+    place = f"{hit['path']}:{hit['start_line']}-{hit['end_line']}"
+    name = hit["qualified_name"] or hit["name"]
+    lines = [f"{number:>2}  {place}  {hit['kind']} {name}  {hit['score']:.3f}"]
+    if signature := " ".join(hit["signature"].split()):
         lines.append(f"    {signature}")
-    if hit.why:
-        lines.append(f"    why: {'; '.join(hit.why[:WHY_SHOWN])}")
+    if hit["why"]:
+        lines.append(f"    why: {'; '.join(hit['why'][:WHY_SHOWN])}")
     return visible("\n".join(lines))
-
-
-def _hit_values(hit: Hit) -> dict[str, Any]:
-    placed = {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
-    return {name: getattr(hit.unit, name) for name in TOLD_OF_UNITS} | placed

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import click
-from pydantic.fields import FieldInfo
 
-from codeqa.cli.command import DONE, FAILED, command, json_option, repo_option
+from codeqa.cli.command import DONE, FAILED, command, json_option, local_option, repo_option
 from codeqa.cli.console import print_json, visible
-from codeqa.cli.repos import chosen_repository
+from codeqa.cli.somewhere import fitting_servers, outcome
 from codeqa.errors import CodeQAError
-from codeqa.settings import load_settings
-from codeqa.tools import TOOLS, Tool
 
 EXAMPLES = {
     "search_code": ['codeqa search-code "how is a request dispatched" --k 5'],
@@ -30,51 +28,60 @@ EXAMPLES = {
     "git_show": ["codeqa git-show HEAD~3 --path app.py"],
     "blame": ["codeqa blame app.py 120-180"],
 }
+TYPES = {"integer": click.INT, "string": click.STRING}
+"""Of arguments, by their type in JSON Schema."""
+
+TOOL_COMMANDS = tuple(name.replace("_", "-") for name in EXAMPLES)
 
 
-def tool_commands() -> dict[str, click.Command]:
-    """By the name of the command: `search-code` for the tool `search_code`."""
-    return {name.replace("_", "-"): _command(tool) for name, tool in TOOLS.items()}
+def tool_command(name: str) -> click.Command:
+    """The command of that name: texts are arguments; filters, numbers and switches are options.
+
+    A server that runs has described its tools; else they are loaded.
+    """
+    tool = name.replace("-", "_")
+    for server in fitting_servers():
+        for told in server.tools:
+            if told["name"] == tool:
+                return _command(tool, told["description"], told["arguments"])
+    from codeqa.tools import TOOLS
+
+    return _command(tool, TOOLS[tool].description, TOOLS[tool].schema())
 
 
-def _command(tool: Tool) -> click.Command:
-    """`tool` as a command: texts are arguments; filters, numbers and switches are options."""
-    from codeqa.engine import open_engine
-
-    def run(repo: str | None, as_json: bool, **values: Any) -> int:
-        root = chosen_repository(load_settings(), repo)
-        engine = open_engine(load_settings(root), root)
+def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click.Command:
+    def run(repo: str | None, local: bool, as_json: bool, **values: Any) -> int:
+        given = {name: value for name, value in values.items() if value is not None}
         try:
-            given = {name: value for name, value in values.items() if value is not None}
-            result = tool.call(engine.toolbox, given)
+            result = outcome(tool, repo, given, local)
         except CodeQAError as error:
             error.hint = _as_typed(error.hint)
             raise
-        finally:
-            engine.close()
         if as_json:
-            print_json(result.model_dump())
+            print_json(result)
         else:
-            click.echo(visible(result.text))
-        return FAILED if result.unknown else DONE
+            click.echo(visible(result["text"]))
+        return FAILED if result["unknown"] else DONE
 
-    run.__doc__ = tool.description
-    made = repo_option(json_option(run))
-    for name, field in reversed(tool.arguments.model_fields.items()):
-        made = _parameter(name, field)(made)
-    return command(tool.name.replace("_", "-"), EXAMPLES[tool.name])(made)
+    run.__doc__ = description
+    made = repo_option(local_option(json_option(run)))
+    required = arguments.get("required", ())
+    for name, field in reversed(arguments.get("properties", {}).items()):
+        made = _parameter(name, field, name in required)(made)
+    return command(tool.replace("_", "-"), EXAMPLES[tool])(made)
 
 
 def _as_typed(text: str) -> str:
     """Tools in `text` as the commands that they are here."""
-    return re.sub(rf"\b({'|'.join(TOOLS)})\b", lambda one: one[0].replace("_", "-"), text)
+    return re.sub(rf"\b({'|'.join(EXAMPLES)})\b", lambda one: one[0].replace("_", "-"), text)
 
 
-def _parameter(name: str, field: FieldInfo) -> Any:
-    if field.is_required() or (field.annotation is str and name != "path"):
-        return click.argument(name, required=field.is_required())
+def _parameter(name: str, field: Mapping[str, Any], required: bool) -> Any:
+    if required or (field["type"] == "string" and name != "path"):
+        return click.argument(name, required=required)
     flag = "--" + name.replace("_", "-")
-    if field.annotation is bool:
-        return click.option(flag, is_flag=True, default=None, help=field.description)
-    default = f" Default: {field.default}." if field.default else ""
-    return click.option(flag, type=field.annotation, help=f"{field.description}{default}")
+    if field["type"] == "boolean":
+        return click.option(flag, is_flag=True, default=None, help=field["description"])
+    default = f" Default: {field['default']}." if field.get("default") else ""
+    kind = TYPES[field["type"]]
+    return click.option(flag, type=kind, help=f"{field['description']}{default}")

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from codeqa.environment import with_home
 from codeqa.errors import CodeQAError
-from codeqa.settings import with_home
 
 INSTALL_COMMAND = 'pip install "codeqa[models]"'
 INSTALL = f"Install it: {INSTALL_COMMAND}"

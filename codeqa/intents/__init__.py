@@ -10,13 +10,12 @@ from codeqa.intents.classifier import (
     cache_key,
     cache_prefix,
 )
-from codeqa.intents.mode import DEFAULT_MODE, MODES, read_mode, read_whole
+from codeqa.intents.mode import DEFAULT_MODE, read_mode, read_whole
 
 __all__ = [
     "DEFAULT_MODE",
     "INTENTS",
     "MODEL_BELOW",
-    "MODES",
     "Classifier",
     "Intent",
     "by_heuristics",

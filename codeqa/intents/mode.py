@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from codeqa.errors import UsageError
+from codeqa.types import MODES
 
-DEFAULT_MODE = "explain"
-MODES = (DEFAULT_MODE, "locate", "review", "plan", "change")
-"""Each has a prompt `mode_<name>` that says what it asks for."""
+DEFAULT_MODE = MODES[0]
 
 _COMMAND = re.compile(rf"/({'|'.join(MODES)})(?!\S)\s*", re.IGNORECASE)
 

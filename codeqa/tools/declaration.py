@@ -64,6 +64,10 @@ class Tool:
             subject, **{name: getattr(given, name) for name in given.model_fields_set}
         )
 
+    def described(self) -> dict[str, Any]:
+        """What another program has to know of it."""
+        return {"name": self.name, "description": self.description, "arguments": self.schema()}
+
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
         made = self.arguments.model_json_schema()

@@ -21,6 +21,7 @@ from codeqa.web import (
     privacy_api,
     questions_api,
     security,
+    terminal_api,
     tools_api,
     turns_api,
 )
@@ -39,6 +40,7 @@ ADDRESSES = (
     openapi,
     privacy_api,
     tools_api,
+    terminal_api,
 )
 
 PACKAGE = Path(__file__).resolve().parent

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,12 @@ GUARDED_PATHS = ("/api/", "/v1/")
 FAILURES_ALLOWED = 5
 FAILURE_SECONDS = 30.0
 """Wrong tokens per address and window; more are not even compared."""
+TERMINAL_PATH = "/api/terminal/"
+HELLO_PATH = f"{TERMINAL_PATH}hello"
+TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
+"""Of the app's configuration: what the terminal of the user who runs this server sends; it opens
+the addresses below TERMINAL_PATH and no other, and no other token opens those."""
+
 ADDRESSES_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the state and in Redis."""
@@ -166,6 +173,7 @@ def guard(app: Flask, settings: Settings) -> None:
         MAX_CONTENT_LENGTH=BODY_BYTES,
         MAX_FORM_MEMORY_SIZE=BODY_BYTES,
         SESSION_COOKIE_NAME="codeqa",
+        **{TERMINAL_TOKEN: secrets.token_hex(SECRET_BYTES)},
         SESSION_COOKIE_SAMESITE="Strict",
         SESSION_COOKIE_HTTPONLY=True,
     )
@@ -177,7 +185,9 @@ def guard(app: Flask, settings: Settings) -> None:
             raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
         if request.method not in SAFE_METHODS or request.path.startswith(GUARDED_PATHS):
             _check_origin()
-        if gate.closed:
+        if request.path.startswith(TERMINAL_PATH):
+            _check_terminal(app.config[TERMINAL_TOKEN])
+        elif gate.closed:
             return _check_token(gate)
         g.member = LOCAL
         return None
@@ -237,6 +247,15 @@ def _check_token(gate: Gate) -> BaseResponse | None:
         raise RequestRefusedError(401)
     g.member = member
     return None
+
+
+def _check_terminal(token: str) -> None:
+    """Raises RequestRefusedError for everybody but this machine's user."""
+    if not is_loopback(request.remote_addr or ""):
+        raise RequestRefusedError(403, "Ask it on this machine.")
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if request.path != HELLO_PATH and not hmac.compare_digest(given.encode(), token.encode()):
+        raise RequestRefusedError(401)
 
 
 def _find(given: str, members: Mapping[str, Member]) -> Member | None:

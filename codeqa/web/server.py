@@ -9,18 +9,23 @@ import socket
 import sys
 import threading
 import webbrowser
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
 
 from codeqa.cli.console import ProgressDisplay, print_summary
+from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
+from codeqa.hosts import is_loopback
 from codeqa.llm import ModelChoice, Models, parse_choice
 from codeqa.repository.git import trusted_programs
-from codeqa.settings import Settings
+from codeqa.running import announced
+from codeqa.settings import Settings, variables_of_answers
+from codeqa.tools import TOOLS
 from codeqa.web.app import create_app
-from codeqa.web.security import BODY_BYTES, check_settings
+from codeqa.web.security import BODY_BYTES, EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
 from codeqa.web.workspace import Workspace
 
 PORTS_TRIED = 100
@@ -67,9 +72,26 @@ def run_page(
             _print_model(settings, choice)
             if open_browser:
                 show_in_browser(address, repository)
-            serve(app, settings, listener)
+            with terminal_door(app, settings, repository, listener.getsockname()[1]):
+                serve(app, settings, listener)
         finally:
             space.close()
+
+
+def terminal_door(
+    app: Flask, settings: Settings, repository: Path | None, port: int
+) -> AbstractContextManager[None]:
+    """Let the terminal of this user find the server, where it would read the same settings and
+    the server answers on an address of this machine's own."""
+    host = settings.host
+    if host in EVERY_ADDRESS:
+        host = "::1" if host == "::" else "127.0.0.1"
+    file = env_file(repository)
+    if (file and file.exists()) or not is_loopback(host):
+        return nullcontext()
+    tools = [tool.described() for tool in TOOLS.values()]
+    token = app.config[TERMINAL_TOKEN]
+    return announced(settings.data_dir, host, port, variables_of_answers(), tools, token)
 
 
 def show_in_browser(address: str, repository: Path | None) -> None:

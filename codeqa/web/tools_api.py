@@ -31,12 +31,7 @@ class ToolDescriptions(Schema):
 @endpoints.route("GET", "/api/tools", ToolDescriptions, errors=())
 def list_tools() -> Values:
     """What can be looked up in a repository by an agent or a program."""
-    return {
-        "tools": [
-            {"name": tool.name, "description": tool.description, "arguments": tool.schema()}
-            for tool in TOOLS.values()
-        ]
-    }
+    return {"tools": [tool.described() for tool in TOOLS.values()]}
 
 
 class ReviewBody(Schema):

@@ -10,10 +10,11 @@ from flask import current_app
 
 from codeqa.account import Privacy
 from codeqa.engine import Engine, open_engine, open_privacy
+from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
 from codeqa.llm import ModelChoice
 from codeqa.repositories import recent_repositories
-from codeqa.settings import Settings, with_home
+from codeqa.settings import Settings
 from codeqa.store import list_locations
 from codeqa.web.schemas import RepoQuery
 
@@ -84,6 +85,11 @@ class Workspace:
                 for engine in self._engines.values():
                     engine.models.prefer(choice)
             self._preferred = choice
+
+    @property
+    def prefers(self) -> bool:
+        """Whether this server asks another language model than the terminal would."""
+        return self._preferred is not None
 
     def has_current(self) -> bool:
         """Whether `engine()` has something to give."""

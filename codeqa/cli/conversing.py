@@ -1,0 +1,236 @@
+"""A conversation on the terminal, line by line: questions, and words that begin with `/`."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+import click
+
+from codeqa.chat import AskOptions
+from codeqa.cli.answer import print_answer, watched
+from codeqa.cli.command import DONE, FAILED, print_error
+from codeqa.cli.console import Waiting, format_pairs, visible
+from codeqa.cli.prompt import Prompt
+from codeqa.cli.repos import chosen_repository
+from codeqa.cli.work import begun
+from codeqa.engine import Engine, open_engine
+from codeqa.errors import CodeQAError, UsageError
+from codeqa.llm import PROVIDERS, parse_choice
+from codeqa.settings import load_settings
+from codeqa.text.tag import has_tag
+from codeqa.types import EFFORTS, MODES
+
+COMMANDS = {
+    "/deep": "the model reads on with tools; /deep QUESTION: once",
+    "/effort": f"how much code is read: {', '.join(EFFORTS)}",
+    "/rerank": "the reranker orders what is found; /rerank QUESTION: once",
+    "/strict": "only what the code shows is said; /strict QUESTION: once",
+    "/model": "which model answers; /model PROVIDER/NAME or none",
+    "/context": "what the last answer is made from; /context 2: the second piece",
+    "/files": "/files QUESTION: from whole files that the search finds",
+    "/all": "/all src/*.py QUESTION: from every file that fits",
+    "/new": "begin another conversation",
+    "/repo": "which repository it is; /repo NAME goes to another",
+    "/help": "this list",
+    "/quit": "end, as Ctrl-D does",
+}
+OF_QUESTIONS = ("/files", "/all", *(f"/{mode}" for mode in MODES))
+"""Words that the question keeps, as on the page."""
+
+REMEMBERED = 200
+"""Questions of earlier conversations that the arrow keys bring back."""
+
+_COMMAND = re.compile(r"(/[a-z]+)(?!\S)\s*(.*)", re.DOTALL)
+
+
+class Conversing:
+    """A conversation about the repository of `engine`, and what is chosen for its questions."""
+
+    def __init__(self, engine: Engine, chosen: AskOptions) -> None:
+        self.engine, self.chosen = engine, chosen
+        self.conversation = uuid.uuid4().hex
+        self.wanted = ""
+        """Another repository, to which `/repo` goes."""
+
+    def go_on(self) -> None:
+        """Take up the last conversation, and say which it is. Without one it is a new one."""
+        for last in self.engine.conversations.all()[:1]:
+            self.conversation = last.id
+            click.echo(visible(f"Going on with: {last.title}"), err=True)
+
+    def take(self, line: str) -> int:
+        """Do what `line` says; gives an exit status. Raises CodeQAError, and EOFError to end."""
+        match = _COMMAND.match(line)
+        if not match or match[1] in OF_QUESTIONS:
+            return self.ask(line, self.chosen)
+        name, rest = match[1], match[2].strip()
+        if name in ("/deep", "/rerank", "/strict"):
+            return self._switch(name[1:], rest)
+        do: Callable[[str], object] | None = getattr(self, f"_do_{name[1:]}", None)
+        if do is None:
+            raise UsageError(f"There is no {name} here.", "/help lists what there is.")
+        do(rest)
+        return DONE
+
+    def ask(self, question: str, chosen: AskOptions) -> int:
+        """Print the answer; Ctrl-C ends it and what came is kept. Raises CodeQAError."""
+        engine, waiting = self.engine, Waiting()
+        first = not engine.conversations.turns(self.conversation)
+        options = replace(
+            chosen,
+            question=f"@codebase {question}" if first else question,
+            tag_is_default=first and not has_tag(question),
+            conversation=self.conversation,
+        )
+        with closing(waiting), closing(engine.chat.ask(options)) as events:  # type: ignore[type-var]
+            try:
+                return print_answer(
+                    watched(chain([begun(engine, options.use_model)], events), waiting)
+                )
+            except KeyboardInterrupt:
+                waiting.close()
+                click.echo("\nStopped; what came is kept.", err=True)
+                return FAILED
+
+    def _switch(self, name: str, question: str) -> int:
+        """Choose it for `question`, or without one for all from now on, or no longer."""
+        if name == "deep":
+            on = self.chosen.effort != "deep"
+            other = replace(self.chosen, effort="deep" if on or question else "")
+        else:
+            on = not getattr(self.chosen, name)
+            other = replace(self.chosen, **{name: on or bool(question)})  # type: ignore[arg-type]
+        if question:
+            return self.ask(question, other)
+        self.chosen = other
+        click.echo(f"{name} is {'on' if on else 'off'}.")
+        return DONE
+
+    def _do_effort(self, name: str) -> None:
+        if name and name not in EFFORTS:
+            raise UsageError(f"There is no effort {name}.", f"Known: {', '.join(EFFORTS)}.")
+        if name:
+            self.chosen = replace(self.chosen, effort=name)
+        click.echo(f"The effort is {self.chosen.effort or self.engine.settings.effort}.")
+
+    def _do_model(self, name: str) -> None:
+        models = self.engine.models
+        if name and name != "none":
+            self.prefer(name)
+        if name:
+            self.chosen = replace(self.chosen, use_model=name != "none")
+        current = models.current() if self.chosen.use_model else None
+        if current:
+            click.echo(visible(f"{current} at {models.endpoint(current).host} answers."))
+        else:
+            click.echo("No model is used: answers are put together from the code.")
+
+    def prefer(self, model: str) -> None:
+        """Have `model` (provider/name) answer. Raises CodeQAError for what is wrong with it."""
+        models, choice = self.engine.models, parse_choice(model)
+        models.endpoint(choice)
+        models.prefer(choice)
+
+    def _do_context(self, number: str) -> None:
+        turns = self.engine.conversations.turns(self.conversation)
+        chunks = turns[-1].chunks if turns else ()
+        if not chunks:
+            click.echo("The last answer was made without code." if turns else "Nothing was asked.")
+        elif not number:
+            width = len(str(len(chunks)))
+            for place, one in enumerate(chunks, start=1):
+                line = f"{place:>{width}}  {one.path}:{one.start_line}-{one.end_line}  {one.name}"
+                click.echo(visible(line.rstrip()))
+        elif number.isascii() and number.isdigit() and 0 < int(number) <= len(chunks):
+            click.echo(visible(chunks[int(number) - 1].content))
+        else:
+            raise UsageError(f"There is no piece {number}.", f"There are 1 to {len(chunks)}.")
+
+    def _do_new(self, _: str) -> None:
+        self.conversation = uuid.uuid4().hex
+        click.echo("A new conversation.")
+
+    def _do_repo(self, name: str) -> None:
+        self.wanted = name
+        if not name:
+            click.echo(visible(str(self.engine.location.root)))
+
+    def _do_help(self, _: str) -> None:
+        click.echo(format_pairs(list(COMMANDS.items())))
+        click.echo(f"\n  Also in front of a question: {', '.join(OF_QUESTIONS[2:])}.")
+        click.echo("  @file, @folder/ and @Class.method point at code; Tab completes them.")
+
+    def _do_quit(self, _: str) -> None:
+        raise EOFError
+
+    def earlier(self) -> Iterator[str]:
+        """Questions about this repository, the latest first."""
+        for conversation in self.engine.conversations.all():
+            for turn in reversed(self.engine.conversations.turns(conversation.id)):
+                yield turn.question
+
+    def completions(self, line: str, word: str) -> list[str]:
+        """What `word`, the last one of `line`, may become."""
+        if word.startswith("@"):
+            found = self.engine.completion.complete(word[1:]).items
+            tag = ["@codebase "] if "@codebase".startswith(word) else []
+            return tag + [f"@{one.text}{'' if one.kind == 'folder' else ' '}" for one in found]
+        command, inside, _ = line.lstrip().partition(" ")
+        known: dict[str, list[str]] = {
+            "/effort": list(EFFORTS),
+            "/model": ["none", *(f"{one.name}/{one.chat_model}" for one in PROVIDERS)],
+        }
+        offered = known.get(command, []) if inside else [*COMMANDS, *OF_QUESTIONS[2:]]
+        return [f"{one} " for one in offered if word and one.startswith(word)]
+
+
+def converse(repo: str | None, model: str, go_on: bool, use_model: bool, **options: Any) -> int:
+    """Until the user ends; gives an exit status. Raises CodeQAError when it cannot begin."""
+    chosen = AskOptions("", retrieval="auto", use_model=use_model, **options)
+    wanted, status = repo, DONE
+    while True:
+        root = chosen_repository(load_settings(), wanted)
+        with closing(open_engine(load_settings(root), root)) as engine:
+            engine.tables()  # says now when there is no index
+            talk = Conversing(engine, chosen)
+            if model:
+                talk.prefer(model)
+            if go_on:
+                talk.go_on()
+            wanted, status = _until_end(talk, status)
+            chosen, go_on = talk.chosen, False
+        if wanted is None:
+            return status
+
+
+def _until_end(talk: Conversing, status: int) -> tuple[str | None, int]:
+    """Until the user ends, or goes to another repository, which is given with the status."""
+    name = talk.engine.location.name
+    with Prompt(f"{name}> ", talk.completions, islice(talk.earlier(), REMEMBERED)) as prompt:
+        if prompt.watched:
+            click.echo(f"About {name}. /help lists what can be said, Ctrl-D ends.", err=True)
+        for line in prompt.lines():
+            if not prompt.watched:  # so that answers can be told apart
+                click.echo(visible(f"> {line}\n"))
+            try:
+                status = max(status, talk.take(line))
+            except EOFError:
+                break
+            except CodeQAError as error:
+                print_error(str(error))
+                status = error.exit_status
+            if talk.wanted:
+                try:
+                    chosen_repository(load_settings(), talk.wanted)
+                    return talk.wanted, status
+                except CodeQAError as error:
+                    talk.wanted = ""
+                    print_error(str(error))
+    # At a prompt the user has seen what failed; a script has only the status.
+    return None, DONE if prompt.watched else status

@@ -1,0 +1,116 @@
+"""Has a command's work done: by a server that runs for the repository, else in this process.
+
+A server has everything loaded and answers in a fraction of the time that the imports take here; so
+this module loads little itself. Whatever is amiss with the server is no failure: then the work is
+done here, and says what there is to say.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import click
+
+from codeqa.environment import data_folder_of_environment, env_file
+from codeqa.errors import CodeQAError, error_from
+from codeqa.running import RunningServer, proof, running_servers
+from codeqa.types import Event
+
+ADDRESS = "/api/terminal/"
+HELLO_SECONDS = 0.5
+"""A server that takes longer to say that it is there is too busy to save time."""
+BEGIN_SECONDS = 30.0
+"""Longest wait for the first event: a search with drafts by a model has none before it is done."""
+
+
+def done(name: str, repo: str | None, values: Mapping[str, Any], local: bool) -> Iterator[Event]:
+    """The events of `cli.work.work`; with `local` made in this process. Raises CodeQAError."""
+    events = None if local else _served(name, repo, values)
+    if events is None:
+        from codeqa.cli.work import work_here
+
+        events = work_here(name, repo, values)
+    with closing(events):  # type: ignore[type-var]
+        yield from events
+
+
+def outcome(name: str, repo: str | None, values: Mapping[str, Any], local: bool) -> dict[str, Any]:
+    """What a command found that has no more than that to tell. Raises CodeQAError."""
+    with closing(done(name, repo, values, local)) as events:
+        for event in events:
+            if event.kind == "error":
+                raise error_from(event.data)
+            if event.kind == "found":
+                return dict(event.data)
+    raise CodeQAError("Nothing came back.", "Try again.")
+
+
+def fitting_servers() -> list[RunningServer]:
+    """Servers of this user, version and data folder, with the settings of this process."""
+    if (file := env_file()) and file.exists():
+        return []  # it may hold settings, which are not read here
+    return [one for one in running_servers(data_folder_of_environment()) if one.fits]
+
+
+def _served(name: str, repo: str | None, values: Mapping[str, Any]) -> Iterator[Event] | None:
+    """The events as a server tells them, None when none does."""
+    for server in fitting_servers():
+        try:
+            lines = _lines(server, {"name": name, "repo": repo, "values": values})
+            notice, first = next(lines), next(lines)
+        except (OSError, HTTPException, ValueError, StopIteration):
+            continue
+        if notice.data["notice"]:
+            click.echo(notice.data["notice"], err=True)
+        return _all(first, lines)
+    return None
+
+
+def _all(first: Event, rest: Iterator[Event]) -> Iterator[Event]:
+    event = first
+    try:
+        while event.kind != "end":
+            yield event
+            event = next(rest)
+    except (OSError, HTTPException, ValueError, StopIteration):
+        raise CodeQAError("The server ended in the middle of the answer.", "Ask again.") from None
+    finally:
+        rest.close()  # type: ignore[attr-defined]
+
+
+def _lines(server: RunningServer, work: Mapping[str, Any]) -> Iterator[Event]:
+    """The lines of the response. Raises what sockets raise, ValueError for a wrong answer."""
+    connection = HTTPConnection(server.host, server.port, timeout=HELLO_SECONDS)
+    with closing(connection):
+        challenge = secrets.token_hex()
+        said = json.loads(_post(connection, "hello", {"challenge": challenge}).read())
+        if not hmac.compare_digest(str(said["proof"]), proof(server.token, challenge)):
+            raise ValueError("somebody else listens there")
+        socket = connection.sock  # which the connection lets go of before the answer is read
+        assert socket is not None
+        socket.settimeout(BEGIN_SECONDS)
+        response = _post(connection, "run", {**work, "folder": str(Path.cwd())}, server.token)
+        for line in response:
+            told = json.loads(line)
+            yield Event(told["kind"], told["data"])
+            socket.settimeout(None)
+
+
+def _post(
+    connection: HTTPConnection, path: str, body: Mapping[str, Any], token: str = ""
+) -> HTTPResponse:
+    headers = {"Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    connection.request("POST", ADDRESS + path, json.dumps(body), headers)
+    response = connection.getresponse()
+    if response.status != 200:
+        raise ValueError(response.status)
+    return response

@@ -1,0 +1,128 @@
+"""What `ask`, `search` and the tools do, in this process or in a server that was asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from codeqa.cli.repos import chosen_repository
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.llm import Cancelled, Models, never, parse_choice
+from codeqa.repositories import take_up
+from codeqa.search import Search, language_named, open_search
+from codeqa.settings import load_settings
+from codeqa.store import Tables, open_once
+from codeqa.types import Event, Hit
+
+if TYPE_CHECKING:
+    from codeqa.engine import Engine
+
+USER = "terminal"
+"""Whose questions those of `codeqa ask` are; the page does not list them."""
+
+TOLD = ("question", "milliseconds", "channels", "coverage", "reranker", "hyde")
+TOLD_OF_UNITS = (
+    "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
+)  # fmt: skip
+"""What is told of a search and of each unit, among others."""
+
+
+def work_here(name: str, repo: str | None, values: Mapping[str, Any]) -> Iterator[Event]:
+    """`work` with an engine of its own."""
+    root = chosen_repository(load_settings(), repo)
+    settings = load_settings(root)
+    if name == "search":  # takes less than an engine
+        tables = open_once(take_up(settings, root))
+        with closing(Models(settings)) as models:
+            search = open_search(settings, tables, models=models)
+            yield Event("found", _search(search, tables(), **values))
+        return
+    from codeqa.engine import open_engine
+
+    with closing(open_engine(settings, root)) as engine:
+        yield from work(engine, name, values)
+
+
+def work(
+    engine: Engine, name: str, values: Mapping[str, Any], cancelled: Cancelled = never
+) -> Iterator[Event]:
+    """Do what the command `name` does with these values.
+
+    Yields the events of an answer, after `begun` {model}, or `found` with what `--json` prints.
+    Raises CodeQAError.
+    """
+    if name == "ask":
+        yield from _ask(engine, cancelled, **values)
+    elif name == "search":
+        yield Event("found", _search(engine.search, engine.tables(), **values))
+    else:
+        from codeqa.tools import TOOLS
+
+        result = TOOLS[name].call(engine.toolbox, values)
+        yield Event("found", result.model_dump(mode="json"))
+
+
+def _ask(
+    engine: Engine,
+    cancelled: Cancelled,
+    question: str,
+    model: str,
+    go_on: bool,
+    use_model: bool,
+    **options: Any,
+) -> Iterator[Event]:
+    from codeqa.chat import AskOptions
+    from codeqa.chat.features import is_greeting
+    from codeqa.text.tag import has_tag
+
+    if model:
+        engine.models.prefer(parse_choice(model))
+        if choice := engine.models.current():
+            engine.models.endpoint(choice)  # says now what is wrong with it
+    # A name per repository: what is cached for a conversation belongs to one of them.
+    conversation = f"{USER}-{engine.location.id}"
+    # A new question owes nothing to those before it; thanks for an answer do not put it away.
+    if not go_on and not is_greeting(question):
+        with suppress(NotFoundError):
+            engine.conversations.delete(conversation, USER)
+    yield begun(engine, use_model)
+    yield from engine.chat.ask(
+        AskOptions(
+            question if go_on else f"@codebase {question}",
+            user=USER,
+            conversation=conversation,
+            tag_is_default=not has_tag(question),
+            use_model=use_model,
+            retrieval="auto",
+            cancelled=cancelled,
+            **options,
+        )
+    )
+
+
+def begun(engine: Engine, use_model: bool) -> Event:
+    """Comes before the events of an answer: which model is asked."""
+    return Event("begun", {"model": str((use_model and engine.models.current()) or "")})
+
+
+def _search(search: Search, tables: Tables, language: str, **options: Any) -> dict[str, Any]:
+    """Raises UsageError when no indexed file is in that language."""
+    if language:
+        known = sorted({file.language for file in tables.files() if file.units})
+        if language_named(language) not in known:
+            raise UsageError(f"No indexed file is in {language}.", f"There is: {', '.join(known)}.")
+    result = search.search(language=language, **options)
+    return {
+        **{name: getattr(result, name) for name in TOLD},
+        "stages": [asdict(stage) for stage in result.stages],
+        "notice": " ".join(result.warnings),
+        "hits": [_hit_values(hit) for hit in result.units],
+        "files": [{"path": file.path, "score": file.score} for file in result.files],
+    }
+
+
+def _hit_values(hit: Hit) -> dict[str, Any]:
+    placed = {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
+    return {name: getattr(hit.unit, name) for name in TOLD_OF_UNITS} | placed

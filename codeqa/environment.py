@@ -1,0 +1,74 @@
+"""What of the environment is known before anything else is loaded.
+
+A question that a running server answers is asked before pydantic could be imported, so what finds
+that server stands here; all other settings are read by `settings`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+PREFIX = "CODEQA_"
+COMPLETION = "_CODEQA_COMPLETE"
+
+
+def data_folder(chosen: Path | str = "") -> Path:
+    """Folder of the indices and the local state: the `chosen` one, else the user's."""
+    if not chosen:
+        import platformdirs
+
+        chosen = platformdirs.user_data_dir("codeqa", appauthor=False)
+    return with_home(Path(chosen)).absolute()
+
+
+def data_folder_of_environment() -> Path:
+    """The same as the environment chooses it."""
+    return data_folder(os.environ.get(f"{PREFIX}DATA", ""))
+
+
+def completion_wanted() -> str:
+    """What the script of `codeqa completion` asks for; '' when a command is to be run."""
+    return os.environ.get(COMPLETION, "")
+
+
+def with_home(path: Path) -> Path:
+    """`path` with the home folder for a leading `~`; `~nobody` stays and is then not found."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)
+
+
+def env_file(repository: Path | None = None) -> Path | None:
+    """The `.env` of the working directory; None where that lies in `repository` or any other, as
+    nothing in a repository is configuration."""
+    here = Path.cwd()
+    return None if _in_repository(here, repository) else here / ".env"
+
+
+def digest_of(variables: Iterable[str], key: str) -> str:
+    """Tells two environments apart by the values of `variables`; without `key` it says nothing."""
+    given = {name.upper(): value for name, value in os.environ.items()}
+    values = json.dumps([given.get(name) for name in variables])
+    return hmac.new(key.encode(), values.encode(), hashlib.sha256).hexdigest()
+
+
+def quiet_libraries() -> None:
+    """Keep LanceDB's remarks on its own clusters off the terminal, unless `LANCE_LOG` asks for
+    them; it is read when LanceDB is imported, so this comes before."""
+    os.environ.setdefault("LANCE_LOG", "error")
+
+
+def _in_repository(folder: Path, repository: Path | None) -> bool:
+    """Whether `folder` lies in `repository` or in any git work tree but CodeQA's own.
+
+    The work tree counts as a whole: one of its folders may be all that is indexed, or
+    nothing of it, and its `.env` would still choose where code and keys are sent.
+    """
+    real = folder.resolve()
+    if repository is not None and real.is_relative_to(with_home(repository).resolve()):
+        return True
+    tree = next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
+    return tree is not None and tree != Path(__file__).resolve().parents[1]

@@ -1,0 +1,102 @@
+"""Servers that run for a data folder: each says so in a file there that only its user can read.
+
+The terminal asks such a server instead of loading everything itself. Before it sends anything it
+has the server prove that it knows the token in the file: that may be left over, and somebody else
+may listen on that port by now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codeqa import __version__
+from codeqa.environment import digest_of
+
+FOLDER = "servers"
+"""Below the data folder; one file a server, named by its process."""
+PRIVATE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """What the terminal has to know of a server."""
+
+    host: str
+    port: int
+    token: str = field(repr=False)
+    pid: int
+    version: str
+    variables: tuple[str, ...]
+    """Names of the settings that an answer depends on."""
+    digest: str
+    """Of their values, by `environment.digest_of` with the token."""
+    tools: tuple[dict[str, Any], ...]
+    """Name, description and arguments (JSON Schema) of each tool, of which its command is made."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it answers as this process would: the same version and settings."""
+        digest = digest_of(self.variables, self.token)
+        return self.version == __version__ and hmac.compare_digest(self.digest, digest)
+
+
+def proof(token: str, challenge: str) -> str:
+    """What only somebody who knows `token` can answer to `challenge`."""
+    return hmac.new(token.encode(), f"codeqa {challenge}".encode(), hashlib.sha256).hexdigest()
+
+
+@contextmanager
+def announced(
+    data: Path,
+    host: str,
+    port: int,
+    variables: Sequence[str],
+    tools: Sequence[dict[str, Any]],
+    token: str,
+) -> Iterator[None]:
+    """A server of the data folder `data` can be found while this lasts."""
+    server = RunningServer(
+        host, port, token, os.getpid(), __version__,
+        tuple(variables), digest_of(variables, token), tuple(tools),
+    )  # fmt: skip
+    folder = data / FOLDER
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path, beside = folder / f"{server.pid}-{port}.json", folder / f".{secrets.token_hex(8)}"
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(asdict(server), file)
+        beside.replace(path)
+        yield
+    finally:
+        for left in (beside, path):
+            left.unlink(missing_ok=True)
+
+
+def running_servers(data: Path) -> list[RunningServer]:
+    """Servers that this user runs for the data folder `data`, the latest first. Files of ended
+    ones are taken away."""
+    found = []
+    for path in (data / FOLDER).glob("*.json"):
+        try:
+            about = path.lstat()
+            if os.name == "posix" and (about.st_uid != os.getuid() or about.st_mode & 0o177):
+                continue  # somebody else's, or not as we write it
+            server = RunningServer(**json.loads(path.read_text(encoding="utf-8")))
+            if os.name == "posix":
+                os.kill(server.pid, 0)
+            found.append((about.st_mtime, server))
+        except ProcessLookupError:
+            path.unlink(missing_ok=True)
+        except (OSError, ValueError, TypeError):
+            continue  # going away, or of another version
+    return [server for _, server in sorted(found, key=lambda one: -one[0])]

@@ -1,0 +1,86 @@
+"""What the terminal has a running server do, so that it need not load everything itself.
+
+Only who can read the server's file in the data folder gets here (`codeqa/running.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from flask import Response, current_app, request
+
+from codeqa.cli.repos import choose_repository
+from codeqa.cli.work import work
+from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.repositories import take_up
+from codeqa.running import proof
+from codeqa.types import Event
+from codeqa.web.endpoints import ENGINE, Endpoints
+from codeqa.web.schemas import Schema, Values
+from codeqa.web.security import TERMINAL_TOKEN
+from codeqa.web.workspace import workspace
+
+endpoints = Endpoints("terminal", "Terminal")
+
+
+class Challenge(Schema):
+    challenge: str
+
+
+class Proof(Schema):
+    proof: str
+
+
+class Work(Schema):
+    name: str
+    """`ask`, `search` or the name of a tool."""
+    values: Values
+    repo: str | None = None
+    """As given behind `--repo`."""
+    folder: str
+    """The working directory of the terminal."""
+
+
+@endpoints.route("POST", "/api/terminal/hello", Proof, errors=())
+def hello(body: Challenge) -> Values:
+    """Proves that this is the server that it is taken for."""
+    return {"proof": proof(current_app.config[TERMINAL_TOKEN], body.challenge)}
+
+
+@endpoints.route("POST", "/api/terminal/run", "application/x-ndjson", errors=(401, *ENGINE))
+def run(body: Work) -> Response:
+    """The work of a command of `codeqa`, as events, a line of JSON each; the last is `end`.
+
+    404 for a repository that is not open here.
+    """
+    space = workspace()
+    root, notice = choose_repository(space.settings, body.repo, Path(body.folder))
+    location = take_up(space.settings, root)
+    if not space.is_open(location.id) or (space.prefers and body.values.get("use_model")):
+        raise NotFoundError("That is not answered here.", "Ask without this server.")
+    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
+    events = work(
+        space.engine(location.id),
+        body.name,
+        body.values,
+        lambda: space.closing.is_set() or gone(),
+    )
+    return Response(_lines(notice, events), mimetype="application/x-ndjson")
+
+
+def _lines(notice: str, events: Iterator[Event]) -> Iterator[str]:
+    yield _line("repository", {"notice": notice})
+    with closing(events):  # type: ignore[type-var]
+        try:
+            yield from (_line(event.kind, event.data) for event in events)
+        except CodeQAError as error:
+            yield _line("error", error.as_data())
+    yield _line("end", {})
+
+
+def _line(kind: str, data: Mapping[str, Any]) -> str:
+    return json.dumps({"kind": kind, "data": data}) + "\n"

@@ -1,0 +1,258 @@
+"""Commands that a running server answers: the same as without it, quickly, and nobody else's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from conftest import Run
+from flask.testing import FlaskClient
+
+from codeqa.cli import somewhere, work
+from codeqa.environment import digest_of
+from codeqa.running import FOLDER, running_servers
+from codeqa.settings import Settings
+from codeqa.web.app import create_app
+from codeqa.web.security import TERMINAL_TOKEN
+from codeqa.web.server import bind, make_server, terminal_door
+
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop", "web_kit")
+
+QUESTION = "how is an article put into the basket?"
+LIGHT = (
+    {f"codeqa.{name}" for name in ("cli", "environment", "errors", "running", "types")}
+    | {f"codeqa.cli.{name}" for name in ("answer", "ask", "command", "console", "main")}
+    | {"codeqa.cli.somewhere", "codeqa.cli.tools"}
+)
+SECRET_WORDS = b"how is an article"
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs for the shop, and is announced in its data folder."""
+
+    settings: Settings
+    client: FlaskClient
+    token: str
+    asked: list[str]
+    """Addresses that were asked for."""
+
+    @property
+    def file(self) -> Path:
+        (path,) = (self.settings.data_dir / FOLDER).iterdir()
+        return path
+
+
+@pytest.fixture
+def served(shop: Path, shop_settings: Settings) -> Iterator[Served]:
+    listener = bind("127.0.0.1", 0)
+    app = create_app(shop_settings, shop)
+    asked: list[str] = []
+    app.before_request(lambda: asked.append(_path()))
+    space = app.extensions["codeqa"]
+    space.open(shop, update=False)
+    server = make_server(app, shop_settings, listener)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    port = listener.getsockname()[1]
+    try:
+        with terminal_door(app, shop_settings, shop, port):
+            token = app.config[TERMINAL_TOKEN]
+            yield Served(shop_settings, app.test_client(), token, asked)
+    finally:
+        space.close()
+        server.task_dispatcher.shutdown(timeout=5)
+        server.trigger.pull_trigger(server.close)
+        thread.join(5)
+
+
+def _path() -> str:
+    from flask import request
+
+    return request.path
+
+
+def without_times(text: str) -> str:
+    return re.sub(r'("milliseconds": )[\d.]+', r"\g<1>0", text)
+
+
+COMMANDS = [
+    (["ask", "--no-model", QUESTION], 0),
+    (["ask", "--no-model", "--json", QUESTION], 0),
+    (["search", "article", "--kind", "method"], 0),
+    (["search", "article", "--json", "--rerank"], 0),
+    (["search", "article", "--lang", "cobol"], 2),
+    (["callers", "total_price", "--json"], 0),
+    (["open-file", "basket.py", "7-9"], 0),
+    (["grep", "((", "--regex"], 2),
+]
+
+
+def test_a_command_says_the_same_with_a_running_server_and_without(
+    served: Served, codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arguments, status in COMMANDS:
+        asked = codeqa(*arguments, "--repo", shop)
+        assert served.asked == ["/api/terminal/hello", "/api/terminal/run"]
+        served.asked.clear()
+        local = codeqa(*arguments, "--repo", shop, "--local")
+        assert served.asked == []
+        assert asked.status == local.status == status, arguments
+        assert without_times(asked.out) == without_times(local.out)
+        assert asked.err == local.err
+    monkeypatch.chdir(shop / "store")
+    assert "Basket" in codeqa("ask", "--no-model", "-c", "what does it hold?").out
+    assert served.asked, "the repository is that of the folder"
+    assert "--local" in codeqa("callers", "--help").out
+
+
+def test_what_asks_a_server_loads_next_to_nothing(
+    served: Served, shop: Path, run_python: Run
+) -> None:
+    code = (
+        "import json, sys; from codeqa.cli import main; status = main(sys.argv[1:]);"
+        "print(json.dumps([status, sorted(sys.modules)]))"
+    )
+    for command in (["ask", "--no-model", QUESTION], ["callers", "total_price"]):
+        done = run_python("-c", code, *command, "--repo", shop)
+        status, loaded = json.loads(done.stdout.splitlines()[-1])
+        assert status == 0 and "/api/terminal/run" in served.asked
+        ours = {name for name in loaded if name.startswith("codeqa.")}
+        assert not {"pydantic", "flask", "numpy", "sqlite3", "asyncio"} & set(loaded)
+        assert ours <= LIGHT, command
+
+
+def _changed(**values: Any) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+    return change
+
+
+def _other_token(path: Path) -> None:
+    _changed(token="0" * 64, variables=[], digest=digest_of([], "0" * 64))(path)
+
+
+UNFIT: dict[str, Callable[[Path], None]] = {
+    "of another version": _changed(version="0.0.0"),
+    "with other settings": _changed(digest="0" * 64),
+    "that has ended": _changed(pid=2**22 + 1),
+    "whose token is not that of the file": _other_token,
+    "whose file others can read": lambda path: path.chmod(0o644),
+    "whose file is broken": lambda path: path.write_text("{"),
+    "on a port that nobody serves": _changed(port=9),
+}
+
+
+def test_a_server_that_is_not_fit_is_passed_over_without_a_word(
+    served: Served, codeqa: Command, shop: Path
+) -> None:
+    file, text = served.file, served.file.read_text()
+    for what, change in UNFIT.items():
+        change(file)
+        result = codeqa("find-definition", "Basket", "--repo", shop)
+        assert (result.status, result.err) == (0, ""), what
+        assert "class Basket" in result.out and "/api/terminal/run" not in served.asked, what
+        assert file.exists() == (what != "that has ended")
+        file.unlink(missing_ok=True)
+        file.write_text(text)
+        file.chmod(0o600)
+
+
+def test_nothing_is_told_to_somebody_else_who_listens_there(
+    served: Served, codeqa: Command, shop: Path
+) -> None:
+    heard: list[bytes] = []
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+
+        def listen() -> None:
+            with contextlib.suppress(OSError), listener.accept()[0] as caller:
+                heard.append(caller.recv(10_000))
+                body = b'{"proof": "' + b"0" * 64 + b'"}'
+                caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                while more := caller.recv(10_000):
+                    heard.append(more)
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        _changed(port=listener.getsockname()[1])(served.file)
+        result = codeqa("ask", "--no-model", QUESTION, "--repo", shop)
+        thread.join(5)
+    assert result.status == 0 and "add_article" in result.out
+    said = b"".join(heard)
+    assert b"/api/terminal/hello" in said
+    assert served.token.encode() not in said and SECRET_WORDS not in said
+
+
+def test_a_server_that_fails_before_it_answers_is_no_failure_and_later_one_that_is_told(
+    served: Served, codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = shop.parent / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    told = codeqa("grep", "x", "--repo", elsewhere)
+    assert told.status == 1 and "has not been indexed" in told.error, "as without a server"
+
+    real, calls = work.work, []
+
+    def breaks(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) > 1:  # the first one is the server's
+            yield from real(*arguments)
+        raise KeyError("broken")
+
+    monkeypatch.setattr("codeqa.web.terminal_api.work", breaks)
+    assert "Basket" in codeqa("find-definition", "Basket", "--repo", shop).out
+    assert len(calls) == 1
+    result = codeqa("ask", "--no-model", QUESTION, "--repo", shop)
+    assert result.status == 1 and "add_article" in result.out
+    assert "The server ended in the middle of the answer." in result.err
+
+
+def test_only_who_can_read_the_file_is_answered(served: Served) -> None:
+    (found,) = running_servers(served.settings.data_dir)
+    assert served.file.stat().st_mode & 0o777 == 0o600 and found.pid == os.getpid()
+    assert served.token not in repr(found)
+    body = {"name": "grep", "values": {"pattern": "x"}, "folder": "/"}
+    run = "/api/terminal/run"
+    for token in ("", "Bearer ", "Bearer wrong"):
+        refused = served.client.post(run, json=body, headers={"Authorization": token})
+        assert refused.status_code == 401
+    ours = {"Authorization": f"Bearer {served.token}"}
+    for more in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
+        assert served.client.post(run, json=body, headers={**ours, **more}).status_code in (
+            403,
+            421,
+        )
+    distant = {"REMOTE_ADDR": "192.0.2.7"}
+    assert served.client.post(run, json=body, headers=ours, environ_base=distant).status_code == 403
+    assert served.client.post(run, json=body, headers=ours).status_code in (200, 400)
+
+
+def test_the_file_goes_with_the_server_and_with_settings_of_a_file_there_is_none(
+    shop_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(shop_settings)
+    with pytest.raises(ValueError), terminal_door(app, shop_settings, None, 1):
+        assert len(running_servers(shop_settings.data_dir)) == len(somewhere.fitting_servers()) == 1
+        monkeypatch.setenv("CODEQA_EFFORT", "deep")
+        assert somewhere.fitting_servers() == [], "it would answer by other settings"
+        raise ValueError
+    assert list((shop_settings.data_dir / FOLDER).iterdir()) == []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("CODEQA_EFFORT=deep\n")
+    with terminal_door(app, shop_settings, None, 1):
+        assert running_servers(shop_settings.data_dir) == []
+    with terminal_door(app, shop_settings.model_copy(update={"host": "192.0.2.7"}), None, 1):
+        assert running_servers(shop_settings.data_dir) == []
