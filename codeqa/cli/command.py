@@ -35,10 +35,21 @@ debug_option = click.option(
 def complete_repositories(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Of an option or argument that names a repository."""
-    from codeqa.cli.completion import repositories
+    """Of an option or argument that names a repository: what is indexed, and where it lies, else
+    folders."""
+    import json
 
-    return repositories(typed)
+    from codeqa.environment import data_folder_of_environment
+
+    found = []
+    for file in sorted(data_folder_of_environment().glob("repos/*/repository.json")):
+        try:
+            about = json.loads(file.read_text(encoding="utf-8"))
+            found.append(CompletionItem(about["name"], help=about["root"]))
+        except (OSError, ValueError, LookupError):
+            continue  # being written, or of another version
+    fitting = [one for one in found if one.value.startswith(typed)]
+    return fitting or [CompletionItem(typed, type="dir")]
 
 
 repo_option = click.option(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import get_completion_class
 
 from codeqa.cli.command import command
-from codeqa.environment import COMPLETION, data_folder_of_environment
+from codeqa.environment import COMPLETION
 
 INSTALL = {
     "bash": "codeqa completion bash >> ~/.bashrc",
@@ -34,16 +32,3 @@ def complete(root: click.Command, instruction: str) -> None:
     shell, _, _ = instruction.partition("_")
     if made := get_completion_class(shell):
         click.echo(made(root, {}, "codeqa", COMPLETION).complete())
-
-
-def repositories(typed: str) -> list[CompletionItem]:
-    """Names of the indexed repositories, and where they lie; folders where none begins so."""
-    found = []
-    for file in sorted(data_folder_of_environment().glob("repos/*/repository.json")):
-        try:
-            about = json.loads(file.read_text(encoding="utf-8"))
-            found.append(CompletionItem(about["name"], help=about["root"]))
-        except (OSError, ValueError, LookupError):
-            continue  # being written, or of another version
-    fitting = [one for one in found if one.value.startswith(typed)]
-    return fitting or [CompletionItem(typed, type="dir")]

@@ -179,8 +179,11 @@ class Conversing:
         """What `word`, the last one of `line`, may become."""
         if word.startswith("@"):
             found = self.engine.completion.complete(word[1:]).items
-            tag = ["@codebase "] if "@codebase".startswith(word) else []
-            return tag + [f"@{one.text}{'' if one.kind == 'folder' else ' '}" for one in found]
+            places = [f"@{one.text}{'' if one.kind == 'folder' else ' '}" for one in found]
+            # The terminal shortens the word to what all have in common, so that they must go on
+            # from what was typed; of those that only hold it the best takes its place.
+            fitting = [one for one in ("@codebase ", *places) if one.startswith(word)]
+            return fitting or places[:1]
         command, inside, _ = line.lstrip().partition(" ")
         known: dict[str, list[str]] = {
             "/effort": list(EFFORTS),
