@@ -7,7 +7,7 @@ paths are relative to the repository's root and use `/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -212,6 +212,10 @@ class Event:
 
     kind: str
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Events = Generator[Event, None, None]
+"""As they come; closing it ends what makes them."""
 
 
 @dataclass(frozen=True, slots=True)

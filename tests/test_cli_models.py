@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,7 @@ def test_a_model_is_used_until_none_is(
     tested = codeqa("models", "test")
     assert tested.status == 0, tested.err
     assert tested.out.startswith("m at 127.0.0.1 answered in ")
+    assert json.loads(codeqa("models", "test", "--json").out)["host"] == "127.0.0.1"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     none = codeqa("models", "none")
     assert none.status == 0 and "nothing is sent" in none.out

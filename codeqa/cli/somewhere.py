@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
@@ -21,7 +21,7 @@ import click
 from codeqa.environment import data_folder_of_environment, env_file
 from codeqa.errors import CodeQAError, error_from
 from codeqa.running import RunningServer, proof, running_servers
-from codeqa.types import Event
+from codeqa.types import Event, Events
 
 ADDRESS = "/api/terminal/"
 HELLO_SECONDS = 0.5
@@ -30,14 +30,14 @@ BEGIN_SECONDS = 30.0
 """Longest wait for the first event: a search with drafts by a model has none before it is done."""
 
 
-def done(name: str, repo: str | None, values: Mapping[str, Any], local: bool) -> Iterator[Event]:
+def done(name: str, repo: str | None, values: Mapping[str, Any], local: bool) -> Events:
     """The events of `cli.work.work`; with `local` made in this process. Raises CodeQAError."""
     events = None if local else _served(name, repo, values)
     if events is None:
         from codeqa.cli.work import work_here
 
         events = work_here(name, repo, values)
-    with closing(events):  # type: ignore[type-var]
+    with closing(events):
         yield from events
 
 
@@ -59,7 +59,7 @@ def fitting_servers() -> list[RunningServer]:
     return [one for one in running_servers(data_folder_of_environment()) if one.fits]
 
 
-def _served(name: str, repo: str | None, values: Mapping[str, Any]) -> Iterator[Event] | None:
+def _served(name: str, repo: str | None, values: Mapping[str, Any]) -> Events | None:
     """The events as a server tells them, None when none does."""
     for server in fitting_servers():
         try:
@@ -73,7 +73,7 @@ def _served(name: str, repo: str | None, values: Mapping[str, Any]) -> Iterator[
     return None
 
 
-def _all(first: Event, rest: Iterator[Event]) -> Iterator[Event]:
+def _all(first: Event, rest: Events) -> Events:
     event = first
     try:
         while event.kind != "end":
@@ -82,10 +82,10 @@ def _all(first: Event, rest: Iterator[Event]) -> Iterator[Event]:
     except (OSError, HTTPException, ValueError, StopIteration):
         raise CodeQAError("The server ended in the middle of the answer.", "Ask again.") from None
     finally:
-        rest.close()  # type: ignore[attr-defined]
+        rest.close()
 
 
-def _lines(server: RunningServer, work: Mapping[str, Any]) -> Iterator[Event]:
+def _lines(server: RunningServer, work: Mapping[str, Any]) -> Events:
     """The lines of the response. Raises what sockets raise, ValueError for a wrong answer."""
     connection = HTTPConnection(server.host, server.port, timeout=HELLO_SECONDS)
     with closing(connection):

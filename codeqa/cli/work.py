@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from codeqa.repositories import take_up
 from codeqa.search import Search, language_named, open_search
 from codeqa.settings import load_settings
 from codeqa.store import Tables, open_once
-from codeqa.types import Event, Hit
+from codeqa.types import Event, Events, Hit
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
@@ -29,7 +29,7 @@ TOLD_OF_UNITS = (
 """What is told of a search and of each unit, among others."""
 
 
-def work_here(name: str, repo: str | None, values: Mapping[str, Any]) -> Iterator[Event]:
+def work_here(name: str, repo: str | None, values: Mapping[str, Any]) -> Events:
     """`work` with an engine of its own."""
     root = chosen_repository(load_settings(), repo)
     settings = load_settings(root)
@@ -47,7 +47,7 @@ def work_here(name: str, repo: str | None, values: Mapping[str, Any]) -> Iterato
 
 def work(
     engine: Engine, name: str, values: Mapping[str, Any], cancelled: Cancelled = never
-) -> Iterator[Event]:
+) -> Events:
     """Do what the command `name` does with these values.
 
     Yields the events of an answer, after `begun` {model}, or `found` with what `--json` prints.
@@ -72,7 +72,7 @@ def _ask(
     go_on: bool,
     use_model: bool,
     **options: Any,
-) -> Iterator[Event]:
+) -> Events:
     from codeqa.chat import AskOptions
     from codeqa.chat.features import is_greeting
     from codeqa.text.tag import has_tag

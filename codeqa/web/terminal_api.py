@@ -18,7 +18,7 @@ from codeqa.cli.work import work
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.repositories import take_up
 from codeqa.running import proof
-from codeqa.types import Event
+from codeqa.types import Events
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.schemas import Schema, Values
 from codeqa.web.security import TERMINAL_TOKEN
@@ -72,9 +72,9 @@ def run(body: Work) -> Response:
     return Response(_lines(notice, events), mimetype="application/x-ndjson")
 
 
-def _lines(notice: str, events: Iterator[Event]) -> Iterator[str]:
+def _lines(notice: str, events: Events) -> Iterator[str]:
     yield _line("repository", {"notice": notice})
-    with closing(events):  # type: ignore[type-var]
+    with closing(events):
         try:
             yield from (_line(event.kind, event.data) for event in events)
         except CodeQAError as error:
