@@ -49,8 +49,9 @@ endif
 
 WITHOUT_BROWSER := $(if $(filter no,$(BROWSER)), and not browser)
 
+# Compiled tests are kept whatever the environment says: compiling takes seven seconds each time.
 test: browser
-	@$(PY) -m pytest -q -n auto --dist loadfile -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n auto --dist loadfile -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
 
 test-slow: browser
 	@$(PY) -m pytest -q -m "(slow or hypothesis)$(WITHOUT_BROWSER)" --hypothesis-profile random $(ARGS)

@@ -18,7 +18,7 @@ from browser.actions import (
     row,
 )
 from browser.conftest import OpenPage, ScriptedServer
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 SESSIONS, LOGGING = "How are sessions kept?", "Where is logging set up?"
 
@@ -127,9 +127,20 @@ def test_a_menu_that_is_open_while_the_list_is_written_anew_still_works(page: Pa
         page.keyboard.press(key)
         if key == "Escape":
             expect(more).to_be_focused()
+    # A list that was asked for before the renaming comes after it, with the old title.
+    late: list[Route] = []
+    page.route("**/api/conversations?*", lambda route: late.append(route), times=1)
+    page.evaluate(rewrite)
+    while not late:
+        page.wait_for_timeout(10)
+    old = page.request.get(late[0].request.url)
     page.get_by_label("Title of the conversation").fill("Sessions")
     page.keyboard.press("Enter")
     expect(link_of(page, "Sessions")).to_be_focused()
+    with page.expect_response("**/api/conversations?*"):
+        late[0].fulfill(response=old)
+    page.wait_for_load_state("networkidle")
+    expect(titles(page)).to_have_text(["Sessions"])
 
 
 def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(

@@ -16,6 +16,7 @@ export class ConversationList {
   #running = new Map(); // conversations that are being answered, by id
   #current = { id: "", title: "", turns: [] };
   #renaming = false;
+  #renames = 0; // so many were done: a list that was asked for before one holds the old title
 
   /** `hooks`: `open(id)`, `deleted(id)`, `renamed(id, title)`, `show(turn)`, `failed(error)`. */
   constructor(repo, hooks) {
@@ -28,10 +29,11 @@ export class ConversationList {
   }
 
   async refresh() {
+    const renames = this.#renames;
     try {
-      this.#kept = (
-        await request(`/api/conversations${query({ repo: this.#repo })}`)
-      ).conversations;
+      const { conversations } = await request(`/api/conversations${query({ repo: this.#repo })}`);
+      if (renames !== this.#renames) return this.refresh();
+      this.#kept = conversations;
       this.#render();
     } catch {
       // The state of the index, in view below, says that the server is gone.
@@ -166,6 +168,7 @@ export class ConversationList {
   async #send(id, title) {
     try {
       const renamed = await request(this.#address(id), { body: { title } });
+      this.#renames += 1;
       const row = this.#kept.find((one) => one.id === id);
       if (row) row.title = renamed.title;
       if (id === this.#current.id) this.#current.title = renamed.title;
