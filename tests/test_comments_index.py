@@ -333,15 +333,14 @@ def test_index_with_comments_asks_before_anything_is_done(
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
 @pytest.mark.parametrize("answer", ["n", pytest.param("y", marks=pytest.mark.slow)])
 def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
-    repository: Path, settings: Settings, answer: str
+    location: Location, settings: Settings, answer: str
 ) -> None:
     import pty
 
-    Indexer(settings, locate(settings, repository)).run()
     with openai_server(script) as server, environment(server, settings) as variables:
         master, slave = pty.openpty()
         process = subprocess.Popen(
-            [sys.executable, "llm_comments.py", str(repository), "--model", "custom/m"],
+            [sys.executable, "llm_comments.py", str(location.root), "--model", "custom/m"],
             cwd=ROOT,
             env={**os.environ, **variables},
             stdin=slave,

@@ -148,7 +148,7 @@ def test_ctrl_c_ends_a_run_with_one_line_and_the_next_one_completes_it(tmp_path:
 
 def test_two_runs_at_once_both_end_well_and_leave_one_index(tmp_path: Path) -> None:
     root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(40):
+    for number in range(12):
         write_module(root, number, 2)
     location = locate(load_settings(data=data), root)
     processes = [start(root, data) for _ in range(2)]
@@ -160,7 +160,7 @@ def test_two_runs_at_once_both_end_well_and_leave_one_index(tmp_path: Path) -> N
 
 def test_a_run_that_does_not_wait_names_the_process_that_holds_the_index(tmp_path: Path) -> None:
     root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(80):
+    for number in range(40):
         write_module(root, number, 3)
     location = locate(load_settings(data=data), root)
     first = start(root, data)

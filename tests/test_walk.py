@@ -315,16 +315,16 @@ def test_a_path_longer_than_the_system_takes_is_survived(repo: Path, write_files
     write_files(repo, {"a.py": "1"})
     folder = os.open(repo, os.O_RDONLY)
     try:
-        for _ in range(2_100):
-            os.mkdir("d", dir_fd=folder)
-            inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        for _ in range(1_100):  # more, too, than Python calls itself
+            os.mkdir("deep", dir_fd=folder)
+            inner = os.open("deep", os.O_RDONLY, dir_fd=folder)
             os.close(folder)
             folder = inner
         os.close(os.open("deep.py", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
         assert paths_of(repo) == ["a.py"]
     finally:
         os.close(folder)
-        subprocess.run(["rm", "-rf", str(repo / "d")], check=True)  # shutil.rmtree recurses
+        subprocess.run(["rm", "-rf", str(repo / "deep")], check=True)  # shutil.rmtree recurses
 
 
 def test_size_emptiness_and_names_decide_without_reading(repo: Path, write_files: Write) -> None:

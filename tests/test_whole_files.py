@@ -18,7 +18,7 @@ from codeqa.selection import UNITS_RANKED, budget_of, build_context, parse_effor
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
 from codeqa.types import ContextBlock
-from codeqa.whole_files import BLOCK_CHARACTERS, POOL, best_files, every_file
+from codeqa.whole_files import POOL, best_files, every_file
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -261,10 +261,13 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
     )
 
 
-def test_the_headings_of_many_small_files_do_not_burst_the_block(tmp_path: Path) -> None:
-    tables = indexed(tmp_path, {f"p/{number}.py": f"X = {number}\n" for number in range(2_500)})
+def test_the_headings_of_many_small_files_do_not_burst_the_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.whole_files.BLOCK_CHARACTERS", 20_000)
+    tables = indexed(tmp_path, {f"p/{number}.py": f"X = {number}\n" for number in range(250)})
     block = every_file(tables, Files(lambda: tables), parse_query("why?"), 10**9)
-    assert 200_000 < len(block.text) <= BLOCK_CHARACTERS and "2,500 files" in block.note
+    assert 15_000 < len(block.text) <= 20_000 and "250 files" in block.note
 
 
 def test_exactly_the_soft_limit_is_not_exceeded(large: Tables, settings: Settings) -> None:
