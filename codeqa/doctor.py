@@ -221,10 +221,8 @@ def check_index(location: Location) -> Result:
         gone = f"{detail}; the repository {location.root} is gone"
         return False, gone, f"Run 'codeqa repos remove {location.id}'."
     rebuild = f"Run 'codeqa index --full {location.root}'."
-    for name, found in (("units", counts.units), ("references", counts.references)):
-        listed = sum(getattr(record, name) for record in manifest)
-        if listed != found:
-            return False, f"{detail}; {found:,} {name}, the manifest counts {listed:,}", rebuild
+    if told := tables.miscounted():
+        return False, f"{detail}; {told}", rebuild
     fast, record = record_of(fast_embedding()), tables.meta().vector
     without = counts.units - counts.embedded if record else 0
     refill = f"Run 'codeqa index {location.root}'."

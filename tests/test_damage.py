@@ -14,6 +14,7 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings
 from codeqa.store import Location
+from codeqa.store.location import list_locations
 from codeqa.store.tables import is_damaged
 from tests.indexed import copied, indexed
 
@@ -80,6 +81,20 @@ def test_a_damaged_index_is_said_and_the_next_run_mends_it(
     assert {hit.unit.path for hit in hits} == {"a.py", "b.md"}
     assert [place.line for place in engine.tables().references_named("find_user")] == [6]
     assert engine.index.status().state == "ready"
+
+
+def test_a_table_that_lost_its_newest_version_and_a_garbled_note_are_mended(
+    settings: Settings, engine: Engine
+) -> None:
+    (versions,) = Path(engine.location.tables).glob("files*.lance/_versions")
+    newest = min(versions.glob("*.manifest"))  # they count down from the highest number
+    newest.unlink()
+    (engine.location.folder / "repository.json").write_bytes(b"\xff\x92")
+    engine.index.run()
+    engine = open_engine(settings, engine.location.root)
+    assert engine.tables().miscounted() == ""
+    assert [unit.name for unit in engine.tables().in_file("a.py")].count("find_user") == 1
+    assert [one.root for one in list_locations(settings)] == [engine.location.root]
 
 
 @pytest.mark.parametrize("spare", [0, 2, 4, 12])

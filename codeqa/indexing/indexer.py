@@ -95,17 +95,22 @@ class Indexer:
         """
         try:
             done = first_pass()
-            if not self._verified:
-                Tables.open(self.location).verify()
-            self._verified = True
-            return done
+            if self._verified or self._whole(Tables.open(self.location)):
+                self._verified = True
+                return done
         except Exception:
             # Tables on another machine are not for this one to delete.
             if not self.location.tables_are_local or not is_damaged(self.location):
                 raise
-            shutil.rmtree(self.location.tables)
         progress(Progress("replacing the damaged index", 0, 0))
+        shutil.rmtree(self.location.tables)
         return first_pass()
+
+    def _whole(self, tables: Tables) -> bool:
+        """Whether the tables hold what their manifest counts; one whose newest version is gone is
+        as it was before. Raises IndexFormatError for what cannot be read."""
+        tables.verify()
+        return not (self.location.tables_are_local and tables.miscounted())
 
     def _first_pass(
         self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener

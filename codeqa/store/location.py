@@ -87,7 +87,9 @@ def save_location(location: Location) -> None:
     location.folder.mkdir(parents=True, exist_ok=True)
     path = location.folder / "repository.json"
     text = json.dumps({"root": str(location.root), "name": location.name}, ensure_ascii=False)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    if path.is_dir():
+        shutil.rmtree(path)
+    if not path.exists() or path.read_bytes() != text.encode():
         write_atomically(path, text)
 
 

@@ -65,6 +65,16 @@ class Tables:
 
         self._reader.ask(action)
 
+    def miscounted(self) -> str:
+        """What the tables hold that the manifest does not count so, in words; '' where they agree,
+        as they do whenever no run is writing."""
+        counts, manifest = self.counts(), self.files()
+        for name, found in (("units", counts.units), ("references", counts.references)):
+            listed = sum(getattr(record, name) for record in manifest)
+            if listed != found:
+                return f"{found:,} {name}, the manifest counts {listed:,}"
+        return ""
+
     # Units
 
     def find(self, search: TextSearch | VectorSearch) -> list[tuple[Unit, float]]:
