@@ -7,18 +7,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from codeqa.chat import AskOptions
 from codeqa.chat.citations import Citation
+from codeqa.chat.options import about_code
 from codeqa.engine import Engine
 from codeqa.engine import open_engine as join_parts
-from codeqa.errors import CodeQAError, error_from
+from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.llm import parse_choice
 from codeqa.search import SearchResult
+from codeqa.search.hybrid import SearchOptions
 from codeqa.settings import load_settings
-from codeqa.text.tag import has_tag
 from codeqa.tools import TOOLS, ToolResult
 from codeqa.types import Event, IndexSummary, Progress
 
@@ -84,10 +84,7 @@ class CodeEngine:
     def __init__(self, engine: Engine, use_model: bool = True) -> None:
         self._engine, self._use_model = engine, use_model
         self.root: Path = engine.location.root
-        self.tools: Mapping[str, Callable[..., ToolResult]] = {
-            name: self._tool(name) for name in TOOLS
-        }
-        """The tools of docs/mcp.md by name: `tools["callers"](name="total", depth=2)`."""
+        self.tools = tuple(TOOLS)
 
     def index(
         self, *, full: bool = False, progress: Callable[[Progress], None] | None = None
@@ -95,23 +92,10 @@ class CodeEngine:
         """Bring the index up to date; with `full` read every file again."""
         return self._engine.index.run(progress, full=full)
 
-    def search(
-        self,
-        question: str,
-        *,
-        top: int = 10,
-        kind: str = "",
-        language: str = "",
-        path: str = "",
-        rerank: bool = False,
-    ) -> SearchResult:
-        """The best `top` units for `question`, and files; nothing is sent to a language model.
-
-        Raises IndexMissingError before there is an index.
-        """
-        return self._engine.search.search(
-            question, top=top, kind=kind, language=language, path=path, rerank=rerank
-        )
+    def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
+        """The best ten units for `question`, or `top`, and files; only `hyde` and `order` send
+        something to a language model. Raises IndexMissingError before there is an index."""
+        return self._engine.search.search(question, **options)
 
     def ask(
         self,
@@ -127,19 +111,26 @@ class CodeEngine:
         Questions with one id as `conversation` go on from each other, and are kept as those of the
         page are; without it nothing is kept.
         """
-        first = not conversation or not self._engine.conversations.turns(conversation)
         options = AskOptions(
-            f"@codebase {question}" if first else question,
+            question,
             conversation=conversation,
             keep=bool(conversation),
             effort=effort,
             rerank=rerank,
             strict=strict,
-            tag_is_default=first and not has_tag(question),
-            retrieval="auto",
             use_model=self._use_model,
         )
-        return StreamedAnswer(self._engine.chat.ask(options))
+        first = not conversation or not self._engine.conversations.turns(conversation)
+        return StreamedAnswer(self._engine.chat.ask(about_code(options, first)))
+
+    def call(self, tool: str, **arguments: Any) -> ToolResult:
+        """What a tool of docs/mcp.md finds: `call("callers", name="total", depth=2)`.
+
+        Raises UsageError for a tool or argument that there is not.
+        """
+        if tool not in self.tools:
+            raise UsageError(f"There is no tool {tool}.", f"Known: {', '.join(self.tools)}.")
+        return TOOLS[tool].call(self._engine.toolbox, arguments)
 
     def close(self) -> None:
         """Let go of everything, once all that is to be kept is kept."""
@@ -148,20 +139,8 @@ class CodeEngine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _tool(self, name: str) -> Callable[..., ToolResult]:
-        def call(**arguments: Any) -> ToolResult:
-            return TOOLS[name].call(self._engine.toolbox, arguments)
-
-        call.__name__, call.__doc__ = name, TOOLS[name].description
-        return call
 
 
 def open_engine(

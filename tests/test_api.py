@@ -22,8 +22,9 @@ SIGNATURES = {
     "data: 'str | Path | None' = None) -> 'CodeEngine'",
     "CodeEngine.index": "(self, *, full: 'bool' = False, "
     "progress: 'Callable[[Progress], None] | None' = None) -> 'IndexSummary'",
-    "CodeEngine.search": "(self, question: 'str', *, top: 'int' = 10, kind: 'str' = '', "
-    "language: 'str' = '', path: 'str' = '', rerank: 'bool' = False) -> 'SearchResult'",
+    "CodeEngine.search": "(self, question: 'str', **options: 'Unpack[SearchOptions]') "
+    "-> 'SearchResult'",
+    "CodeEngine.call": "(self, tool: 'str', **arguments: 'Any') -> 'ToolResult'",
     "CodeEngine.ask": "(self, question: 'str', *, conversation: 'str' = '', effort: 'str' = '', "
     "rerank: 'bool' = False, strict: 'bool' = False) -> 'StreamedAnswer'",
     "CodeEngine.close": "(self) -> 'None'",
@@ -81,8 +82,10 @@ def test_a_program_is_told_what_is_wrong_and_its_conversation_goes_on(
             engine.search("basket")
         with pytest.raises(IndexMissingError):
             engine.ask("basket").whole  # noqa: B018
+        with pytest.raises(UsageError, match="There is no tool grap"):
+            engine.call("grap", pattern="x")
     with codeqa.open_engine(shop, model="none", data=shop.parent / "data") as engine:
-        assert set(engine.tools) == set(TOOLS) and engine.root == shop
+        assert engine.tools == tuple(TOOLS) and engine.root == shop
         first = engine.ask("how is an article put into the basket?", conversation="c")
         kinds = [event.kind for event in first.events()]
         assert kinds[-1] == "done" and "token" in kinds
@@ -90,6 +93,6 @@ def test_a_program_is_told_what_is_wrong_and_its_conversation_goes_on(
         assert all(one.verified for one in first.whole.citations) and first.whole.citations
         again = "".join(engine.ask("what does add_article do?", conversation="c"))
         assert "add_article" in again
-        assert engine.tools["grep"](pattern="articles").total > 0
+        assert engine.call("grep", pattern="articles").total > 0
         with pytest.raises(UsageError, match="pattern"):
-            engine.tools["grep"](patern="articles")
+            engine.call("grep", patern="articles")

@@ -12,6 +12,7 @@ from codeqa.llm import Cancelled, never
 from codeqa.repository.secrets import mask_secrets
 from codeqa.selection import parse_effort
 from codeqa.state.records import LOCAL_USER
+from codeqa.text.tag import has_tag
 from codeqa.text.tokens import well_formed
 
 PLACES = 200
@@ -91,6 +92,19 @@ class AskOptions:
             exclude=check_places(self.exclude),
             instructions=well_formed(self.instructions),
         )
+
+
+def about_code(options: AskOptions, first: bool) -> AskOptions:
+    """The same as the terminal and programs ask: the first question of a conversation is searched
+    for unless it is small talk, those that follow where they need code."""
+    if not first:
+        return replace(options, retrieval="auto")
+    return replace(
+        options,
+        question=f"@codebase {options.question}",
+        tag_is_default=not has_tag(options.question),
+        retrieval="auto",
+    )
 
 
 def check_places(places: Iterable[str]) -> tuple[str, ...]:

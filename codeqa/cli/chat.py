@@ -53,7 +53,7 @@ def chat_command(
         repo,
         model,
         go_on,
-        not no_model,
+        use_model=not no_model,
         effort="deep" if deep else effort or "",
         rerank=rerank,
         hyde=hyde or "",

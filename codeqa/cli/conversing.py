@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from codeqa.chat import AskOptions
+from codeqa.chat.options import about_code
 from codeqa.cli.answer import print_answer, watched
 from codeqa.cli.command import DONE, FAILED, print_error
 from codeqa.cli.console import Waiting, format_pairs, visible
@@ -23,7 +24,6 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm import PROVIDERS, parse_choice
 from codeqa.settings import load_settings
-from codeqa.text.tag import has_tag
 from codeqa.types import EFFORTS, MODES
 
 COMMANDS = {
@@ -36,7 +36,6 @@ COMMANDS = {
     "/files": "/files QUESTION: from whole files that the search finds",
     "/all": "/all src/*.py QUESTION: from every file that fits",
     "/new": "begin another conversation",
-    "/repo": "which repository it is; /repo NAME goes to another",
     "/help": "this list",
     "/quit": "end, as Ctrl-D does",
 }
@@ -55,8 +54,6 @@ class Conversing:
     def __init__(self, engine: Engine, chosen: AskOptions) -> None:
         self.engine, self.chosen = engine, chosen
         self.conversation = uuid.uuid4().hex
-        self.wanted = ""
-        """Another repository, to which `/repo` goes."""
 
     def go_on(self) -> None:
         """Take up the last conversation, and say which it is. Without one it is a new one."""
@@ -81,13 +78,8 @@ class Conversing:
     def ask(self, question: str, chosen: AskOptions) -> int:
         """Print the answer; Ctrl-C ends it and what came is kept. Raises CodeQAError."""
         engine, waiting = self.engine, Waiting()
-        first = not engine.conversations.turns(self.conversation)
-        options = replace(
-            chosen,
-            question=f"@codebase {question}" if first else question,
-            tag_is_default=first and not has_tag(question),
-            conversation=self.conversation,
-        )
+        asked = replace(chosen, question=question, conversation=self.conversation)
+        options = about_code(asked, first=not engine.conversations.turns(self.conversation))
         with closing(waiting), closing(engine.chat.ask(options)) as events:  # type: ignore[type-var]
             try:
                 return print_answer(
@@ -100,12 +92,9 @@ class Conversing:
 
     def _switch(self, name: str, question: str) -> int:
         """Choose it for `question`, or without one for all from now on, or no longer."""
-        if name == "deep":
-            on = self.chosen.effort != "deep"
-            other = replace(self.chosen, effort="deep" if on or question else "")
-        else:
-            on = not getattr(self.chosen, name)
-            other = replace(self.chosen, **{name: on or bool(question)})  # type: ignore[arg-type]
+        field, yes, no = ("effort", "deep", "") if name == "deep" else (name, True, False)
+        on = getattr(self.chosen, field) != yes
+        other = replace(self.chosen, **{field: yes if on or question else no})  # type: ignore[arg-type]
         if question:
             return self.ask(question, other)
         self.chosen = other
@@ -156,11 +145,6 @@ class Conversing:
         self.conversation = uuid.uuid4().hex
         click.echo("A new conversation.")
 
-    def _do_repo(self, name: str) -> None:
-        self.wanted = name
-        if not name:
-            click.echo(visible(str(self.engine.location.root)))
-
     def _do_help(self, _: str) -> None:
         click.echo(format_pairs(list(COMMANDS.items())))
         click.echo(f"\n  Also in front of a question: {', '.join(OF_QUESTIONS[2:])}.")
@@ -193,47 +177,28 @@ class Conversing:
         return [f"{one} " for one in offered if word and one.startswith(word)]
 
 
-def converse(repo: str | None, model: str, go_on: bool, use_model: bool, **options: Any) -> int:
+def converse(repo: str | None, model: str, go_on: bool, **options: Any) -> int:
     """Until the user ends; gives an exit status. Raises CodeQAError when it cannot begin."""
-    chosen = AskOptions("", retrieval="auto", use_model=use_model, **options)
-    wanted, status = repo, DONE
-    while True:
-        root = chosen_repository(load_settings(), wanted)
-        with closing(open_engine(load_settings(root), root)) as engine:
-            engine.tables()  # says now when there is no index
-            talk = Conversing(engine, chosen)
-            if model:
-                talk.prefer(model)
-            if go_on:
-                talk.go_on()
-            wanted, status = _until_end(talk, status)
-            chosen, go_on = talk.chosen, False
-        if wanted is None:
-            return status
-
-
-def _until_end(talk: Conversing, status: int) -> tuple[str | None, int]:
-    """Until the user ends, or goes to another repository, which is given with the status."""
-    name = talk.engine.location.name
-    with Prompt(f"{name}> ", talk.completions, islice(talk.earlier(), REMEMBERED)) as prompt:
-        if prompt.watched:
-            click.echo(f"About {name}. /help lists what can be said, Ctrl-D ends.", err=True)
-        for line in prompt.lines():
-            if not prompt.watched:  # so that answers can be told apart
-                click.echo(visible(f"> {line}\n"))
-            try:
-                status = max(status, talk.take(line))
-            except EOFError:
-                break
-            except CodeQAError as error:
-                print_error(str(error))
-                status = error.exit_status
-            if talk.wanted:
+    root, status = chosen_repository(load_settings(), repo), DONE
+    with closing(open_engine(load_settings(root), root)) as engine:
+        engine.tables()  # says now when there is no index
+        talk, name = Conversing(engine, AskOptions("", **options)), engine.location.name
+        if model:
+            talk.prefer(model)
+        if go_on:
+            talk.go_on()
+        with Prompt(f"{name}> ", talk.completions, islice(talk.earlier(), REMEMBERED)) as prompt:
+            if prompt.watched:
+                click.echo(f"About {name}. /help lists what can be said, Ctrl-D ends.", err=True)
+            for line in prompt.lines():
+                if not prompt.watched:  # so that answers can be told apart
+                    click.echo(visible(f"> {line}\n"))
                 try:
-                    chosen_repository(load_settings(), talk.wanted)
-                    return talk.wanted, status
+                    status = max(status, talk.take(line))
+                except EOFError:
+                    break
                 except CodeQAError as error:
-                    talk.wanted = ""
                     print_error(str(error))
+                    status = error.exit_status
     # At a prompt the user has seen what failed; a script has only the status.
-    return None, DONE if prompt.watched else status
+    return DONE if prompt.watched else status

@@ -75,7 +75,7 @@ def _ask(
 ) -> Events:
     from codeqa.chat import AskOptions
     from codeqa.chat.features import is_greeting
-    from codeqa.text.tag import has_tag
+    from codeqa.chat.options import about_code
 
     if model:
         engine.models.prefer(parse_choice(model))
@@ -88,18 +88,15 @@ def _ask(
         with suppress(NotFoundError):
             engine.conversations.delete(conversation, USER)
     yield begun(engine, use_model)
-    yield from engine.chat.ask(
-        AskOptions(
-            question if go_on else f"@codebase {question}",
-            user=USER,
-            conversation=conversation,
-            tag_is_default=not has_tag(question),
-            use_model=use_model,
-            retrieval="auto",
-            cancelled=cancelled,
-            **options,
-        )
+    asked = AskOptions(
+        question,
+        user=USER,
+        conversation=conversation,
+        use_model=use_model,
+        cancelled=cancelled,
+        **options,
     )
+    yield from engine.chat.ask(about_code(asked, first=not go_on))
 
 
 def begun(engine: Engine, use_model: bool) -> Event:
