@@ -297,7 +297,7 @@ def test_each_stage_is_timed_and_keeps_its_draft(opened: Opened) -> None:
         found = opened(server).search.search(QUESTION, hyde="two", rerank=True)
     first, second, search, rerank = found.stages
     assert [stage.name for stage in found.stages] == ["hyde-1", "hyde-2", "search", "rerank"]
-    assert 200 <= first.milliseconds < 2_000
+    assert 200 <= first.milliseconds < 20_000
     assert first.text.startswith("class TokenBucket:") and "```" not in first.text
     assert (first.model, first.host) == ("openai/gpt-4o-mini", "127.0.0.1")
     assert second.text == SHARPER

@@ -127,12 +127,13 @@ def test_a_file_changed_right_after_it_was_read_is_compared_by_content(
 
 
 def test_young_files_are_compared_once_and_trusted_from_then_on(
-    indexer: Indexer, repository: Path
+    indexer: Indexer, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("codeqa.indexing.build.TIME_RESOLUTION_NS", 100_000_000)
     os.utime(repository / "app.py")
     indexer.run()
     before = versions(indexer.location)
-    time.sleep(2.1)
+    time.sleep(0.2)
     indexer.run()
     seen: list[Progress] = []
     indexer.run(seen.append)
@@ -270,7 +271,9 @@ def test_a_second_run_waits_and_says_so(built: Indexer) -> None:
     with hold(built.location):
         second = threading.Thread(target=built.run, args=(seen.append,))
         second.start()
-        time.sleep(1.0)
+        while not seen:
+            time.sleep(0.01)
+        time.sleep(0.2)
         assert second.is_alive()
         assert seen[0].phase == "waiting" and str(os.getpid()) in seen[0].detail
     second.join(30)

@@ -490,7 +490,7 @@ def test_a_test_says_how_long_the_first_word_took(
     with openai_server(lambda path, body: stream(["ready"], first=0.12)) as server:
         tested = make().test(ModelChoice("custom", "m9", server.base_url), KEY)
     assert tested.model == "m9"
-    assert 110 <= tested.milliseconds < 3_000
+    assert 110 <= tested.milliseconds < 30_000
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 

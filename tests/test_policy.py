@@ -333,9 +333,9 @@ def test_what_is_not_to_be_kept_is_privacy_and_nothing_is_learnt(text: str) -> N
 
 @pytest.mark.parametrize("text", ["(" * 20_000, "hi " * 8_000, "my " * 8_000, "?\n" * 10_000])
 def test_hostile_messages_are_read_in_bounded_time(text: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     features_of(text, messages=2)
-    assert time.perf_counter() - began < 3.0
+    assert time.thread_time() - began < 3.0
 
 
 # the explanation of one message
