@@ -16,6 +16,7 @@ from codeqa.indexing import Indexer
 from codeqa.intents import Classifier
 from codeqa.llm import Models
 from codeqa.repositories import take_up
+from codeqa.review import IssueGenerator, Reviewer
 from codeqa.search import Search, open_search
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -90,6 +91,9 @@ def open_engine(
         conversations=conversations,
         privacy=privacy,
         connect=models.connect,
+        review=lambda model: IssueGenerator(
+            Reviewer(Toolbox(search, files, tables), model, settings.config_dir)
+        ),
         generator=generator,
     )
     return Engine(

@@ -66,7 +66,7 @@ def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
         issue = {"title": "The total price is wrong", "body": "With two articles. " * 400}
         review = await session.call_tool("review", issue)
         files = [one["path"] for one in review.structured_content["report"]["files"]]
-        assert "store/basket.py" in files and "Likely files" in review.content[0].text
+        assert "store/basket.py" in files and "Likely to change" in review.content[0].text
         wordless = await session.call_tool("review", {})
         assert wordless.is_error and "The issue is empty." in wordless.content[0].text
         effort = await session.call_tool("ask", {"question": "x", "effort": "huge"})

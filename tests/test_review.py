@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_kit import Open, Script
+from chat_kit import Open, Script, answer, ask, told
 from openai_server import Streamed, delta, failure, stream
 from serving import client_of
 
@@ -117,9 +117,34 @@ def test_without_a_model_the_likely_files_and_tests_are_told(
     report, steps = reviewed(engine, use_model=False)
     assert report.review is None and report.note == WITHOUT and steps == []
     assert report.files[0].path == "shop/session.py" and report.files[0].lines == "6-10"
+    assert report.files[0].symbol == "expire_session"
     assert script.bodies == []
     with pytest.raises(UsageError):
         reviewed(engine, title=" ", body="…")
+
+
+ISSUE = "/issue Make the lifetime of sessions a setting\n\nIt is fixed to `MONTH` now."
+
+
+def test_in_a_conversation_a_review_is_a_turn_with_steps_and_checked_citations(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [SEARCH, stream([json.dumps(REVIEW)])]
+    events = ask(engine, ISSUE, strict=True)
+    assert [event.data["tool"] for event in events if event.kind == "looked_up"] == ["search_code"]
+    text = answer(events)
+    assert text.startswith("**Difficulty 2 of 5 · Junior**") and REVIEW["mentoring_advice"] in text
+    done = told(events, "done")
+    assert done["rules"] == ["issue"] and done["reply"] == "issue" and done["model"]
+    cited = {(one["path"], one["start"]): one for one in done["citations"]}
+    assert cited["shop/session.py", 6]["verified"]
+    assert all(one["verified"] for one in done["citations"]), "what the search found counts, too"
+    engine.conversations.flush()
+    (kept,) = engine.conversations.turns("talk")
+    assert (kept.mode, kept.answer, len(kept.looked_up)) == ("issue", text, 1)
+    assert "classify_intent" not in str(script.bodies) and len(script.bodies) == 2, "nothing else"
+    events = ask(engine, ISSUE, use_model=False)
+    assert WITHOUT in answer(events) and told(events, "done")["generator"] == "extractive"
 
 
 def test_an_issue_is_reviewed_over_http(engine: Engine, script: Script) -> None:
@@ -163,10 +188,10 @@ def test_the_command_prints_the_fields_or_json(
     assert main(["review", str(issue), *place]) == 0
     shown = capsys.readouterr()
     for text in (
-        "Difficulty   2/5, Junior",
-        "Concepts     sessions, settings",
-        "shop/session.py:6-10  holds MONTH",
-        "shop/nowhere.py  guessed  (there is no such file)",
+        "**Difficulty 2 of 5 · Junior**",
+        "**One has to know:** sessions, settings",
+        "- [shop/session.py:6-10] holds MONTH",
+        "- `shop/nowhere.py` guessed (there is no such file)",
     ):
         assert text in shown.out
     assert "searched “session expires”" in shown.err

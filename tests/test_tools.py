@@ -16,6 +16,7 @@ from serving import client_of
 from codeqa.cli import main
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.review import IssueReport, Reviewer
 from codeqa.settings import load_settings
 from codeqa.tools import TOOLS, ToolResult
 from codeqa.tools.results import LARGEST_TEXT
@@ -221,6 +222,19 @@ def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:
     assert call("open_file", path="app/many.py").places[0].end_line == 150
     for result in (found, opened, call("outline", path="app/many.py")):
         assert len(result.text) < LARGEST_TEXT + 300
+
+
+def test_a_review_without_a_model_names_tests_that_use_the_code_and_who_wrote_it(
+    engine: Engine,
+) -> None:
+    (report,) = Reviewer(engine.toolbox).review("Tax", "The total of a Basket is wrong.")
+    assert isinstance(report, IssueReport)
+    (test,) = report.tests
+    assert (test.path, test.symbol) == ("tests/test_basket.py", "test_total")
+    assert test.why.startswith("uses `Basket")
+    (owner,) = report.owners
+    assert owner.lines > 5 and owner.latest >= "2024"
+    assert f"{owner.lines} of these lines, the latest {owner.latest}" in report.text
 
 
 def test_git_runs_nothing_that_the_repository_names(

@@ -29,7 +29,7 @@ from codeqa.chat.topic import leaving_by_words
 from codeqa.chat.turn import TurnState, begin_turn
 from codeqa.chat.vectors import next_topic, prune
 from codeqa.errors import CodeQAError
-from codeqa.intents import MODEL_BELOW, Classifier, Intent, by_heuristics
+from codeqa.intents import ISSUE, MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.llm import Model
 from codeqa.text.tag import strip_tag
 from codeqa.types import ContextBlock, Event
@@ -56,6 +56,8 @@ class Chat:
     privacy: Privacy
     connect: Callable[[], Model | None]
     """The model of the moment, None for none."""
+    review: Callable[[Model | None], AnswerGenerator]
+    """What answers an issue, given the model, if any."""
     generator: AnswerGenerator | None = None
     """Writes every answer instead, and no model is asked: for tests, and for who embeds CodeQA."""
 
@@ -197,6 +199,8 @@ class Chat:
             turn.facts = turn.personal.facts
 
     def _decision(self, turn: TurnState) -> PolicyDecision:
+        if turn.mode == ISSUE:  # whoever reviews it searches for itself
+            return PolicyDecision("knowledge_base", reply=ISSUE, rules=(ISSUE,))
         retrieval = turn.options.retrieval or self.conversations.settings.retrieval
         return decide(turn.features, turn.intent, auto=retrieval == "auto")
 
@@ -209,7 +213,9 @@ class Chat:
         if reply != "privacy":  # that is told by the app, whatever model there is
             generator = self.generator
             model = self.connect() if turn.options.use_model and generator is None else None
-            if model:
+            if reply == ISSUE and generator is None:
+                turn.reply, generator = reply, self.review(model)
+            elif model:
                 generator = model_generator(turn, model, self.retrieval)
         if generator is None and reply:
             turn.reply = reply

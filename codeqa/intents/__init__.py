@@ -10,11 +10,12 @@ from codeqa.intents.classifier import (
     cache_key,
     cache_prefix,
 )
-from codeqa.intents.mode import DEFAULT_MODE, read_mode, read_whole
+from codeqa.intents.mode import DEFAULT_MODE, ISSUE, read_mode, read_whole
 
 __all__ = [
     "DEFAULT_MODE",
     "INTENTS",
+    "ISSUE",
     "MODEL_BELOW",
     "Classifier",
     "Intent",

@@ -9,7 +9,10 @@ from codeqa.types import MODES
 
 DEFAULT_MODE = MODES[0]
 
-_COMMAND = re.compile(rf"/({'|'.join(MODES)})(?!\S)\s*", re.IGNORECASE)
+ISSUE = "issue"
+"""`/issue` has what follows reviewed as an issue; it has no prompt among those."""
+
+_COMMAND = re.compile(rf"/({'|'.join((*MODES, ISSUE))})(?!\S)\s*", re.IGNORECASE)
 
 _WHOLE = re.compile(
     rf"((?:/(?:{'|'.join(MODES)})\s+)?)"

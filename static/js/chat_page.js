@@ -17,6 +17,7 @@ import { ConversationList } from "./sidebar/conversation_list.js";
 import { ConversationSearch } from "./sidebar/conversation_search.js";
 import { FileTree } from "./sidebar/file_tree.js";
 import { IndexStatus } from "./sidebar/index_status.js";
+import { setUpIssueDialog } from "./sidebar/issue_dialog.js";
 import { setUpPrivacyDialog } from "./sidebar/privacy_dialog.js";
 import { closeSidebar, setUpSidebar, showSidebar, toggleSidebar } from "./sidebar/sidebar.js";
 
@@ -105,6 +106,14 @@ function send(asked, { keep = false } = {}) {
 /** Asks a question that was offered; what is typed in the field stays. */
 function askAnew(text) {
   send({ text, codebase: true, ...composer.answerOptions }, { keep: true });
+}
+
+/** Has an issue reviewed, in a conversation of its own. */
+function review(text) {
+  closeSidebar();
+  panel.close();
+  if (!view || view.running || view.turns.length) show(newConversation());
+  askAnew(text);
 }
 
 function edit(turn) {
@@ -310,6 +319,7 @@ setUpTheme();
 setUpSidebar();
 new FileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
 setUpPrivacyDialog(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
+setUpIssueDialog({ review, model: () => models.name });
 const indexStatus = new IndexStatus(repo, {
   status: (values) => {
     composer.settings = values;

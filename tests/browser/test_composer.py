@@ -144,7 +144,7 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     expect(options).to_have_text(
         [
             re.compile(f"^/{mode} .+")
-            for mode in ("explain", "locate", "review", "plan", "change", "files", "all")
+            for mode in ("explain", "locate", "review", "plan", "change", "issue", "files", "all")
         ]
     )
     expect(field).to_have_attribute("aria-activedescendant", "mode-explain")

@@ -16,6 +16,11 @@ from playwright.sync_api import Locator, Page, expect
 
 ASK = "@codebase How are copies of a book reserved?"
 THOUGHT = "First <b>look</b> [bookshop/stock.py:1-5]."
+REVIEW = {
+    "summary": "Copies are <b>never</b> given back.", "difficulty_score": 3,
+    "recommended_level": "Mid", "concepts_required": ["stock"], "mentoring_advice": "Begin there.",
+    "files_likely_to_change": [{"path": "bookshop/stock.py", "lines": "1-5", "why": "holds it"}],
+}  # fmt: skip
 LONG_NAME = "bookshop/" + "a_name_that_fits_no_phone_" * 5 + ".py"
 SAID = "I look who reserves copies."
 ANSWER = (
@@ -36,6 +41,10 @@ def calls(made: list[tuple[str, dict[str, Any]]], said: str = "") -> Streamed:
 
 def reply(path: str, body: dict[str, Any]) -> Streamed:
     given = [message for message in body["messages"] if message["role"] == "tool"]
+    if "ONLY a JSON object" in str(body["messages"][0]):
+        if not given:
+            return calls([("search_code", {"query": "reserve copies"})])
+        return stream([json.dumps(REVIEW)], first=20 if "slow" in str(body["messages"]) else 0)
     if "aloud" in str(body["messages"][-1]):
         return Streamed(
             (delta(reasoning_content=f"{THOUGHT} "), *map(delta, (*ANSWER, "\n\nThere")),
@@ -134,3 +143,40 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
         thought.locator("summary").click()
         expect(thought.locator("pre")).to_have_text(THOUGHT)
         expect(page.locator(".answer")).not_to_contain_text("First")
+
+
+def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(
+    modelled: Server, open_page: OpenPage, model: ModelServer
+) -> None:
+    page = open_page(modelled)
+    choose(page, model)
+    page.get_by_role("button", name="Review an issue").press("Enter")
+    dialog = page.get_by_role("dialog", name="Review an issue")
+    expect(dialog).to_contain_text("test-model searches the code")
+    dialog.get_by_label("Title").press("Enter")
+    expect(dialog.get_by_role("alert")).to_have_text("Give a title, a text, or both.")
+    file = {"name": "issue.md", "mimeType": "text/markdown", "buffer": b"# Copies\n\nGive back."}
+    dialog.locator("#issue-file").set_input_files(file)  # type: ignore[arg-type]
+    expect(dialog.get_by_label("Title")).to_have_value("Copies")
+    expect(dialog.get_by_label("Text", exact=True)).to_have_value("Give back.")
+    dialog.get_by_label("Text", exact=True).press("Control+Enter")
+    expect(dialog).to_be_hidden()
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        answered(page)
+        expect(page.locator(".question")).to_contain_text("/issue Copies")
+        expect(step(page, "searched “reserve copies”")).to_be_visible()
+        expect(page.locator(".answer")).to_contain_text("Difficulty 3 of 5 · Mid")
+        expect(page.locator(".answer")).to_contain_text("Copies are <b>never</b> given back.")
+        expect(page.locator(".answer a.citation").first).to_have_attribute("data-start", "1")
+    page.locator(".answer a.citation").first.click()
+    expect(page.locator(".source .cited").first).to_have_attribute("data-line", "1")
+
+    page.get_by_role("button", name="Review an issue").click()
+    dialog.get_by_label("Title").fill("A slow one")
+    dialog.get_by_role("button", name="Review", exact=True).click()
+    expect(step(page, "searched “reserve copies”")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".turn:not(.writing) .stages")).to_contain_text("Stopped")
+    expect(step(page, "searched “reserve copies”")).to_be_visible()

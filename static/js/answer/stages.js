@@ -11,6 +11,7 @@ const MODEL_STAGES = {
   "hyde-2": ["Drafting again with what was found", "Drafted again", "draft"],
   order: ["Putting the files in order", "Put the files in order", "order"],
 };
+const STEPS_SHOWN = 4; // more of them are folded once the answer is there
 const HITS_SHOWN = 5; // enough to begin reading; the panel has all of them
 const COUNT_SHOWN_FROM = 3000; // milliseconds after which the seconds of a stage are counted in view
 
@@ -26,7 +27,9 @@ export class Stages {
   #head = element("div.stages-head", this.#list, this.#automaticMark, this.#details.button);
   #found = element("div.found");
   #lookedUp = element("ol.looked-up", { "aria-label": "Looked up" });
-  node = element("div.stages-box", this.#head, this.#details.body, this.#lookedUp, this.#found);
+  #manySteps = element("summary", { hidden: true });
+  #steps = element("details.steps", { open: true }, this.#manySteps, this.#lookedUp);
+  node = element("div.stages-box", this.#head, this.#details.body, this.#steps, this.#found);
   #stage = null;
   #thought = null; // the line of the reasoning that goes on
   #past = "";
@@ -59,6 +62,7 @@ export class Stages {
     if (stage === "looked_up") {
       this.#lookUp(event);
       if (event.tool) announce(event.summary);
+      this.#does(event.tool ? "Reading on" : "Writing");
       return;
     }
     if (stage === "hits") this.#showHits(event.hits);
@@ -67,7 +71,8 @@ export class Stages {
       this.#details.understood(event);
       this.#automatic(event);
       // What the search finds is told afterwards, and only if it finds something.
-      if (event.searches) this.#run("Searching the code", "Found nothing");
+      if (event.rules?.includes("issue")) this.#run("Searching the code", "Searched the code");
+      else if (event.searches) this.#run("Searching the code", "Found nothing");
       else if (event.goes_on)
         this.#run("Taking up the conversation", "Went on from what was found before");
       else this.#run("Taking up the conversation", "No code was used");
@@ -95,7 +100,7 @@ export class Stages {
   /** The first text has come. */
   write() {
     if (!this.#found.contains(document.activeElement)) this.#found.remove();
-    if (this.#stage) this.#stage.querySelector(".doing").textContent = "Writing";
+    this.#does("Writing");
   }
 
   /** All is done, in `milliseconds` from the question; `done` is what the server says at the end. */
@@ -111,6 +116,17 @@ export class Stages {
     if (done.rewritten) this.#details.rewritten({ question: done.rewritten });
     this.#automatic(done);
     if (!this.#lookedUp.firstChild) for (const step of done.looked_up ?? []) this.#lookUp(step);
+    const steps = this.#lookedUp.children.length;
+    if (steps <= STEPS_SHOWN || this.#lookedUp.querySelector("[open]")) return;
+    this.#manySteps.textContent = `${plural(steps, "step")} before the answer`;
+    this.#manySteps.hidden = false;
+    this.#steps.open = this.#steps.contains(document.activeElement);
+  }
+
+  /** What is being done now, in words. */
+  #does(words) {
+    const doing = this.#stage?.querySelector(".doing");
+    if (doing) doing.textContent = words;
   }
 
   /** A restored answer: `line` takes the place of its stages. */
@@ -149,7 +165,7 @@ export class Stages {
     if (!this.#thought) {
       this.#lookUp({ summary: "Reasoning…", text: "" });
       this.#thought = this.#lookedUp.lastChild;
-      if (this.#stage) this.#stage.querySelector(".doing").textContent = "Thinking";
+      this.#does("Thinking");
     }
     this.#thought.querySelector("pre").append(text);
   }

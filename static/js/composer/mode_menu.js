@@ -9,6 +9,7 @@ const MODES = [
   { name: "review", does: "Bugs and weak spots", asks: "What should be reviewed?" },
   { name: "plan", does: "The steps, before any code", asks: "What should be planned?" },
   { name: "change", does: "A proposed change, as code", asks: "What should be changed?" },
+  { name: "issue", does: "What an issue takes: paste it", asks: "Which issue is to be reviewed?" },
   { name: "files", does: "From the best files, whole", asks: "What should be searched for?" },
   { name: "all", does: "From every file: /all src/*.py …", asks: "What should be answered?" },
 ];

@@ -1,0 +1,213 @@
+"""Finds out what an issue takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from codeqa.chat.agent import AgentGenerator
+from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece, ToolStep
+from codeqa.chat.record import block_of
+from codeqa.context import unit_chunk
+from codeqa.errors import CodeQAError, ModelError, UsageError
+from codeqa.llm import Cancelled, Model, never
+from codeqa.prompts import render_prompt
+from codeqa.repository.secrets import mask_secrets
+from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review
+from codeqa.symbols.relations import follow_relations
+from codeqa.text.markdown import pieces
+from codeqa.tools import TOOLS, Toolbox
+from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
+
+REVIEW_TOOLS = ("search_code", "grep", "open_file", "outline", "find_definition", "callers")
+MOST_CHARACTERS = 20_000
+"""Of an issue."""
+_HEADS = TEXT_KINDS | {"module"}
+"""They say less than a definition of the same file."""
+LIKELY_FILES = 6
+LIKELY_TESTS = 5
+OWNERS = 3
+"""Authors named, by how many of the likely lines of as many files they were the last to change."""
+SHOWN_RAW = 300
+"""Characters of an answer that could not be read, to be looked at."""
+CHARACTERS_PER_TOKEN = 4
+AGAIN = (
+    "That could not be read: {}. Respond with ONLY the JSON object, as described at the beginning."
+)
+WITHOUT = (
+    "No language model was asked: these are the files, tests and people that the search and the "
+    "history connect with the words of the issue, and no judgement of it."
+)
+
+Told = Piece | IssueReport
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """Reviews issues of one repository; `model` is None for none."""
+
+    toolbox: Toolbox
+    model: Model | None = None
+    config_dir: Path | None = None
+
+    def review(self, title: str, body: str = "") -> Iterator[ToolStep | IssueReport]:
+        """What is looked up, as it happens, and at last the report.
+
+        Raises UsageError for an issue without words, ModelError where the model fails or its
+        answer cannot be read, also after it was asked once more.
+        """
+        for told in self.told(title, body):
+            if isinstance(told, ToolStep | IssueReport):
+                yield told
+
+    def told(self, title: str, body: str = "", cancelled: Cancelled = never) -> Iterator[Told]:
+        """The same with all that is told of an answer; the request before the report holds all
+        code that the report speaks of."""
+        issue = mask_secrets(f"{title.strip()}\n\n{body.strip()}".strip())[:MOST_CHARACTERS]
+        if not re.search(r"\w", issue):
+            raise UsageError("The issue is empty.", "Give a title, a body, or both.")
+        report, units = self._likely(issue)
+        found = [unit_chunk(unit, "found for the issue") for unit in units]
+        if self.model is None:
+            yield ModelRequest(block=block_of(tuple(found)))
+            yield report.model_copy(update={"note": WITHOUT})
+            return
+        yield from self._by_model(self.model, issue, report, found, cancelled)
+
+    def _by_model(
+        self,
+        model: Model,
+        issue: str,
+        report: IssueReport,
+        found: list[Chunk],
+        cancelled: Cancelled,
+    ) -> Iterator[Told]:
+        title, _, body = issue.partition("\n\n")
+        opening: list[Mapping[str, Any]] = [
+            {"role": "system", "content": render_prompt("review_system", self.config_dir)},
+            {"role": "user",
+             "content": render_prompt("review_user", self.config_dir, title=title, body=body)},
+        ]  # fmt: skip
+        problem, text, sent = "", "", ModelRequest()
+        for _ in range(2):
+            if problem:
+                opening = [*opening, {"role": "assistant", "content": text or "…"},
+                           {"role": "user", "content": AGAIN.format(problem)}]  # fmt: skip
+            agent = AgentGenerator(model, self.toolbox, self._cited, self.config_dir,
+                                   tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
+            text = ""
+            for piece in agent.generate(GenerationInput(issue, "review", cancelled=cancelled)):
+                if isinstance(piece, str):
+                    text += piece
+                else:
+                    yield piece
+                if isinstance(piece, ModelRequest):
+                    sent = piece if len(piece.block.chunks) >= len(sent.block.chunks) else sent
+            if cancelled():
+                return
+            review, problem = read_review(text)
+            if review is not None:
+                known = {chunk.id for chunk in sent.block.chunks}
+                more = (chunk for chunk in found if chunk.id not in known)
+                yield replace(sent, block=block_of((*sent.block.chunks, *more)))
+                yield self._report(report, review, sent)
+                return
+        raise ModelError(
+            f"The model's review could not be read: {problem}.",
+            f"It began: {' '.join(text.split())[:SHOWN_RAW]}",
+        )
+
+    def _cited(self, chunks: Any) -> CitedCode:
+        return CitedCode(self.toolbox.files, self.toolbox.tables(), chunks)
+
+    def _report(self, report: IssueReport, review: IssueReview, sent: ModelRequest) -> IssueReport:
+        known = self.toolbox.tables().catalogue().paths
+        files = [
+            one.model_copy(update={"indexed": one.path in known})
+            for one in review.files_likely_to_change
+        ]
+        chunks = sent.block.chunks
+        whole = {chunk.path for chunk in chunks}
+        sizes = (self.toolbox.tables().file(path) for path in whole)
+        return report.model_copy(
+            update={
+                "review": review.model_copy(
+                    update={"files_likely_to_change": files, "chunks_used": len(chunks)}
+                ),
+                "tokens_sent": sum(len(c.content) for c in chunks) // CHARACTERS_PER_TOKEN,
+                "tokens_of_whole_files": sum(r.size for r in sizes if r) // CHARACTERS_PER_TOKEN,
+            }
+        )
+
+    def _likely(self, issue: str) -> tuple[IssueReport, list[Unit]]:
+        """Files, tests and people by search, references and history, without a model; and the
+        definitions of these files and tests."""
+        result = self.toolbox.search.search(issue, top=30)
+        best: dict[str, Hit] = {}
+        for hit in sorted(result.units, key=lambda hit: hit.unit.kind in _HEADS):
+            best.setdefault(hit.unit.path, hit)
+        ranked = [file.path for file in result.files if file.path in best]
+        roles = {path: best[path].unit.role for path in ranked}
+        source = [best[path].unit for path in ranked if roles[path] == "source"][:LIKELY_FILES]
+        files = [_likely_file(unit, unit.kind) for unit in source]
+        tests: dict[str, tuple[Unit, str]] = {}
+        for unit in source:
+            for one in follow_relations(self.toolbox.tables(), [unit], ("tests",))[:1]:
+                tests.setdefault(one.unit.id, (one.unit, f"uses `{unit.qualified_name}`"))
+        for path in ranked:
+            if roles[path] == "test":
+                unit = best[path].unit
+                tests.setdefault(unit.id, (unit, "has words of the issue"))
+        few = list(tests.values())[:LIKELY_TESTS]
+        report = IssueReport(
+            files=files,
+            tests=[_likely_file(unit, why) for unit, why in few],
+            owners=self._owners(files),
+        )
+        return report, [*source, *(unit for unit, _ in few)]
+
+    def _owners(self, files: list[LikelyFile]) -> list[Owner]:
+        owners: dict[str, Owner] = {}
+        for file in files[:OWNERS]:
+            try:
+                told = TOOLS["blame"].call(self.toolbox, {"path": file.path, "lines": file.lines})
+            except CodeQAError:  # no history here, or none of this file
+                continue
+            for commit in told.commits:
+                one = owners.setdefault(
+                    commit.author, Owner(name=commit.author, lines=0, latest=commit.date)
+                )
+                first, last = map(int, commit.lines.split("-"))
+                one.lines += last - first + 1
+                one.latest = max(one.latest, commit.date)
+        return sorted(owners.values(), key=lambda one: -one.lines)[:OWNERS]
+
+
+def _likely_file(unit: Unit, why: str) -> LikelyFile:
+    lines = f"{unit.start_line}-{unit.end_line}"
+    return LikelyFile(path=unit.path, lines=lines, symbol=unit.qualified_name, why=why)
+
+
+@dataclass(frozen=True, slots=True)
+class IssueGenerator:
+    """Answers an issue with its review, as Markdown; the first line of it is its title."""
+
+    reviewer: Reviewer
+    needs_evidence: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return self.reviewer.model.name if self.reviewer.model else EXTRACTIVE
+
+    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+        """What is looked up, and at last the report. Raises what `Reviewer.review` raises."""
+        title, _, body = asked.question.partition("\n")
+        for told in self.reviewer.told(title, body, asked.cancelled):
+            if isinstance(told, IssueReport):
+                yield from pieces(f"{told.text}\n")
+            else:
+                yield told
