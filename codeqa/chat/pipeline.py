@@ -13,12 +13,7 @@ from codeqa.chat.citations import verify_all
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import extract_features, is_greeting
 from codeqa.chat.followup import needs_rewriting
-from codeqa.chat.generation import (
-    NEED_CODE,
-    AnswerGenerator,
-    Exchange,
-    answer_for_history,
-)
+from codeqa.chat.generation import NEED_CODE, AnswerGenerator, Exchange, answer_for_history
 from codeqa.chat.generators import AppGenerator, QuotingGenerator
 from codeqa.chat.grounding import judge_all, only_supported, what_is_not_known
 from codeqa.chat.options import AskOptions
@@ -318,7 +313,7 @@ class Chat:
         with suppress(CodeQAError):  # the index may be gone by now
             code = self.retrieval.cited(turn.block.chunks)
             turn.citations = verify_all(turn.answer, turn.shown(), code)
-            if turn.finished and turn.request.block.chunks:
+            if turn.finished and turn.request.block.chunks and turn.reply != ISSUE:
                 if not asked.strict or turn.revised:
                     turn.judged = judge_all(turn.answer, turn.block.chunks)
                 judged = (*turn.judged, *turn.left_out)

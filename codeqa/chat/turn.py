@@ -37,7 +37,7 @@ from codeqa.chat.topic import STAYS, Leaving
 from codeqa.chat.vectors import Vector
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.intents import Intent, read_mode, read_whole
+from codeqa.intents import ISSUE, Intent, read_mode, read_whole
 from codeqa.llm import Thought, TokenUsage, cut_off
 from codeqa.search import Query, SearchResult, parse_query
 from codeqa.text.citation_format import ShownLines
@@ -335,7 +335,7 @@ def begin_turn(options: AskOptions) -> TurnState:
             text,
             mode,
             instructions=options.instructions,
-            strict=options.strict,
+            strict=options.strict and mode != ISSUE,  # a review is checked as it is made
             cancelled=options.cancelled,
         ),
     )
