@@ -22,7 +22,7 @@ def test_without_a_message_the_rules_are_printed_in_order_and_the_hooks_below(
     result = codeqa("policy")
     assert result.status == 0 and result.err == ""
     lines = result.out.splitlines()
-    assert [line.split()[1] for line in lines[1:] if line.startswith(tuple("icefpr"))] == [
+    assert [line.split()[1] for line in lines[1:] if line.startswith(tuple("icaefpr"))] == [
         rule.name for rule in RULES
     ]
     assert all(rule.when in result.out and rule.then in result.out for rule in RULES)

@@ -160,14 +160,15 @@ def test_a_traceback_is_read_as_one(
 
 
 def test_a_collection_without_letters_in_its_name_is_nothing_to_look_for(engine: Engine) -> None:
-    assert "### `Hooks.hide`" in ask(engine, "who calls Hooks.hide?")
+    assert "### `Hooks.hide`" in ask(engine, "where are all the Hooks.hide callbacks called?")
 
 
 def test_who_calls_a_name_means_all_that_is_called_so(engine: Engine) -> None:
     both = ask(engine, "who calls weigh?")
-    assert "**Used in 2 places**" in both and "in `one`" in both and "in `other`" in both
-    named = ask(engine, "who calls Bridge.weigh?").partition("### `Scale")[0]
-    assert "**Used in 1 place**" in named and "in `other`" in named
+    assert "**weigh is called in 2 places.**" in both and "in `one`" in both
+    assert "`other`" in both and "Scale.weigh [src/shop/scales.py:2-3] 1" in both
+    named = ask(engine, "who calls Bridge.weigh?")
+    assert "**Bridge.weigh is called in 1 place.**" in named and "in `other`" in named
 
 
 def test_a_sentence_that_names_a_line_is_no_traceback() -> None:

@@ -23,7 +23,7 @@ from codeqa.intents import INTENTS, Intent, by_heuristics
 from codeqa.search import parse_query
 
 ROOT = Path(__file__).resolve().parent.parent
-GROUPS = ["intent", "code", "earlier", "facts", "profile", "reply"]
+GROUPS = ["intent", "code", "answer", "earlier", "facts", "profile", "reply"]
 REPLIES = ("", "greeting", "profile", "privacy")
 LATER = Features(conversation_length=4)
 """A message with earlier turns and nothing else about it."""
@@ -96,6 +96,8 @@ CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
      "explicit", {"save_profile": True, "inject_profile": False, "inject_rag": False}),
     ("keep-a-fact", "general", {"is_profile_statement": True, "is_greeting": True},
      "explicit", {"save_profile": True}),
+    ("counted-in-the-index", "knowledge_base", {"asks_exactly": True},
+     "auto", {"answer_exactly": True, "inject_rag": True}),
     ("all-that-is-stored", "privacy", {"is_profile_statement": True, "has_context": True},
      "auto", {"privacy_mode": True, "inject_profile": True, "inject_rag": False,
               "use_cached_context": False, "save_profile": False}),
@@ -347,4 +349,6 @@ def test_an_explanation_names_the_rules_in_the_order_in_which_they_decided() -> 
     assert explained.intent.source == "tag" and explained.intent.confidence == 1.0
     names = tuple(rule["name"] for rule in explained.rules)
     assert names == explained.decision.rules
-    assert names == ("tagged", "search-as-tagged", "conversation-so-far")
+    assert names == (
+        "tagged", "search-as-tagged", "counted-in-the-index", "conversation-so-far",
+    )  # fmt: skip

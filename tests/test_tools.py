@@ -208,7 +208,7 @@ def test_a_wrong_call_is_told_what_is_wrong(
 
 
 def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
-    for name in ("find_definition", "find_references", "callers", "callees"):
+    for name in ("find_definition", "find_references", "callers", "callees", "impact"):
         assert call(name, name="no_such_thing").total == 0
     assert "nearest name is checkout." in call("callers", name="chekcout").text
     assert call("search_code", query="zzzz", path="nowhere/").text == "No relevant code found."
@@ -282,6 +282,8 @@ def test_every_door_leads_to_the_same_tools(
         "grep": {"pattern": "taxed"},
         "open_file": {"path": "shop/basket.py", "lines": "1-3"},
         "outline": {"path": "shop/basket.py"},
+        "call_path": {"start": "pay", "end": "taxed"},
+        "list_all": {"kind": "tests"},
         "list_files": {"pattern": "shop/"},
         "overview": {},
         "git_log": {"path_or_name": "taxed"},

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeqa.account import PersonalReading, preferences
+from codeqa.chat.exact import exact_question
 from codeqa.chat.topic import Destination
 from codeqa.intents import Intent
 from codeqa.intents.reading import read
@@ -51,6 +52,8 @@ class Features:
     """It asks something, or asks for something."""
     about_answer: bool = False
     """It is about the last answer, its form or a part of it, and takes no other code."""
+    asks_exactly: bool = False
+    """It asks, as a whole, for what the index or git holds exactly: callers, routes, tests, …"""
 
 
 HELLO = (
@@ -143,6 +146,7 @@ def extract_features(
         has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=wants_something(read(text, has_history=messages > 0)),
         about_answer=messages > 0 and not about_code and _about_answer(text, query),
+        asks_exactly=exact_question(text) is not None,
     )
 
 

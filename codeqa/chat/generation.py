@@ -9,6 +9,8 @@ user       part 1: [MODE: explain]
                    [PROFILE] what the user told of themselves, where that matters
                    [CLIENT] what the client program asks of answers, where one does
            part 2: the whole [CONTEXT] block; no part when there is none
+           part 3: [COUNTED] all that the index or git holds of what was asked for, where
+                   that can be counted; data in a fence, like the block
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.llm import Cancelled, Thought, TokenUsage, estimate_messages, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
+from codeqa.text.markdown import code_block
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import ContextBlock
 
@@ -39,6 +42,7 @@ SHORTENED = "\n[…]"
 CLIENT_ASKS = "What the program that asks wants of answers, as far as the rules allow:"
 CLIENT_CHARACTERS = 8_000
 """Of what a client program asks for: several pages, and less than the context."""
+COUNTED = "[COUNTED]\nAll of what was asked for, counted from the index and git:"
 ELSEWHERE = "(Asked earlier, not just now) "
 """Before a question that is told because it resembles the present one."""
 
@@ -96,7 +100,7 @@ class GenerationInput:
     strict: bool = False
     """Whether only what the code shows may be said."""
     evidence: QuotedEvidence | None = None
-    """Only for a generator that asks for it."""
+    """For a generator that asks for it, and what was counted for every one."""
     cancelled: Cancelled = never
 
     def masked(self) -> GenerationInput:
@@ -188,6 +192,8 @@ def build_messages(
     parts = [_instruction(asked, config_dir)]
     if asked.block.text:
         parts.append(asked.block.text)
+    if asked.evidence and asked.evidence.counted:
+        parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead.text)}")
     last = {"role": "user", "content": [{"type": "text", "text": part} for part in parts]}
     told: list[dict[str, Any]] = []
     room = min(HISTORY_CHARACTERS, characters_left([system, last], window))

@@ -245,12 +245,14 @@ class Chat:
         turn.block = turn.asked.block
 
     def _only_what_is_shown(self, turn: TurnState, generator: AnswerGenerator) -> AnswerGenerator:
-        """In strict mode nothing is written about code that was not found."""
+        """In strict mode nothing is written about code that was not found; what was counted needs
+        no model."""
         asked, evidence = turn.asked, turn.asked.evidence
+        whole = evidence is not None and evidence.whole and generator is not self.generator
         weak = evidence is None or (evidence.weak and not evidence.cached)
-        if not (asked.strict and weak and asked.intent in NEED_CODE) or turn.reply:
+        if not whole and (not (asked.strict and weak and asked.intent in NEED_CODE) or turn.reply):
             return generator
-        if not generator.needs_evidence:
+        if not (whole or generator.needs_evidence):
             turn.warnings.append(NOT_SHOWN)
         quoting = QuotingGenerator()
         turn.generator = quoting.name

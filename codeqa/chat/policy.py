@@ -40,6 +40,9 @@ class PolicyDecision:
     """The message is about what is stored; goes with `inject_profile`."""
     use_cached_context: bool = False
     """Go on from the code that the conversation already has."""
+    answer_exactly: bool = False
+    """Answer from the tables and git, counted; no model is asked, but at *deep* and where the
+    message asks more than that: then it is told what was counted."""
     suggest_codebase: bool = False
     """Suggest asking again with `@codebase`."""
     searched_automatically: bool = False
@@ -109,6 +112,12 @@ RULES = (
         lambda seen, intent, auto: _about_code(seen, intent)
         or (intent == "general" and seen.off_topic),
         "suggest `@codebase`", {"suggest_codebase": True}),
+    PolicyRule("answer", "counted-in-the-index",
+        "it asks for what the index or git holds exactly (callers, subclasses, routes, tests, what "
+        "breaks, what changed), and is about the code",
+        lambda seen, intent, auto: seen.asks_exactly and intent in NEED_CODE,
+        "answer with all of it, counted; ask a model only at deep or where more is asked",
+        {"answer_exactly": True}),
     PolicyRule("earlier", "conversation-so-far",
         "it is a continuation, or knowledge_base that takes up an earlier turn",
         lambda seen, intent, auto: intent == "continuation"

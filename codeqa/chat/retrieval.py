@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations
+from codeqa.chat.exact import exact_answer, exact_question
 from codeqa.chat.followup import Standalone, needs_rewriting, rewrite
 from codeqa.chat.generation import EXTRACTIVE, NO_CONTEXT, Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
-from codeqa.chat.near import walk_edges, with_near, with_walk
+from codeqa.chat.near import referred, walk_edges, with_near, with_walk
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import names_other_code, similar_questions
 from codeqa.context import chunk_id, pack
 from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.extractive.cited import NOTHING, Cited
 from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.files import Files
 from codeqa.llm import Model, context_window
@@ -32,6 +34,7 @@ from codeqa.selection import (
 )
 from codeqa.settings import Settings
 from codeqa.store import Tables
+from codeqa.tools import Toolbox
 from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
 from codeqa.whole_files import POOL, best_files, every_file
 
@@ -117,7 +120,8 @@ class Retrieval:
             if made.by:
                 turn.rewritten = question
                 yield Event("rewritten", {"question": question, "by": made.by})
-        asks_model = self.hypotheses and options.use_model
+        counted, whole = self._counted(turn, question)
+        asks_model = self.hypotheses and options.use_model and not whole
         stages = self.search.steps(
             question,
             top=POOL if turn.whole else UNITS_RANKED,
@@ -152,8 +156,27 @@ class Retrieval:
             block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
         further = result.units[HITS_SHOWN:]
         turn.search = result = result.head(HITS_SHOWN)
-        evidence = gather_evidence(tables, result, further, walked) if needs_evidence else None
+        evidence = None
+        if needs_evidence and not whole:
+            evidence = gather_evidence(tables, result, further, walked)
+        if counted.text:
+            evidence = evidence or QuotedEvidence(turn.query)
+            evidence = replace(evidence, lead=counted, counted=True, whole=whole, weak=False)
         turn.asked = replace(turn.asked, block=block, searched=True, evidence=evidence)
+
+    def _counted(self, turn: TurnState, standalone: str) -> tuple[Cited, bool]:
+        """What the index or git says to a question that they answer exactly, NOTHING for others,
+        and whether that is all that was asked. `standalone` is the question made so."""
+        asked = exact_question(turn.text) if turn.decision.answer_exactly else None
+        if asked is None:
+            return NOTHING, False
+        tables, so_far = self.open_tables(), turn.so_far
+        whole = parse_query(standalone)
+        units = referred(tables, turn.query, whole, so_far, several=False) if so_far.history else []
+        names = [unit.qualified_name for unit in units] or list(turn.query.pointed)
+        toolbox = Toolbox(self.search, self.files, self.open_tables)
+        found = exact_answer(toolbox, asked, names)
+        return found, bool(found.text) and not asked.asks_more and turn.effort != "deep"
 
     def complete(self, turn: TurnState) -> Standalone:
         """The question made complete by the small model, where there is one and it may be asked,

@@ -22,6 +22,9 @@ EXAMPLES = {
     "find_references": ["codeqa find-references dispatch_request --json"],
     "callers": ["codeqa callers dispatch_request --depth 3"],
     "callees": ["codeqa callees wsgi_app --depth 2"],
+    "impact": ["codeqa impact Flask.make_response"],
+    "call_path": ["codeqa call-path Flask.wsgi_app Flask.make_response"],
+    "list_all": ["codeqa list-all routes", "codeqa list-all subclasses View --json"],
     "list_files": ['codeqa list-files "src/**/*.py"'],
     "overview": ["codeqa overview --repo ~/src/flask"],
     "git_log": ["codeqa git-log Flask.dispatch_request"],
@@ -77,11 +80,12 @@ def _as_typed(text: str) -> str:
 
 
 def _parameter(name: str, field: Mapping[str, Any], required: bool) -> Any:
-    if required or (field["type"] == "string" and name != "path"):
+    choices = [one for one in field.get("enum", ()) if one]
+    if required or (field["type"] == "string" and name != "path" and not choices):
         return click.argument(name, required=required)
     flag = "--" + name.replace("_", "-")
     if field["type"] == "boolean":
         return click.option(flag, is_flag=True, default=None, help=field["description"])
     default = f" Default: {field['default']}." if field.get("default") else ""
-    kind = TYPES[field["type"]]
+    kind = click.Choice(choices) if choices else TYPES[field["type"]]
     return click.option(flag, type=kind, help=f"{field['description']}{default}")

@@ -54,6 +54,10 @@ class QuotedEvidence:
     lead: Cited = NOTHING
     """What stands before all else: the answer to a question of its own kind, or where the edges
     lead that the question asks for."""
+    counted: bool = False
+    """`lead` is all that there is of what was asked for, counted in the index or in git."""
+    whole: bool = False
+    """And it is the whole answer: no model is needed."""
     findings: tuple[Finding, ...] = ()
     others: tuple[Hit, ...] = ()
     """What is named in a line each: further units, then the best of further files."""

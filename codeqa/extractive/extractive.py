@@ -33,6 +33,7 @@ WORDS_ONLY = (
     "the code, in its language."
 )
 INTRODUCTION = "*Without a language model, this is what the code itself says.*"
+COUNTED = "*Counted from the index, without a language model.*"
 CHOSEN = "*Without a language model, this is what the code that you chose says.*"
 FROM_BEFORE = (
     "*From the code looked up earlier in this conversation; nothing new was searched. "
@@ -92,7 +93,7 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     elif evidence.weak and not evidence.lead.text:
         yield _weak(evidence)
     else:
-        yield joined([INTRODUCTION, evidence.lead.text])
+        yield joined([COUNTED if evidence.counted else INTRODUCTION, evidence.lead.text])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
         if evidence.others:

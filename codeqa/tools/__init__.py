@@ -7,14 +7,17 @@ of the API. They read one repository, change nothing, and answer within a bounde
 from collections.abc import Callable
 
 from codeqa.tools.declaration import Tool, Toolbox, declare
-from codeqa.tools.finding import callees, callers, find_definition, find_references, search_code
+from codeqa.tools.edges import callees, callers, find_references
+from codeqa.tools.finding import find_definition, search_code
+from codeqa.tools.graph import call_path, impact
 from codeqa.tools.history import blame, git_log, git_show
+from codeqa.tools.listing import list_all
 from codeqa.tools.reading import grep, list_files, open_file, outline, overview
 from codeqa.tools.results import Commit, Place, ToolResult
 
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
     search_code, grep, open_file, outline, find_definition, find_references, callers, callees,
-    list_files, overview, git_log, git_show, blame,
+    impact, call_path, list_all, list_files, overview, git_log, git_show, blame,
 )  # fmt: skip
 
 TOOLS = {function.__name__: declare(function) for function in _FUNCTIONS}

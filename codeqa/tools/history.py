@@ -51,12 +51,16 @@ def git_log(
     about, wanted = _history_of(box, path_or_name)
     printed = _git(box, ["log", "-s", *_SAFE, f"-{limit}", _FORMAT, *wanted])
     commits = [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
-    summary = f"history of {about}: {counted(len(commits), 'commit')}"
+    total = len(commits)
+    if total == limit and not (
+        wanted and wanted[0].startswith("-L")
+    ):  # of lines git can only count by reading all
+        total = int(_git(box, ["rev-list", "--count", "HEAD", *wanted]))
+    newest = f"the newest {len(commits)} of " if total > len(commits) else ""
+    summary = f"history of {about}: {newest}{counted(total, 'commit')}"
     parts = [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
     text, shown = list_text(summary, parts, len(parts), "Ask for fewer.")
-    return ToolResult(
-        summary=summary, text=text, total=len(commits), commits=tuple(commits[:shown])
-    )
+    return ToolResult(summary=summary, text=text, total=total, commits=tuple(commits[:shown]))
 
 
 def git_show(

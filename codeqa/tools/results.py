@@ -48,6 +48,17 @@ class Commit(BaseModel):
     lines: str = ""
 
 
+class Edge(BaseModel):
+    """An arrow of a diagram: from the definition `start` to what it calls, uses or inherits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    start: str
+    end: str
+    label: str = ""
+    """Words beside the arrow."""
+
+
 class ToolResult(BaseModel):
     """What a tool found. Which of the lists is filled is the tool's own."""
 
@@ -64,6 +75,9 @@ class ToolResult(BaseModel):
     places: tuple[Place, ...] = ()
     commits: tuple[Commit, ...] = ()
     paths: tuple[str, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    completeness: str = ""
+    """How sure what was counted is, and what cannot be seen, as sentences."""
 
 
 def bare_place(unit: Unit, note: str = "") -> Place:

@@ -1,0 +1,235 @@
+"""Tools that follow references: where a name is used, what calls it, what it calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from codeqa.store import Tables
+from codeqa.symbols import UsageSite, usages
+from codeqa.symbols.callees import callees as calls_of
+from codeqa.symbols.surroundings import CANDIDATES
+from codeqa.text.tokens import last_word
+from codeqa.tools.declaration import Toolbox
+from codeqa.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
+from codeqa.tools.results import Edge, Place, ToolResult, by_file, counted, list_text
+from codeqa.types import Unit
+
+MOST_REFERENCES = 50
+MOST_DEPTH = 3
+BREADTH = 12
+"""Calls followed from one definition: a tree that is read rather than measured."""
+SURENESS = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
+"""Confidence from which a reference is called so."""
+LIKELY = 0.6
+UNSEEN = "Calls by a computed name (reflection, a table of functions) are not seen."
+_DONE = {"call": "called", "use": "used", "import": "imported", "inherits": "inherited from"}
+
+_Step = tuple[Unit, Unit, int]
+"""What a call leads to, the unit that holds it, and its line."""
+
+ReferenceKind = Annotated[
+    Literal["", "call", "use", "import", "inherits"],
+    Field(description="Only places of this kind."),
+]
+Skip = Annotated[int, Field(ge=0, description="How many to leave out, as seen before.")]
+Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Levels that are followed, 1 to 3.")]
+
+
+def find_references(
+    box: Toolbox, name: Name, kind: ReferenceKind = "", skip: Skip = 0
+) -> ToolResult:
+    """Every place that calls, uses, imports or inherits a definition, surest first, source before
+    tests, each with its line; marked where it is only likely or possible. Says how many there
+    are in all."""
+    tables = box.tables()
+    units = definitions(tables, name)
+    found = _sites(tables, name, units, kind)
+    if not units and not found:
+        return no_definition(tables, name)
+    sites = [site for site, _ in found][skip : skip + MOST_REFERENCES]
+    around = {unit.id: unit for unit in tables.by_ids([s.reference.unit_id for s in sites])}
+    places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
+    parts = by_file(
+        (p.path, f"{p.start_line} {p.note.removesuffix(', certain')}"
+                 f"{' in ' + p.name if p.name else ''}: {p.text}")
+        for p in places
+    )  # fmt: skip
+    verb = _DONE.get(kind, "referred to")
+    summary = f"{name} is {verb} in {counted(len(found), 'place')}"
+    hint = "`skip` leads to them; grep finds all lines that hold the name."
+    text, shown = list_text(summary, parts, len(found) - skip, hint)
+    known = _completeness(tables, name, kind, units, found)
+    last = units[0].qualified_name if len(units) == 1 else last_word(name)
+    sure = [place for place in places if not place.note.endswith(SURENESS[-1][1])]
+    edges = dict.fromkeys((place.name or place.path, last) for place in sure)
+    return ToolResult(
+        summary=summary,
+        text=f"{text}\n{known}",
+        total=len(found),
+        places=tuple(places[:shown]),
+        edges=tuple(Edge(start=start, end=end) for start, end in edges),
+        completeness=known,
+    )
+
+
+def _sites(
+    tables: Tables, name: str, units: Sequence[Unit], kind: str
+) -> list[tuple[UsageSite, str]]:
+    """The places, surest first, each with the id of the definition that it surest means: one that
+    may mean several of them is one place."""
+    once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
+    for unit in units[:MOST_DEFINITIONS]:
+        for site in usages(tables, unit, CANDIDATES).references:
+            at = (site.reference.path, site.reference.line, site.reference.column)
+            if kind in ("", site.reference.kind):
+                new = (site, unit.id)
+                once[at] = max(new, once.get(at, new), key=lambda one: one[0].confidence)
+    if not units:  # what is defined elsewhere is known by its name alone
+        owner = name.removesuffix("()").rpartition(".")[0]
+        for place in tables.references_named(last_word(name.removesuffix("()")), CANDIDATES):
+            if kind in ("", place.kind) and owner in ("", place.receiver):
+                at = (place.path, place.line, place.column)
+                once[at] = (UsageSite(place, 0.0, "only the name is the same"), "")
+    return sorted(once.values(), key=lambda one: -one[0].confidence)
+
+
+def _completeness(
+    tables: Tables,
+    name: str,
+    kind: str,
+    units: Sequence[Unit],
+    found: Sequence[tuple[UsageSite, str]],
+) -> str:
+    """How sure the places are, which definitions they mean, what was left out, as sentences."""
+    levels = Counter(sureness(site.confidence) for site, _ in found)
+    told = [f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one]]
+    parts = [f"{', '.join(told)}{' (only the name is the same)' * bool(levels['possible'])}."]
+    parts = parts if found else []
+    if not units:
+        parts.append(f"{name} is not defined here.")
+    if len(units) > 1:
+        meant = Counter(owner for _, owner in found)
+        each = [
+            f"{unit.qualified_name} [{unit.location}] {meant[unit.id]:,}"
+            for unit in units[:MOST_DEFINITIONS]
+        ]
+        rest = len(units) - MOST_DEFINITIONS
+        left = f"; {rest:,} more were not counted, put an owner before the name" * (rest > 0)
+        parts.append(f"{len(units):,} definitions are called so: {', '.join(each)}{left}.")
+    named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
+    others = sum(kind in ("", place.kind) for place in named) - len(found)
+    if others > 0:
+        parts.append(f"{counted(others, 'further place')} of that name may mean something else.")
+    if len(named) == CANDIDATES:
+        parts.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
+    return " ".join([*parts, UNSEEN])
+
+
+def sureness(confidence: float) -> str:
+    """The word for it."""
+    return next(word for least, word in SURENESS if confidence >= least)
+
+
+def _place(site: UsageSite, around: Unit | None) -> Place:
+    line = site.reference.line
+    code = around.source_code.split("\n") if around else []
+    at = line - around.start_line if around else -1
+    return Place(
+        path=site.reference.path,
+        start_line=line,
+        end_line=line,
+        text=code[at].strip() if 0 <= at < len(code) else "",
+        name=around.qualified_name if around else "",
+        kind=site.reference.kind,
+        note=f"{site.reference.kind}, {sureness(site.confidence)}",
+    )
+
+
+def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
+    """The functions that surely call a function, each with the line of its call, and with a depth
+    those that call them, as a tree. Tests, and calls that may mean another of that name, are
+    counted and not listed."""
+    tables = box.tables()
+    tests: set[str] = set()
+    possible: Counter[str] = Counter()
+
+    def who_calls(unit: Unit) -> list[_Step]:
+        every = usages(tables, unit, limit=4 * BREADTH).references
+        sites = [site for site in every if _is_sure_call(site)]
+        unsure = sum(s.confidence < LIKELY and s.reference.kind == "call" for s in every)
+        possible[unit.qualified_name] += unsure
+        inside = {one.id: one for one in tables.by_ids([s.reference.unit_id for s in sites])}
+        first: dict[str, _Step] = {}
+        for site in sites:
+            around = inside.get(site.reference.unit_id)
+            if around and around.role == "test" != unit.role:
+                tests.add(around.id)
+            elif around:
+                first.setdefault(around.id, (around, around, site.reference.line))
+        return list(first.values())
+
+    found = _tree(tables, name, depth, who_calls, "called by", "caller")
+    told = f"\nAnd by {counted(len(tests), 'test')}." if tests else ""
+    if unsure := ", ".join(f"{number:,} of {one}" for one, number in possible.items() if number):
+        told += f"\nPossible calls, which find_references lists: {unsure}."
+    return found.model_copy(update={"text": found.text + told})
+
+
+def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
+    """What a function calls in this repository, in the order of its text, each with the line of the
+    call, and with a depth what those call, as a tree. Calls into libraries are left out."""
+    tables = box.tables()
+
+    def what_it_calls(unit: Unit) -> list[_Step]:
+        return [(call.unit, unit, call.line) for call in calls_of(tables, unit, BREADTH)]
+
+    return _tree(tables, name, depth, what_it_calls, "calls", "callee")
+
+
+def _is_sure_call(site: UsageSite) -> bool:
+    return (
+        site.reference.kind != "import"
+        and site.confidence >= LIKELY
+        and bool(site.reference.unit_id)
+    )
+
+
+def _tree(
+    tables: Tables,
+    name: str,
+    depth: int,
+    follow: Callable[[Unit], Sequence[_Step]],
+    verb: str,
+    noun: str,
+) -> ToolResult:
+    """What `follow` leads to from the definitions of `name`, `depth` levels deep, each once."""
+    roots = definitions(tables, name)[:MOST_DEFINITIONS]
+    if not roots:
+        return no_definition(tables, name)
+    seen = {unit.id for unit in roots}
+    lines: list[str] = []
+    places: list[Place] = []
+    # A stack and no recursion: what comes next is what was put there last.
+    waiting = [(unit, unit, 0, 0) for unit in reversed(roots)]
+    while waiting:
+        unit, holder, line, level = waiting.pop()
+        told = f"{'  ' * level}{unit.qualified_name or unit.name} [{unit.location}]"
+        if level:
+            call = holder.source_code.split("\n")[line - holder.start_line]
+            told += f"  {line}: {call.strip()}"
+            places.append(
+                Place(path=holder.path, start_line=line, end_line=line, text=call,
+                      language=holder.language, name=unit.qualified_name, kind=unit.kind)
+            )  # fmt: skip
+        lines.append(told)
+        if level < depth:
+            found = [step for step in follow(unit) if step[0].id not in seen][:BREADTH]
+            seen.update(one.id for one, *_ in found)
+            waiting += [(*step, level + 1) for step in reversed(found)]
+    summary = f"{name} {verb} {counted(len(places), 'function')}"
+    text, _ = list_text(summary, lines, len(lines), f"Ask for the {noun}s of one of them.")
+    return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))

@@ -1,0 +1,291 @@
+"""Tools that follow edges to their end: what a change may break, what inherits, the way of calls
+from one definition to another."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from codeqa.store import Tables
+from codeqa.symbols import usages
+from codeqa.symbols.callees import callees as calls_of
+from codeqa.symbols.relations import is_test
+from codeqa.symbols.surroundings import CANDIDATES
+from codeqa.text.tokens import last_word, name_key
+from codeqa.tools.declaration import Toolbox
+from codeqa.tools.edges import LIKELY, UNSEEN
+from codeqa.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
+from codeqa.tools.results import Edge, Place, ToolResult, counted, list_text
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
+
+MOST_FOLLOWED = 400
+"""Definitions that are gone on from: a hub of a code base is reached from all of it."""
+SECONDS = 5.0
+"""Time after which nothing more is followed."""
+MOST_REACHED = 200
+"""Definitions that are told; all are counted."""
+ALL_CALLS, MOST_NAMED = 1_000, 20_000
+_METHOD = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\(")
+"""The name in a method's declaration."""
+_IMPLEMENTED_FOR = re.compile(r"[^{;]*?\bfor\s+(?:&(?:'\w+\s+)?)?(?:mut\s+|dyn\s+)?([\w:]+)")
+
+Step = tuple[Unit, str, int]
+"""What an edge leads to, and the file and line in which the edge is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A definition that edges lead to, and the last edge of the shortest way there."""
+
+    unit: Unit
+    level: int
+    """Edges from the beginning."""
+    through: Unit | None
+    """The definition at the other end of that edge; None where it lies outside of the index."""
+    path: str
+    line: int
+
+
+def impact(box: Toolbox, name: Name) -> ToolResult:
+    """What a change of a definition may break: all that calls, uses or inherits it, directly and
+    through others, and the tests among that."""
+    tables = box.tables()
+    roots = definitions(tables, name)[:MOST_DEFINITIONS]
+    if not roots:
+        return no_definition(tables, name)
+    doubtful = 0
+
+    def users(unit: Unit) -> list[Step]:
+        nonlocal doubtful
+        if is_test(unit):
+            return []
+        sites = usages(tables, unit, CANDIDATES).references
+        sure = [one.reference for one in sites if one.confidence >= LIKELY]
+        doubtful += len(sites) - len(sure)
+        return _around(tables, [place for place in sure if place.kind != "import"])
+
+    reached, cut = follow_edges(roots, users)
+    code = [one for one in reached if not is_test(one.unit)]
+    tests = [one for one in reached if is_test(one.unit)]
+    direct = sum(one.level == 1 for one in code)
+    summary = f"a change of {name} may break {counted(len(code), 'definition')}"
+    summary += f" and {counted(len(tests), 'test')}"
+    known = f"{direct:,} directly, {len(code) - direct:,} through these. "
+    if doubtful:
+        known += f"{counted(doubtful, 'place')} with only the name the same did not count. "
+    known += f"{_several(roots)}{cut}{UNSEEN}"
+    return _told(summary, known, [*code, *tests])
+
+
+def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
+    """The shortest way of calls from one function to another, each call with its line."""
+    tables = box.tables()
+    begins, ends = definitions(tables, start), definitions(tables, end)
+    if not begins or not ends:
+        return no_definition(tables, end if begins else start)
+
+    def called(unit: Unit) -> list[Step]:
+        return [(one.unit, unit.path, one.line) for one in calls_of(tables, unit, ALL_CALLS)]
+
+    nothing = f"no way of calls from {start} to {end} was found"
+    looked = ""
+    for first, last, summary in (
+        (begins, ends, f"{start} leads to {end} in {{}}"),
+        (ends, begins, f"{nothing}, but {end} leads to {start} in {{}}"),
+    ):
+        wanted = {unit.id for unit in last}
+        reached, cut = follow_edges(first, called, wanted)
+        looked = (
+            looked or f"{counted(len(reached), 'definition')} {start} leads to: looked at. {cut}"
+        )
+        found = {one.unit.id: one for one in reached}
+        way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
+        while way and way[0].through and (before := found.get(way[0].through.id)):
+            way.insert(0, before)
+        if way:
+            known = f"No shorter one is known; calls of equal length may be. {UNSEEN}"
+            return _told(summary.format(counted(len(way), "call")), known, way, downwards=True)
+    known = f"Nor one back. {looked}{UNSEEN}"
+    return ToolResult(summary=nothing, text=f"{nothing}. {known}", completeness=known)
+
+
+def subclasses(tables: Tables, name: str) -> ToolResult:
+    """What inherits or implements a class, directly or through others; of one that is defined
+    elsewhere what names it as its base."""
+    roots = [unit for unit in definitions(tables, name) if unit.kind in CLASS_KINDS]
+
+    by_name = homeless = 0
+
+    def heirs(unit: Unit) -> list[Step]:
+        nonlocal by_name, homeless
+        sites = [one.reference for one in usages(tables, unit, CANDIDATES).references]
+        places = [one for one in sites if one.kind == "inherits"]
+        if len(_types_called(tables, unit.name)) == 1:
+            # Re-exports are not all followed, and nothing else here is called so.
+            named = tables.references_named(unit.name, CANDIDATES)
+            more = [one for one in named if one.kind == "inherits" and one not in places]
+            by_name, places = by_name + len(more), [*places, *more]
+        homeless += sum(not one.unit_id for one in places)
+        return _heirs(tables, places)
+
+    first: list[Step] = []
+    if not roots:
+        places = tables.references_named(last_word(name), CANDIDATES)
+        first = _heirs(tables, [place for place in places if place.kind == "inherits"])
+        if not first:
+            return no_definition(tables, name)
+    reached, cut = follow_edges(roots or [one for one, _, _ in first], heirs)
+    outside = [Reached(unit, 1, None, path, line) for unit, path, line in first]
+    found = {one.unit.id: one for one in (*outside, *reached)}
+    for unit in roots:
+        for one in _with_all_methods(tables, unit):
+            found.setdefault(one.id, Reached(one, 1, unit, one.path, one.start_line))
+    direct = sum(one.level == 1 for one in found.values())
+    known = (
+        f"{direct:,} directly, {len(found) - direct:,} through these. "
+        if roots
+        else f"{name} is not defined here: what names it as its base, and what inherits from that. "
+    )
+    if any(unit.language == "go" for unit in roots):
+        known += "A type that has all methods of the interface is taken to implement it. "
+    if by_name:
+        known += f"Of {counted(by_name, 'place')} only the name is the same. "
+    if homeless:
+        known += f"{counted(homeless, 'place')} outside of any definition did not count. "
+    known += f"{_several(roots)}{cut}Classes that are made while the program runs are not seen."
+    kinds = ("subclass or implementation", "subclasses or implementations")
+    summary = f"{name} has {counted(len(found), *kinds)}"
+    return _told(summary, known, list(found.values()), outside=name)
+
+
+def follow_edges(
+    roots: Sequence[Unit], step: Callable[[Unit], Iterable[Step]], wanted: Collection[str] = ()
+) -> tuple[list[Reached], str]:
+    """All that `step` leads to from `roots`, the nearest first, each definition once, until one of
+    the ids `wanted` is reached; and, as a sentence, where it was cut off."""
+    seen, found = {unit.id for unit in roots}, list[Reached]()
+    waiting = deque((unit, 0) for unit in roots)
+    until = time.monotonic() + SECONDS
+    followed = 0
+    while waiting:
+        if followed == MOST_FOLLOWED or time.monotonic() > until:
+            return found, f"It was gone on from {followed:,} definitions: there may be more. "
+        unit, level = waiting.popleft()
+        followed += 1
+        for one, path, line in step(unit):
+            if one.id not in seen:
+                seen.add(one.id)
+                found.append(Reached(one, level + 1, unit, path, line))
+                waiting.append((one, level + 1))
+                if one.id in wanted:
+                    return found, ""
+    return found, ""
+
+
+def _around(tables: Tables, places: Iterable[Reference]) -> list[Step]:
+    """The definitions in which `places` stand, each with the first of its lines."""
+    first = {one.unit_id: one for one in reversed(list(places)) if one.unit_id}
+    units = tables.by_ids(list(reversed(first)))
+    return [(unit, first[unit.id].path, first[unit.id].line) for unit in units]
+
+
+def _heirs(tables: Tables, places: Iterable[Reference]) -> list[Step]:
+    """The types that say at `places` what they inherit or implement. Rust says it outside of the
+    type: `impl Read for Buffer`."""
+    found = list[Step]()
+    for one, path, line in _around(tables, places):
+        code = "\n".join(one.source_code.split("\n")[line - one.start_line :][:3])
+        meant = _IMPLEMENTED_FOR.match(code) if one.kind in TEXT_KINDS else None
+        if meant:
+            name = last_word(meant[1])
+            types = _types_called(tables, name)
+            types.sort(key=lambda unit: (unit.path != path, unit.language != one.language))
+            one = types[0] if types else replace(one, qualified_name=name, kind="type")
+        found.append((one, path, line))
+    return found
+
+
+def _types_called(tables: Tables, name: str) -> list[Unit]:
+    named = tables.named([name_key(name)], MOST_NAMED)
+    types = CLASS_KINDS - {"module"}
+    return [unit for unit in named if unit.name == name and unit.kind in types]
+
+
+def _with_all_methods(tables: Tables, unit: Unit) -> list[Unit]:
+    """The types that have every method of the Go interface `unit`: none says that it implements
+    one."""
+    names = {found[1] for one in unit.method_declarations if (found := _METHOD.search(one))}
+    if unit.language != "go" or unit.kind != "interface" or not names:
+        return []
+    having = Counter(
+        {
+            (one.path.rpartition("/")[0], one.class_name, one.name)
+            for one in tables.named([name_key(name) for name in names], MOST_NAMED)
+            if one.name in names and one.language == "go" and one.is_method
+        }
+    )
+    owners = Counter((folder, owner) for folder, owner, _ in having)
+    whole = {owner for owner, number in owners.items() if number == len(names)}
+    types = tables.named([name_key(owner) for _, owner in whole], MOST_NAMED)
+    return [
+        one
+        for one in types
+        if (one.path.rpartition("/")[0], one.qualified_name) in whole
+        and one.kind in CLASS_KINDS - {"interface", "module"}
+    ]
+
+
+def _several(roots: Sequence[Unit]) -> str:
+    if len(roots) < 2:
+        return ""
+    named = ", ".join(f"{unit.qualified_name} [{unit.location}]" for unit in roots)
+    return f"{len(roots):,} definitions are meant: {named}. "
+
+
+def _told(
+    summary: str,
+    known: str,
+    reached: Sequence[Reached],
+    *,
+    outside: str = "",
+    downwards: bool = False,
+) -> ToolResult:
+    """`reached` as places and edges; `downwards` where the edges lead away from the beginning."""
+    units = {one.unit.id: one.unit for one in reached}
+    units |= {one.through.id: one.through for one in reached if one.through}
+    several = Counter(unit.qualified_name for unit in units.values())
+
+    def called(unit: Unit | None) -> str:
+        if unit is None:
+            return outside
+        if unit.kind in TEXT_KINDS:
+            return unit.path
+        name = unit.qualified_name
+        return f"{name} ({unit.path})" if several[unit.qualified_name] > 1 else name
+
+    places, parts, edges = list[Place](), list[str](), list[Edge]()
+    for one in reached[:MOST_REACHED]:
+        start, end = called(one.unit), called(one.through)
+        if downwards:
+            start, end = end, start
+        edges.append(Edge(start=start, end=end, label=f"line {one.line}" if downwards else ""))
+        note = f"calls {end}" if downwards else f"through {end}" if one.level > 1 else ""
+        place = Place(
+            path=one.path, start_line=one.line, end_line=one.line, name=start, note=note,
+            kind="test" if is_test(one.unit) else one.unit.kind,
+        )  # fmt: skip
+        places.append(place)
+        indent = "" if downwards else "  " * (one.level - 1)
+        parts.append(f"{indent}{place.location} {start}{note and f', {note}'}")
+    text, _ = list_text(summary, parts, len(reached), "Ask for one of them.")
+    return ToolResult(
+        summary=summary,
+        text=f"{text}\n{known}",
+        total=len(reached),
+        places=tuple(places),
+        edges=tuple(edges),
+        completeness=known,
+    )

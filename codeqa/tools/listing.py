@@ -1,0 +1,233 @@
+"""A tool that lists all of a kind: routes, commands, tests, TODOs, environment variables.
+
+They are found by their form: how such a thing is written in the frameworks that are in wide use. A
+form is data; what is written in another way is not found, and the result says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from codeqa.errors import CodeQAError, UsageError
+from codeqa.store import FileRecord, Filter, Tables
+from codeqa.store.filters import one_of
+from codeqa.symbols.relations import is_test
+from codeqa.tools.declaration import Toolbox
+from codeqa.tools.graph import subclasses
+from codeqa.tools.reading import LONGEST_LINE
+from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
+from codeqa.types import ROLES, Reference, Unit
+
+MOST_LISTED = 100
+"""Things that are listed; of more, their files with counts."""
+ALL = 1_000_000
+LINES = 4
+"""Lines from a name on in which its form stands."""
+
+Kind = Annotated[
+    Literal["routes", "commands", "tests", "todos", "environment", "subclasses"],
+    Field(description="What to list."),
+]
+Of = Annotated[
+    str,
+    Field(description="The class, for subclasses; else where to look: src/ or src/**/*.py."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a thing is written: a reference to one of `names`, and code from there on that begins as
+    `pattern`, whose first group names the thing."""
+
+    names: str
+    pattern: str
+    files: str = ""
+    """What the path has to match."""
+    decorator: bool = False
+    """It has to stand behind `@` or `[`; without a name of its own it goes by what it decorates."""
+    receiver: str = ""
+    """What the receiver and its module have to match."""
+
+
+_TEXT = r"""["'`]([^"'`\n]+)["'`]"""
+_PATH = r"""\w+\(\s*(?:\w+\s*=\s*)?[rbuf]?["'`](?:[A-Z]+ )?([/{][^"'`\n]*)["'`]"""
+_HANDLER = r"""\s*,\s*(?!\w+\s*[=:])[^\s)"'`{]"""
+_PATH_FIRST = "route add_url_rule add_route add_api_route websocket HandleFunc Handle"
+_VERBS = "get post put patch delete head options all any"
+_ANY_VERB = f"{_VERBS} {_VERBS.upper()} {_VERBS.title()}"
+_MAPPINGS = "GetMapping PostMapping PutMapping PatchMapping DeleteMapping RequestMapping"
+_HTTP = "HttpGet HttpPost HttpPut HttpPatch HttpDelete Route Path"
+_SCRIPT = r"\.[cm]?[jt]sx?$"
+FORMS = {
+    "routes": (
+        Form(_PATH_FIRST, _PATH),
+        Form(_ANY_VERB, _PATH + _HANDLER),
+        Form(f"{_ANY_VERB} {_MAPPINGS} {_HTTP}", _PATH, decorator=True),
+        Form("path re_path url", rf"\w+\(\s*r?{_TEXT}{_HANDLER}", r"(?:^|/)urls\.py$"),
+        Form(f"{_VERBS} resources resource root", r"\w+[\s(]+[:\"']([^\s\"',]+)", r"routes\.rb$"),
+    ),
+    "commands": (
+        Form("command group", rf"\w+\((?:\s*(?:name\s*=\s*)?{_TEXT})?", r"\.py$", decorator=True),
+        Form("add_parser", rf"\w+\(\s*{_TEXT}"),
+        Form("Command", r"\w+\s*\{[^{}]*?Use:\s*\"([\w-]+)", r"\.go$"),
+        Form("new", rf"\w+\(\s*{_TEXT}", receiver=r"Command.*\bclap\b|\bclap\b.*Command"),
+        Form("command", r"\w+\(\s*[\"'`]([\w:-]+)", _SCRIPT),
+    ),
+    "tests": (
+        Form("it test specify", rf"\w+[\s(]+{_TEXT}", rf"{_SCRIPT}|\.rb$"),
+        Form("each only skip", rf"\w+[(\[`].*?\(?{_TEXT}", _SCRIPT, receiver=r"^(?:it|test)\b"),
+    ),
+}
+"""Kind → its forms at references, which are code and never a comment."""
+LINE_FORMS = {
+    "todos": r"(?:^|[^.\w/])(TODO|FIXME|XXX|HACK)\b",
+    "environment": r"(?:\bprocess\.env\.|(?:\bos\.environ(?:\.get\(|\.pop\(|\.setdefault\(|\[)"
+    r"|\b(?:[gG]etenv|LookupEnv|env::var|env::var_os|env!|option_env!|GetEnvironmentVariable)\("
+    r"|\bENV(?:\.fetch\(|\[)|\$_ENV\[|\bprocess\.env\[)\s*[\"'`])([\w-]+)",
+}
+"""Kind → its form in a line, for what is written in text or has no reference: RE2."""
+_WRITTEN = re.compile(r"""["'`]\]\s*=[^=]""")
+"""Behind a name: it is set and not read."""
+_COMMENT = ("#", "//", "/*", "*", "--", ";", "<!--")
+_NAMED_TEST = re.compile(r"test(?=[_A-Z\d]|$)|(?:Test|Fuzz)(?=[_A-Z\d])")
+_MARKED_TEST = re.compile(
+    r"^\s*(?:#\[(?:\w+::)*\w*test\b|@(?:\w*Test)\b|\[(?:Fact|Theory|Test\w*)\b)", re.MULTILINE
+)
+_ONE = {"routes": "route", "commands": "command", "tests": "test", "todos": "line",
+        "environment": "place"}  # fmt: skip
+_HOW = {
+    "routes": "calls and decorators with a path (route, get, HandleFunc, GetMapping, urls.py)",
+    "commands": "click, argparse's add_parser, cobra's Command, clap's Command::new, .command(…)",
+    "tests": "their names, their marks (#[test], @Test), it(…) and test(…); one that runs with "
+    "several values counts once",
+    "todos": "the words TODO, FIXME, XXX and HACK",
+    "environment": "os.environ, getenv, env::var, process.env, ENV and the like, the name literal",
+}
+
+
+def list_all(box: Toolbox, kind: Kind, of: Of = "") -> ToolResult:
+    """All routes, commands, tests, TODOs, environment variables that are read, or subclasses of a
+    class, counted, each with its place. Found by how they are usually written."""
+    tables = box.tables()
+    if kind == "subclasses":
+        if not of:
+            raise UsageError("Subclasses of which class?", "Name it in `of`.")
+        return subclasses(tables, of)
+    records = box.files.matching(of)
+    paths = {record.path: record.role for record in records}
+    if kind == "tests":
+        found = [*_tests(tables, of), *_by_reference(box, kind, paths)]
+    elif kind in LINE_FORMS:
+        records = [one for one in records if kind == "todos" or one.role != "document"]
+        found = list(_by_line(box, kind, records))
+    else:
+        found = list(_by_reference(box, kind, paths))
+    found = list({(one.path, one.start_line, one.name): one for one in found}.values())
+    by_name = kind == "environment"
+    found.sort(key=lambda p: (ROLES.index(p.kind), by_name * p.name, p.path, p.start_line))
+    roles = Counter(place.kind for place in found)
+    told = ", ".join(f"{number:,} in {role}" for role, number in roles.items())
+    files = counted(len({place.path for place in found}), "file")
+    summary = f"{counted(len(found), _ONE[kind])} in {files}"
+    if by_name:
+        names = len({place.name for place in found})
+        summary = f"{counted(names, 'environment variable')} read in {summary}"
+    if kind == "todos":
+        told = ", ".join(f"{n:,} {word}" for word, n in Counter(p.name for p in found).items())
+    told = f"{told}. " if len(roles) > 1 or kind == "todos" else ""
+    known = f"{told}Found by form: {_HOW[kind]}." if found else f"Looked for: {_HOW[kind]}."
+    places = list[Place]()
+    for role, number in roles.items():
+        held = [place for place in found if place.kind == role]
+        singly = len(places) + number <= MOST_LISTED
+        places += held if singly else _files(held)
+    parts = [f"{p.location} {p.name}{p.note}: {p.text}".rstrip(": ") for p in places[:MOST_LISTED]]
+    text, shown = list_text(summary, parts, len(places), "Narrow it with `of`.")
+    return ToolResult(
+        summary=summary, text=f"{text}\n{known}", total=len(found), places=tuple(places[:shown]),
+        completeness=known,
+    )  # fmt: skip
+
+
+def _files(found: Sequence[Place]) -> Iterator[Place]:
+    """The files of `found`, with how many of them each has."""
+    for path, number in Counter(place.path for place in found).items():
+        lines = [place.start_line for place in found if place.path == path]
+        span = {"start_line": min(lines), "end_line": max(lines)}
+        yield Place(path=path, **span, note=f"{number:,} of them")
+
+
+def _by_reference(box: Toolbox, kind: str, paths: Collection[str]) -> Iterator[Place]:
+    """What stands at references in one of the forms of `kind`."""
+    tables = box.tables()
+    forms = FORMS[kind]
+    names = one_of("name", sorted({name for form in forms for name in form.names.split()}))
+    places: dict[str, list[Reference]] = {}
+    for one in tables.catalogue().references(f"kind IN ('call', 'use') AND {names}", ALL):
+        if one.path in paths and any(re.search(form.files, one.path) for form in forms):
+            places.setdefault(one.path, []).append(one)
+    units = tables.by_ids([one.unit_id for held in places.values() for one in held])
+    around = {unit.id: unit for unit in units}
+    for path, held in places.items():
+        with suppress(CodeQAError):  # a file that is gone holds nothing
+            lines = box.files.read(path).text.split("\n")
+            for one in held:
+                unit = around.get(one.unit_id) if one.line <= len(lines) else None
+                names = (_named(form, one, lines, unit) for form in forms)
+                if one.line <= len(lines) and (name := next(filter(None, names), "")):
+                    inside = "test" if unit and is_test(unit) else paths[path]
+                    yield _line(path, one.line, name, lines[one.line - 1], inside)
+
+
+def _named(form: Form, one: Reference, lines: Sequence[str], unit: Unit | None) -> str:
+    """The name of the thing that stands at the reference `one`, '' for none."""
+    fits = one.name in form.names.split() and re.search(form.files, one.path)
+    if not fits or not re.search(form.receiver, f"{one.receiver} {one.module}"):
+        return ""
+    if form.decorator and not lines[one.line - 1].lstrip().startswith(("@", "#[", "[")):
+        return ""
+    code = "\n".join(lines[one.line - 1 : one.line - 1 + LINES])[one.column - 1 :]
+    found = re.match(form.pattern, code)
+    decorated = unit.name if unit and form.decorator else ""
+    return (found[1] or decorated) if found else ""
+
+
+def _by_line(box: Toolbox, kind: str, records: Sequence[FileRecord]) -> Iterator[Place]:
+    """The lines in the form of `kind`; no comments and documentation but for TODOs."""
+    pattern = re.compile(LINE_FORMS[kind])
+    roles = {record.path: record.role for record in records}
+    lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True).lines
+    for path, held in lines.items():
+        docs = "" if kind == "todos" else "\n".join(
+            unit.doc_comment for unit in box.tables().in_file(path)
+        )  # fmt: skip
+        for number, line in held:
+            text = line.strip()
+            if kind != "todos" and (text.startswith(_COMMENT) or text in docs):
+                continue
+            for match in pattern.finditer(line):
+                if not _WRITTEN.match(line, match.end()):
+                    yield _line(path, number, match[1], line, roles[path])
+
+
+def _tests(tables: Tables, where: str) -> Iterator[Place]:
+    for unit in tables.units(Filter(paths=(where,) if where else ())):
+        if not unit.is_method:
+            continue
+        named = unit.role == "test" and _NAMED_TEST.match(unit.name)
+        head = unit.source_code.partition(unit.signature)[0] if unit.signature else ""
+        named = named and "fixture" not in head
+        if named or _MARKED_TEST.search(head):
+            yield bare_place(unit).model_copy(update={"kind": unit.role})
+
+
+def _line(path: str, number: int, name: str, line: str, role: str) -> Place:
+    text = line.strip()[:LONGEST_LINE]
+    return Place(path=path, start_line=number, end_line=number, name=name, text=text, kind=role)
