@@ -14,7 +14,7 @@ from codeqa.evaluation import Figure, interval_of
 from codeqa.types import Chunk, Unit
 from evals.answers.cases import Case, says, shown_lines
 
-OPENING = 600
+OPENING = 300
 """Characters in which an answer says that it does not know: what comes later is of a part."""
 QUOTED = re.compile(r"^\s*(`{3,}).*?(?:^\s*\1|\Z)|^\s*>[^\n]*|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 """Code and quotations, in which it is not the answer that speaks."""
@@ -23,8 +23,7 @@ UNKNOWN = re.compile(
     r"|(?:does|do|did|is|are|was|were|has|have|can|could)(?: not|n['’]t) (?:\w+ ){0,2}?(?:know|"
     r"exist|appear|contain|mention|define|show|found|find|have|use|support|implement|include|say|"
     r"see|part of|any|there|present|provide)"
-    r"|there (?:is|are|was|were) (?:no|not|neither)\b"
-    r"|\bno \w+(?: \w+){0,4} (?:is|are|was|exists?)\b",
+    r"|there (?:is|are|was|were) (?:no|not|neither)\b",
     re.IGNORECASE,
 )
 """How answers say that something is not there, or that they do not know."""

@@ -62,10 +62,10 @@ class RecordedAnswers:
     needs_evidence = False
 
     def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
-        """Yield the recorded answer, nothing where there is none."""
+        """Yield the recorded answer, an empty line where there is none."""
         chunks = asked.block.chunks
         writer = CitationWriter(chunks, self.cited(chunks))
-        yield writer.feed(self.answers.get(asked.question, ""))
+        yield writer.feed(self.answers.get(asked.question, "\n"))
         yield writer.close()
 
 
