@@ -66,6 +66,8 @@ def build_indices(tables: Mapping[str, Table], *, every: bool) -> None:
             filled = handle.count_rows(f"{column} IS NOT NULL") if rows >= VECTOR_INDEX_ROWS else 0
             if filled >= VECTOR_INDEX_ROWS:
                 limits[column] = max(UNINDEXED_VECTORS, share)
+        if rows <= UNINDEXED_ROWS:  # as soon read as looked up
+            limits = {column: limits[column] for column in limits if column == "search_text"}
         for column, limit in limits.items():
             if every or unindexed.get(column, limit + 1) > limit:
                 handle.create_index(column, config=index_config(column), replace=True)
