@@ -60,7 +60,7 @@ def test_an_opened_conversation_holds_everything_that_the_page_shows(client: Fla
         "created", "effort", "hyde", "stages", "feedback", "parent", "siblings", "intent",
         "confidence", "source", "reason", "rules", "searched_automatically", "searches", "goes_on",
         "left_out", "suggest_codebase", "steps", "looked_up",
-        "rewritten", "suggestions", "hook_problems",
+        "rewritten", "suggestions", "hook_problems", "grounding",
     }  # fmt: skip
     assert (first["question"], first["tagged"], first["mode"]) == ("how?", True, "review")
     assert first["reranker"] == "built-in" and first["finished"] and first["error"] is None

@@ -29,6 +29,8 @@ MOST_CHARACTERS = 20_000
 _HEADS = TEXT_KINDS | {"module"}
 """They say less than a definition of the same file."""
 LIKELY_FILES = 6
+LIKELY_FILES_TESTED = 3
+"""Likely files of whose definitions a test is named; of later ones tests say little."""
 LIKELY_TESTS = 5
 OWNERS = 3
 """Authors named, by how many of the likely lines of as many files they were the last to change."""
@@ -155,13 +157,15 @@ class Reviewer:
         source = [best[path].unit for path in ranked if roles[path] == "source"][:LIKELY_FILES]
         files = [_likely_file(unit, unit.kind) for unit in source]
         tests: dict[str, tuple[Unit, str]] = {}
-        for unit in source:
-            for one in follow_relations(self.toolbox.tables(), [unit], ("tests",))[:1]:
-                tests.setdefault(one.unit.id, (one.unit, f"uses `{unit.qualified_name}`"))
-        for path in ranked:
-            if roles[path] == "test":
-                unit = best[path].unit
-                tests.setdefault(unit.id, (unit, "has words of the issue"))
+        for unit in source[:LIKELY_FILES_TESTED]:
+            using = follow_relations(self.toolbox.tables(), [unit], ("tests",))
+            for test in [one.unit for one in using if one.unit.role == "test"][:1]:
+                tests.setdefault(test.id, (test, f"uses `{unit.qualified_name}`"))
+        # Tests rank low unless they are asked for.
+        asked = self.toolbox.search.search(f"tests {issue.splitlines()[0]}").units
+        for unit in (hit.unit for hit in asked if hit.unit.role == "test"):
+            if unit.kind not in _HEADS:
+                tests.setdefault(unit.id, (unit, "has words of the title"))
         few = list(tests.values())[:LIKELY_TESTS]
         report = IssueReport(
             files=files,
