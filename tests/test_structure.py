@@ -94,11 +94,25 @@ FILES = {
         "class Big(Cart):\n    def grow(self):\n        self.add(3)\n"
     ),
     "src/shop/loose.py": "def run(cart, thing):\n    cart.add(1)\n    thing.add(2)\n    add(3)\n",
+    "src/shop/till.py": (
+        "from shop.cart import Cart\nimport shop.cart as cart\n\n\n"
+        "class Till(Cart):\n    def check(self, item):\n        super().check(item)\n\n"
+        "    def count(self):\n        self.check(1)\n        cart.check(2)\n\n\n"
+        "def ring():\n    till = Till('me')\n    till.check(3)\n"
+        "    def bell():\n        pass\n    bell()\n"
+    ),
+    "src/shop/bell.py": "from shop.till import bell\n\nbell()\n",
     "src/shop/sets.py": "class Tags:\n    def add(self, tag):\n        pass\n",
     # TypeScript
     "web/lib/index.ts": "export { Http } from './http';\nexport * from './format';\n",
     "web/lib/http.ts": "export class Http {\n  send(x: string) { return x; }\n}\n",
     "web/lib/format.ts": "export function dress(x: string) { return x; }\n",
+    "packages/money/src/index.ts": "export function round(x: number) { return x; }\n",
+    "web/blocks.ts": (
+        "import { round } from '@acme/money';\n"
+        "test(() => { const made = () => 1;\n  made(); });\n"
+        "test(() => { const made = () => 2;\n  round(made()); });\n"
+    ),
     "web/app.ts": (
         "import { Http, dress } from './lib';\n\nconst http = new Http();\n"
         "export function start() {\n  http.send(dress('a'));\n}\n"
@@ -122,7 +136,8 @@ FILES = {
     ),
     "java/com/acme/Main.java": (
         "package com.acme;\n\nimport com.acme.store.Client;\n\nclass Main {\n"
-        "  void run() {\n    Client client = Client.create();\n    client.open();\n  }\n}\n"
+        "  void run() {\n    Client client = Client.create();\n    client.open();\n  }\n"
+        "  boolean isPlainText(String word) {\n    return word.isPlainText();\n  }\n}\n"
     ),
     # Rust
     "core/src/lib.rs": (
@@ -143,12 +158,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 def unit(tables: Tables, path: str, qualified_name: str) -> Unit:
-    (found,) = [
+    return next(
         one
         for one in tables.in_file(path)
         if one.qualified_name == qualified_name and one.kind != "module"
-    ]
-    return found
+    )
 
 
 def places(found: Usages, least: float) -> set[tuple[str, int, str]]:
@@ -174,8 +188,21 @@ USES = {
         CART, "open_cart", 0.0, {("src/shop/__init__.py", 2, "import"), (PAGES, 10, "call")},
     ),
     "no method of that name in another class": ("src/shop/sets.py", "Tags.add", 0.5, set()),
-    "a member through self, decided by the file": (
-        CART, "Cart.check", 0.95, {(CART, 6, "call")},
+    "a member through self, and super in a class that overrides it, nothing else of that class": (
+        CART, "Cart.check", 0.5, {(CART, 6, "call"), ("src/shop/till.py", 7, "call")},
+    ),
+    "a function inside of another, which no import reaches": (
+        "src/shop/till.py", "ring.bell", 0.0, {("src/shop/till.py", 19, "call")},
+    ),
+    "the nearest of several values with one name": (
+        "web/blocks.ts", "made", 0.6, {("web/blocks.ts", 3, "call")},
+    ),
+    "a package of the repository by the name of its folder": (
+        "packages/money/src/index.ts", "round", 0.7,
+        {("web/blocks.ts", 1, "import"), ("web/blocks.ts", 5, "call")},
+    ),
+    "no method on an object of a class that comes with the language": (
+        MAIN_JAVA, "Main.isPlainText", 0.5, set(),
     ),
     "a constructor by the name of its class": (
         CART, "Cart.__init__", 0.8, {(PAGES, 7, "call"), (CART, 17, "call")},

@@ -86,6 +86,8 @@ class Resolver:
     """Class → what it inherits, as far as the file has been read."""
     types: dict[tuple[int | str, str], str] = field(default_factory=dict)
     """Function or class (`_type_key`) and variable in it → its type, likewise."""
+    place: int = 0
+    """Offset of the name that is looked at."""
 
     def owner_id(self, scope: Definition | None) -> str:
         """Id of the class that a scope extends (`impl X` belongs to `struct X`), or ''."""
@@ -105,7 +107,7 @@ class Resolver:
         while known and around is not None:
             if around.kind in METHOD_KINDS:
                 if found := _suited(around.members.get(name), kind):
-                    return (name, "", *self._pick(found, ENCLOSED))
+                    return (name, "", *self._pick(self._seen(found), ENCLOSED))
                 if around.owner and self.language.implicit_self:  # C++: `void Foo::bar() {…}`
                     members = self.owned.get(around.class_name, {})
                     if found := _suited(members.get(name), kind):
@@ -121,7 +123,7 @@ class Resolver:
             return (bound[1] or name, bound[0], None, 0.0)
         if known:
             if found := _suited(self.top.get(name), kind):
-                return (name, "", *self._pick(found, SAME_FILE))
+                return (name, "", *self._pick(self._seen(found), SAME_FILE))
             if self.language.implicit_self and (owner := _owner_of(scope)):
                 return (name, "", *self._inherited(owner, name))
         return (name, "", None, 0.0)
@@ -151,10 +153,10 @@ class Resolver:
 
     def _place_of(self, type_name: str) -> str:
         """Where a receiver's class comes from, so that other files can tell it."""
-        module, word = self.bindings.receiver(type_name), last_word(type_name)
+        module = self.bindings.receiver(type_name)
         if module and self.language.import_separator:
             return module
-        return "" if word in self.language.builtins else f"{module}{CLASS_MARK}{word}"
+        return f"{module}{CLASS_MARK}{last_word(type_name)}"
 
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
         """The type that the file gives a variable, or '' ."""
@@ -185,6 +187,12 @@ class Resolver:
                 return self._pick(found, INHERITED)
             waiting.extend(self.bases.get(base, ()))
         return (None, 0.0)
+
+    def _seen(self, found: list[Definition]) -> list[Definition]:
+        """Of values that are bound to one name in several blocks, the last before the place."""
+        if len(found) > 1 and all(one.kind == "lambda" for one in found):
+            return [one for one in found if one.start <= self.place][-1:] or found
+        return found
 
     def _pick(self, found: list[Definition], confidence: float) -> tuple[Definition, float]:
         if len(found) > 1:  # a declaration gives way to what has a body
@@ -239,6 +247,7 @@ def references(
         while stack and stack[-1].end <= start:
             stack.pop()
         scope = stack[-1] if stack else None
+        resolver.place = start
         if start in variables:
             variable, held, member = variables[start]
             place = _owner_of(scope) if member else _type_key(scope)

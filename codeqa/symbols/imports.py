@@ -50,6 +50,8 @@ def import_evidence(
     leads_to = _RULES.get(language)
     if leads_to is None or not module or not leads_to(importer, module, path):
         return NONE
+    if module[0] == "@" and module[1:2] != "/":
+        return IMPORTED_LOOSELY
     if language != "python" or "." in module:
         return IMPORTED
     before = path.removesuffix(".py").removesuffix("/__init__").removesuffix(module).strip("/")
@@ -72,12 +74,16 @@ def _python(importer: str, module: str, path: str) -> bool:
 
 
 def _script(importer: str, module: str, path: str) -> bool:
-    """JavaScript and TypeScript: relative files and folders; `@/x` and `src/x` by their end."""
+    """JavaScript and TypeScript: relative files and folders; `@/x` and `src/x` by their end, of
+    `@scope/package` the folder of its name."""
     if module.startswith("."):
         address = normpath(join(dirname(importer), module))
         return not address.startswith("..") and path in _script_files(address)
     if "/" not in module:
         return False
+    if module[0] == "@" and module[1] != "/":
+        _, name, *inside = module.split("/")
+        module = "/".join((name, "src", *inside))
     address = module.removeprefix("@/").removeprefix("~/").removeprefix("#")
     return any(_ends_with(path, file) for file in _script_files(address))
 

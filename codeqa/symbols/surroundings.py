@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
@@ -64,18 +64,30 @@ class Surroundings:
             for one in namesakes
             if one.path == unit.path
             and one.id != unit.id
+            and one.kind != "lambda"  # bound twice, in two places that see one each
             and one.qualified_name in (unit.qualified_name, unit.class_name)
         }
         """Ids of the other definitions of the unit's qualified name in its file (overloads)."""
+        holder = unit.qualified_name.removesuffix(unit.name).rstrip(".:")
+        self.enclosed = holder != unit.class_name and any(
+            one.kind in METHOD_KINDS and one.qualified_name == holder
+            for one in tables.in_file(unit.path)
+        )
+        """Whether it is defined inside of a function, where no import reaches."""
         found = None
         if unit.language == "go":
             text = "\n".join(part.source_code for part in tables.in_file("go.mod"))
             found = _GO_MODULE.search(text)
         self.go_module = found.group(1) if found else ""
         is_member = bool(unit.class_name) and unit.kind in METHOD_KINDS
-        self._subclasses = self._heirs(last_word(unit.class_name)) if is_member else set()
-        """(path, qualified name) of classes that inherit from the owner, directly or not."""
-        inside = {path for path, _ in self._subclasses}
+        overriding = {(one.path, one.class_name) for one in namesakes}
+        self._subclasses: set[tuple[str, str]] = set()
+        """(path, qualified name) of classes that inherit the member, directly or not."""
+        self._overriding: set[tuple[str, str]] = set()
+        """The same of classes that inherit it, and have one of their own."""
+        if is_member:
+            self._find_heirs(last_word(unit.class_name), overriding)
+        inside = {path for path, _ in self._subclasses | self._overriding}
         ids = [place.unit_id for place in places if place.path in inside and place.unit_id]
         self._owners = {one.id: one.class_name for one in tables.by_ids(list(dict.fromkeys(ids)))}
         """Unit id → the class that this unit belongs to."""
@@ -91,10 +103,11 @@ class Surroundings:
         """Whether a class called `name` inherits from the owner."""
         return any(name == last_word(heir) for _, heir in self._subclasses)
 
-    def heir_around(self, place: Reference) -> str:
-        """The class around `place` if it inherits from the owner, else ''."""
-        owner = self._owners.get(place.unit_id, "")
-        return owner if (place.path, owner) in self._subclasses else ""
+    def heir_around(self, place: Reference, *, of_base: bool = False) -> str:
+        """The class around `place` if it inherits the member, `of_base` also one that overrides
+        it; else ''."""
+        at = (place.path, self._owners.get(place.unit_id, ""))
+        return at[1] if at in self._subclasses or (of_base and at in self._overriding) else ""
 
     def _imports(self, path: str) -> list[Reference]:
         """The import edges of a file; none once `MAX_FILES_READ` files were read."""
@@ -121,19 +134,22 @@ class Surroundings:
                     found.add(path)
         return found - {unit.path}
 
-    def _heirs(self, name: str) -> set[tuple[str, str]]:
-        """Classes below the class called `name`; each level by name."""
-        found: set[tuple[str, str]] = set()
+    def _find_heirs(self, name: str, overriding: Set[tuple[str, str]]) -> None:
+        """Note the classes below the class called `name`, each level by name, down to those that
+        have a member of their own in its place."""
         waiting, seen = [name], {name}
         while waiting and len(seen) - len(waiting) <= MAX_CLASSES_FOLLOWED:
             places = self._tables.references_named(waiting.pop(), CANDIDATES)
             ids = [place.unit_id for place in places if place.kind == "inherits" and place.unit_id]
             for heir in self._tables.by_ids(list(dict.fromkeys(ids))):
-                found.add((heir.path, heir.qualified_name))
+                at = (heir.path, heir.qualified_name)
+                if at in overriding:
+                    self._overriding.add(at)
+                    continue
+                self._subclasses.add(at)
                 if heir.name not in seen:
                     seen.add(heir.name)
                     waiting.append(heir.name)
-        return found
 
 
 def related(one: str, other: str) -> bool:

@@ -32,10 +32,10 @@ RE_EXPORTED = 0.85
 """Imported from a module that itself imports the definition."""
 WILDCARD = 0.85
 """Unqualified, in a file that imports everything of the definition's file."""
-ITS_MODULE = 0.6
+ITS_MODULE = 0.5
 """On a receiver of unknown class that comes from the definition's file or package."""
 RECEIVER_NAME = 0.6
-"""The receiver is called like the owner."""
+"""The receiver is called like the owner, and like no other class with such a member."""
 ONLY_ONE = 0.6
 """Nothing but the name, which only one definition of the repository has."""
 ONLY_ONE_SHORT = 0.3
@@ -56,7 +56,8 @@ WHOLE_SPECIFIERS = frozenset({"javascript", "typescript", "go"})
 SPREAD_LANGUAGES = frozenset({"go", "rust", "csharp", "ruby", "swift", "kotlin", "cpp"})
 """A class may have members in several files."""
 PACKAGE_LANGUAGES = frozenset({"go", "java", "kotlin", "scala", "csharp", "swift"})
-SELF_NAMES = frozenset({"self", "this", "cls", "super", "super()", "Self", "base", "parent"})
+OWN_NAMES = frozenset({"self", "this", "cls", "Self"})
+SELF_NAMES = OWN_NAMES | {"super", "super()", "base", "parent"}
 _LAST_WORD = re.compile(r"(\w+)\W*$")
 
 
@@ -119,12 +120,13 @@ def _evidence(unit: Unit, place: Reference, around: Surroundings) -> tuple[float
     if mark and known_class.isidentifier():
         return _of_class(unit, place, module, known_class, around)
     if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
-        tail, owner = _split(place.module)[1], last_word(unit.class_name)
-        if _is_member(unit) and tail != owner and around.is_heir(tail):
+        if match := _imported(unit, place, unit.path, around) or _passed_on(unit, place, around):
+            return match
+        tail = _split(place.module)[1]
+        if _is_member(unit) and around.is_heir(tail):
             reason = f"{place.receiver or place.name} is of type {tail}"
-            return SUBCLASS, f"{reason}, which inherits from {owner}"
-        # Otherwise the file says that another module's name is meant.
-        return _imported(unit, place, unit.path, around) or _passed_on(unit, place, around)
+            return SUBCLASS, f"{reason}, which inherits from {last_word(unit.class_name)}"
+        return NONE, ""  # the file says that another module's name is meant
     if place.kind == "import" and not place.module:
         return NONE, ""
     return _received(unit, place, around) if place.receiver else _unqualified(unit, place, around)
@@ -141,15 +143,13 @@ def _imported(
             return sure, f"imported from {head}"
         return min(sure, TYPED), f"{place.receiver} is of type {owner}, imported from {head}"
     sure = around.leads(place, place.module, path)
-    if not sure:
+    if not sure or around.enclosed:
         return None
     reason = f"imported from {place.module}"
     if not _is_member(unit) or tail == owner or last_word(place.receiver) == owner:
         return sure, reason
     if not place.receiver:
         return None  # a function of that module, not a member of its class
-    if _alike(place.receiver, owner):
-        return min(sure, TYPED), f"{place.receiver} is called like {owner} and {reason}"
     if language_name(place.path) in WHOLE_SPECIFIERS:
         return min(sure, ITS_MODULE), f"{place.receiver} comes from {place.module}"
     return None
@@ -174,29 +174,30 @@ def _of_class(
         return OTHER_CLASS, f"{reason}, perhaps a supertype"
     if not module:
         near = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
-        return (TYPED if near or owner not in around.rival_owners else RECEIVER_NAME), reason
+        return (TYPED if near or owner not in around.rival_owners else ONE_OF_MANY), reason
     if any(around.leads(place, module, path) for path in (unit.path, *around.exporters)):
         return TYPED, f"{reason}, imported from {module}"
     return NONE, ""
 
 
-def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
+def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str] | None:
     """Evidence through one file that imports the definition and is itself imported."""
     for exporter in around.exporters:
         if exporter != place.path and (match := _imported(unit, place, exporter, around)):
             return min(match[0], RE_EXPORTED), f"{match[1]}, through {exporter}"
-    return NONE, ""
+    return None
 
 
 def _received(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
     if place.receiver in SELF_NAMES or place.receiver.startswith("super("):
-        if heir := around.heir_around(place):
+        if heir := around.heir_around(place, of_base=place.receiver not in OWN_NAMES):
             return SUBCLASS, f"called in {heir}, which inherits from {last_word(unit.class_name)}"
         return NONE, ""  # another class's own member
     if not unit.class_name:
         return _by_name(unit, around, 0.5)
     owner = last_word(unit.class_name)
-    if _alike(place.receiver, owner):
+    likeness = _likeness(place.receiver, owner)
+    if likeness > max((_likeness(place.receiver, one) for one in around.rival_owners), default=0):
         return RECEIVER_NAME, f"{place.receiver} is called like {owner}"
     return _by_name(unit, around, 1.0)
 
@@ -239,13 +240,14 @@ def _is_member(unit: Unit) -> bool:
     return unit.kind in METHOD_KINDS and bool(unit.class_name) and unit.kind != "constructor"
 
 
-def _alike(receiver: str, owner: str) -> bool:
-    """Whether a receiver is called like a class: `self.client`, `Client()`, `test_client`."""
+def _likeness(receiver: str, owner: str) -> int:
+    """2 for a receiver with the name of a class, 1 for one like it (`test_client`), else 0."""
     word = _LAST_WORD.search(receiver.removesuffix("()"))
     called, owner = name_key(word.group(1)) if word else "", name_key(owner)
-    if len(called) < 3 or not owner:
-        return bool(called) and called == owner
-    return called in (owner, owner + "s") or owner.endswith(called) or called.endswith(owner)
+    if called in (owner, owner + "s"):
+        return 2 if called else 0
+    alike = owner.endswith(called) or (owner and called.endswith(owner))
+    return 1 if alike and len(called) >= 3 else 0
 
 
 def _split(module: str) -> tuple[str, str]:
