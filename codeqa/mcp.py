@@ -37,7 +37,9 @@ CodeQA has indexed {repositories} on this machine: every definition, call and do
   and gives whole functions with their lines: prefer it to grep and to opening files one by one.
 - A name you know: find_definition, find_references, callers, callees. Exact and resolved, where
   grep gives every line with the same letters.
-- Exact text, messages, TODOs: grep. A long file: outline, then open_file with lines.
+- All of a kind (routes, tests, subclasses), what a change breaks, how A reaches B: list_all,
+  impact, call_path. Counted.
+- Exact text, messages: grep. A long file: outline, then open_file with lines.
 - Why and when: git_log (of one function, too), blame, git_show.
 - New to a repository: overview. An issue to work on: review, for the files, tests and people that
   it concerns. A whole answer with citations, made by CodeQA itself: ask."""

@@ -126,7 +126,9 @@ _ASKED: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
 )  # fmt: skip
 """Tool, the arguments that the form says, and the forms, whose groups are the other arguments."""
 _POINTING = ("it", "that", "this", "them", "those", "these", "here")
-_MORE = re.compile(r"[,;?.]?\s+(?:and\s+)?(?=(?:why|how|explain|what|which|should|does|is|are)\b)")
+_MORE = re.compile(
+    r"(?:[,;?.]\s+(?:and\s+)?|\s+and\s+)(?=(?:why|how|explain|what|which|should|does|is|are)\b)"
+)
 _CODE_LIKE = re.compile(r"[._:#()]|[a-z0-9][A-Z]|[A-Z]{2}")
 
 

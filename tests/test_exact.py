@@ -1,0 +1,189 @@
+"""Questions that are counted from the index and git, over a small repository of several languages."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import chat_kit
+import pytest
+from chat_kit import Script
+from openai_server import openai_server
+from repositories import git
+
+from codeqa.chat.exact import exact_question
+from codeqa.engine import Engine
+from codeqa.text.mermaid import MOST_NODES, flowchart
+from codeqa.tools import TOOLS
+
+FILES = {
+    "shop/base.py": "import os\n\n\nclass Store:\n    def save(self):\n"
+    "        return self.write_row()\n\n"
+    "    def write_row(self):\n        return os.environ.get('SHOP_ROWS')  # TODO: batches\n\n\n"
+    "class DiskStore(Store):\n    pass\n\n\nclass FastStore(DiskStore):\n    pass\n",
+    "shop/app.py": "import click\nfrom flask import Flask\n\nfrom shop.base import DiskStore\n\n"
+    "app = Flask(__name__)\n\n\n@app.route('/orders')\ndef orders():\n"
+    "    '''As in @app.route(\"/not-one\").'''\n    return keep_order(DiskStore())\n\n\n"
+    "def keep_order(store: DiskStore):\n    return store.save()\n\n\n"
+    "@click.command('import-orders')\ndef import_orders():\n    return orders()\n",
+    "tests/test_app.py": "from shop.app import orders\n\n\ndef test_orders():\n"
+    "    assert orders()\n\n\ndef helper():\n    return 1\n",
+    "web/server.js": "function handler(request) { return process.env.WEB_PORT; }\n"
+    "app.get('/items', handler);\nclient.get('/elsewhere', {retry: 1});\n"
+    "// app.get('/no', handler)\n"
+    "it('works', () => {});\n",
+    "go/reader.go": "package main\n\n"
+    "type Reader interface {\n\tRead(p []byte) int\n\tClose() error\n}\n\n"
+    "type File struct{}\n\nfunc (f *File) Read(p []byte) int { return 0 }\n"
+    "func (f *File) Close() error { return nil }\n\ntype Half struct{}\n\n"
+    "func (h *Half) Close() error { return nil }\n",
+    "rust/lib.rs": "pub trait Layer {\n    fn wrap(&self);\n}\n\npub struct Trace;\n\n"
+    "impl Layer for Trace {\n    fn wrap(&self) {}\n}\n\n"
+    "#[test]\nfn wraps_twice() {\n    Trace.wrap();\n}\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    folder = tmp_path_factory.mktemp("exact")
+    made = chat_kit.index(folder, FILES)
+    git(made.repository, "init", "-q")
+    git(made.repository, "add", ".")
+    git(made.repository, "commit", "-qm", "Orders are kept")
+    engine = made.open(folder / "said")
+    yield engine
+    engine.close()
+
+
+def ask(engine: Engine, question: str, conversation: str = "") -> str:
+    """The answer; all that it cites has been verified, and its diagram can be read."""
+    talk = conversation or uuid.uuid4().hex
+    events = chat_kit.ask(engine, f"@codebase {question}", conversation=talk)
+    assert all(citation["verified"] for citation in events[-1].data["citations"])
+    text = chat_kit.answer(events)
+    for drawn in re.findall(r"```mermaid\n(.*?)\n```", text, re.DOTALL):
+        assert read_flowchart(drawn)
+    return text
+
+
+def read_flowchart(text: str) -> list[tuple[str, str]]:
+    """The arrows of a diagram by the labels of their ends. Strict: a line of any other form, a node
+    that is not there, or a character that ends a label, fails."""
+    first, *lines = text.split("\n")
+    assert first == "flowchart LR"
+    nodes: dict[str, str] = {}
+    arrows: list[tuple[str, str]] = []
+    for line in lines:
+        if node := re.fullmatch(r'(n\d+)\["([^"<>`&\n]+)"\]', line):
+            assert not re.search(r"#(?!quot;)", node[2])
+            nodes[node[1]] = node[2]
+        else:
+            arrow = re.fullmatch(r'(n\d+) -->(?:\|[^|"\n]+\|)? (n\d+)', line)
+            assert arrow, line
+            arrows.append((nodes[arrow[1]], nodes[arrow[2]]))
+    assert len(nodes) <= MOST_NODES
+    return arrows
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("who calls keep_order?",
+         ["**keep_order is called in 1 place.** 1 certain.", "- [shop/app.py:12] in `orders`",
+          'n1["orders"]']),
+        ("who calls nothing_of_that_name?", ["**nothing here is called nothing_of_that_name.**"]),
+        ("how often is os.getcwd called?", ["**nothing here is called os.getcwd.**"]),
+        ("list all subclasses of Store",
+         ["**Store has 2 subclasses or implementations.** 1 directly, 1 through these.",
+          "- [shop/base.py:12] `DiskStore`", "- [shop/base.py:16] `FastStore`, through DiskStore"]),
+        ("what implements the Reader interface?",
+         ["**Reader has 1 subclass or implementation.**", "`File`", "has all methods"]),
+        ("which types implement Layer", ["**Layer has 1 subclass or impl", "`Trace`"]),
+        ("what breaks if I change Store.save?",
+         ["may break 3 definitions and 1 test.**", "`keep_order`", "`orders`, through keep_order",
+          "`test_orders`, through orders"]),
+        ("path from orders to Store.write_row",
+         ["**orders leads to Store.write_row in 3 calls.**", "n1 -->|line 12| n2"]),
+        ("list all routes",
+         ["**2 routes in 2 files.**", "[shop/app.py:9] `/orders`", "[web/server.js:2] `/items`"]),
+        ("which commands are there?", ["**1 command in 1 file.**", "`import-orders`"]),
+        ("how many tests are there?",
+         ["**3 tests in 3 files.**", "`test_orders`", "`wraps_twice`", "`works`"]),
+        ("which environment variables are read?",
+         ["**2 environment variables read in 2 places", "`SHOP_ROWS`", "`WEB_PORT`"]),
+        ("how many todos are there?", ["**1 line in 1 file.** 1 TODO."]),
+        ("what changed in app.py lately and why, by whom?",
+         ["**history of shop/app.py: 1 commit.**", ": Orders are kept"]),
+        ("when was keep_order last changed?", ["**history of shop/app.py:15-16: 1 commit.**"]),
+    ],
+)  # fmt: skip
+def test_it_is_counted_and_cited(engine: Engine, question: str, says: list[str]) -> None:
+    text = ask(engine, question)
+    assert text.startswith("*Counted from the index, without a language model.*")
+    assert [part for part in says if part not in text] == []
+
+
+def test_a_follow_up_means_what_was_found_before(engine: Engine) -> None:
+    talk = uuid.uuid4().hex
+    ask(engine, "who calls keep_order?", talk)
+    assert "**orders is called in 2 places.**" in ask(engine, "and who calls that?", talk)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how does orders call keep_order?",
+        "who calls the shots when two stores disagree?",
+        "what changed between the two versions of the wire format?",
+        "list all the steps from request to response",
+        "how many tests does it take to trust a release?",
+        "what implements retries and backoff",
+        "tests",
+        "what breaks when the disk is full?",
+        "which routes are protected by the login check?",
+        "where is the session used up?",
+    ],
+)
+def test_other_questions_are_searched_for(question: str) -> None:
+    assert exact_question(question) is None
+
+
+def test_a_word_that_nothing_is_called_is_a_word(engine: Engine) -> None:
+    assert "Counted from" not in ask(engine, "what uses memory?")
+
+
+@pytest.mark.parametrize("effort", ["normal", "deep"])
+def test_a_model_is_asked_only_where_more_is_wanted(effort: str, engine: Engine) -> None:
+    """And is then sent what was counted."""
+    script = Script()
+    with openai_server(script) as script.server:
+        made = chat_kit.Indexed(Path(engine.settings.tables), engine.location.root)
+        again = made.open(engine.settings.data_dir / effort, **script.settings)
+        talk = {"conversation": uuid.uuid4().hex, "effort": effort}
+        events = chat_kit.ask(again, "@codebase who calls keep_order?", **talk)
+        sent = [part for body in script.bodies for part in map(str, body["messages"])]
+        assert any("[COUNTED]" in part for part in sent) == (effort == "deep")
+        assert bool(events[-1].data["model"]) == (effort == "deep")
+        if effort == "normal":
+            assert script.bodies == []
+            chat_kit.ask(again, "@codebase who calls keep_order, and why does it?", **talk)
+            assert "keep_order is called in 1 place" in str(script.sent[-1])
+        again.close()
+
+
+NAMES = ['a"b', "end", "graph", "x[y](z){w}", "a|b", "`c`", "#quot;", "名前", "A<T>&", "", "a\nb;c"]
+
+
+def test_a_diagram_can_be_read_whatever_the_names_are() -> None:
+    arrows = read_flowchart(flowchart((one, two, "line 3|") for one in NAMES for two in NAMES))
+    assert len(arrows) == len(NAMES) ** 2
+    assert len(read_flowchart(flowchart((f"f{n}", "g" * 500, "") for n in range(99)))) == 29
+    assert flowchart([]) == ""
+
+
+def test_a_long_list_is_counted_exactly_and_the_rest_can_be_had(engine: Engine) -> None:
+    whole = TOOLS["find_references"].call(engine.toolbox, {"name": "orders"})
+    rest = TOOLS["find_references"].call(engine.toolbox, {"name": "orders", "skip": 1})
+    assert rest.total == whole.total > 1 and rest.places == whole.places[1:]
