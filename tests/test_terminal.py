@@ -21,6 +21,7 @@ from codeqa.cli import somewhere, work
 from codeqa.environment import digest_of
 from codeqa.running import FOLDER, running_servers
 from codeqa.settings import Settings
+from codeqa.types import Event
 from codeqa.web.app import create_app
 from codeqa.web.security import TERMINAL_TOKEN
 from codeqa.web.server import bind, make_server, terminal_door
@@ -171,29 +172,33 @@ def test_a_server_that_is_not_fit_is_passed_over_without_a_word(
         file.chmod(0o600)
 
 
+@pytest.mark.parametrize(
+    "body", [b'{"proof": "' + b"0" * 64 + b'"}', b"{}", b"[]", b"", b"1" * 5_000]
+)
 def test_nothing_is_told_to_somebody_else_who_listens_there(
-    served: Served, codeqa: Command, shop: Path
+    body: bytes, shop: Path, shop_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[bytes] = []
+    app = create_app(shop_settings)
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
 
         def listen() -> None:
             with contextlib.suppress(OSError), listener.accept()[0] as caller:
                 heard.append(caller.recv(10_000))
-                body = b'{"proof": "' + b"0" * 64 + b'"}'
                 caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                 while more := caller.recv(10_000):
                     heard.append(more)
 
         thread = threading.Thread(target=listen)
         thread.start()
-        _changed(port=listener.getsockname()[1])(served.file)
-        result = codeqa("ask", "--no-model", QUESTION, "--repo", shop)
+        here = Event("found", {"by": "this process"})
+        monkeypatch.setattr(work, "work_here", lambda *_: (one for one in [here]))
+        with terminal_door(app, shop_settings, shop, listener.getsockname()[1]):
+            assert somewhere.outcome("ask", None, {"question": QUESTION}, False) == here.data
         thread.join(5)
-    assert result.status == 0 and "add_article" in result.out
     said = b"".join(heard)
     assert b"/api/terminal/hello" in said
-    assert served.token.encode() not in said and SECRET_WORDS not in said
+    assert app.config[TERMINAL_TOKEN].encode() not in said and SECRET_WORDS not in said
 
 
 def test_a_server_that_fails_before_it_answers_is_no_failure_and_later_one_that_is_told(

@@ -26,8 +26,12 @@ from codeqa.types import Event, Events
 ADDRESS = "/api/terminal/"
 HELLO_SECONDS = 0.5
 """A server that takes longer to say that it is there is too busy to save time."""
-BEGIN_SECONDS = 30.0
-"""Longest wait for the first event: a search with drafts by a model has none before it is done."""
+BEGIN_SECONDS = 5.0
+"""Longest wait until it has taken up the work, whose own length the server bounds."""
+LONGEST_HELLO = 1_000
+
+UNFIT = (OSError, HTTPException, ValueError, LookupError, TypeError, StopIteration)
+"""What comes of a server that is going away, or of something else that listens there."""
 
 
 def done(name: str, repo: str | None, values: Mapping[str, Any], local: bool) -> Events:
@@ -65,7 +69,7 @@ def _served(name: str, repo: str | None, values: Mapping[str, Any]) -> Events | 
         try:
             lines = _lines(server, {"name": name, "repo": repo, "values": values})
             notice, first = next(lines), next(lines)
-        except (OSError, HTTPException, ValueError, StopIteration):
+        except UNFIT:
             continue
         if notice.data["notice"]:
             click.echo(notice.data["notice"], err=True)
@@ -79,22 +83,24 @@ def _all(first: Event, rest: Events) -> Events:
         while event.kind != "end":
             yield event
             event = next(rest)
-    except (OSError, HTTPException, ValueError, StopIteration):
+    except UNFIT:
         raise CodeQAError("The server ended in the middle of the answer.", "Ask again.") from None
     finally:
         rest.close()
 
 
 def _lines(server: RunningServer, work: Mapping[str, Any]) -> Events:
-    """The lines of the response. Raises what sockets raise, ValueError for a wrong answer."""
+    """The lines of the response. Raises one of UNFIT."""
     connection = HTTPConnection(server.host, server.port, timeout=HELLO_SECONDS)
     with closing(connection):
         challenge = secrets.token_hex()
-        said = json.loads(_post(connection, "hello", {"challenge": challenge}).read())
+        said = json.loads(_post(connection, "hello", {"challenge": challenge}).read(LONGEST_HELLO))
         if not hmac.compare_digest(str(said["proof"]), proof(server.token, challenge)):
             raise ValueError("somebody else listens there")
+        connection.auto_open = 0  # the proof is that of this connection and no other
         socket = connection.sock  # which the connection lets go of before the answer is read
-        assert socket is not None
+        if socket is None:
+            raise ValueError("it hung up")
         socket.settimeout(BEGIN_SECONDS)
         response = _post(connection, "run", {**work, "folder": str(Path.cwd())}, server.token)
         for line in response:
