@@ -86,7 +86,8 @@ def test_a_shell_completes_commands_tools_options_and_repositories(
     run_python: Run,
 ) -> None:
     for words, expected in {
-        "codeqa c": ["plain,chat", "plain,completion", "plain,callers", "plain,callees"],
+        "codeqa comp": ["plain,completion"],
+        "codeqa outl": ["plain,outline"],
         "codeqa ask --repo my": ["plain,my shop"],
         "codeqa callers --repo ": ["plain,my shop"],
         "codeqa index my": ["plain,my shop"],
