@@ -176,7 +176,9 @@ def mcp_server(repositories: Repositories) -> Server[Any]:
             said = types.TextContent(type="text", text=str(error))
             return types.CallToolResult(content=[said], is_error=True)
         text = types.TextContent(type="text", text=result.text)
-        return types.CallToolResult(content=[text], structured_content=result.model_dump())
+        # Some clients give their model this instead of the text: code stands in it once.
+        typed = result.model_dump(exclude={"places": {"__all__": {"text"}}})
+        return types.CallToolResult(content=[text], structured_content=typed)
 
     named = ", ".join(repositories.roots)
     gc.freeze()

@@ -56,7 +56,8 @@ def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
             assert tools[name].input_schema == tool.schema()
         found = await session.call_tool("search_code", {"query": "put an article into a basket"})
         assert found.content[0].text.startswith("--- store/basket.py (lines ")
-        assert found.structured_content["places"][0]["name"] == "Basket.add_article"
+        place = found.structured_content["places"][0]
+        assert place["name"] == "Basket.add_article" and "text" not in place, "it stands above"
         wrong = await session.call_tool("grep", {"path": "store/"})
         assert wrong.is_error and "`pattern` cannot be used" in wrong.content[0].text
         missing = await session.call_tool("open_file", {"path": "../secret"})
