@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -55,10 +56,27 @@ def digest_of(variables: Iterable[str], key: str) -> str:
     return hmac.new(key.encode(), values.encode(), hashlib.sha256).hexdigest()
 
 
-def quiet_libraries() -> None:
-    """Keep LanceDB's remarks on its own clusters off the terminal, unless `LANCE_LOG` asks for
-    them; it is read when LanceDB is imported, so this comes before."""
+def prepare_lancedb() -> None:
+    """Before LanceDB is imported: keep its remarks on its own clusters off the terminal, unless
+    `LANCE_LOG` asks for them, and do not load the client of such a cluster, a third of the import,
+    until somebody uses it."""
     os.environ.setdefault("LANCE_LOG", "error")
+    from importlib.util import find_spec, module_from_spec
+
+    name = "lance_namespace_urllib3_client"
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is None or (loader := spec.loader) is None:
+        return
+    package = sys.modules[name] = module_from_spec(spec)
+
+    def load(attribute: str) -> object:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        del package.__dict__["__getattr__"]
+        loader.exec_module(package)
+        return getattr(package, attribute)
+
+    package.__dict__["__getattr__"] = load
 
 
 def _in_repository(folder: Path, repository: Path | None) -> bool:

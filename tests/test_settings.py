@@ -96,3 +96,15 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = f"{load_settings()!r} {settings_table()}"
     for secret in ("the-token", "sk-secret", "jina-secret"):
         assert secret not in shown
+
+
+def test_the_client_of_a_cluster_is_loaded_when_it_is_used(run_python: Run) -> None:
+    done = run_python(
+        "-c",
+        "from codeqa.environment import prepare_lancedb; prepare_lancedb()\n"
+        "import sys, lancedb; api = 'lance_namespace_urllib3_client.api'\n"
+        "print(api in sys.modules)\n"
+        "from lance_namespace_urllib3_client import ApiClient\n"
+        "print(api in sys.modules, ApiClient.__name__)",
+    )
+    assert done.stdout.split() == ["False", "True", "ApiClient"], done.stderr

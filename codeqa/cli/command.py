@@ -110,9 +110,9 @@ def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Cal
         made.context_settings = HELP
 
         def main(arguments: Sequence[str] | None = None) -> int:
-            from codeqa.environment import quiet_libraries
+            from codeqa.environment import prepare_lancedb
 
-            quiet_libraries()
+            prepare_lancedb()
             return run_command(made, arguments, program=program)
 
         return main

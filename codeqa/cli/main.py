@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from codeqa import __version__
 from codeqa.cli.command import DONE, HELP, debug_option, run_command, shown
-from codeqa.environment import completion_wanted, quiet_libraries
+from codeqa.environment import completion_wanted, prepare_lancedb
 
 COMMANDS = (
     "ask", "chat", "completion", "doctor", "eval", "index", "mcp", "models", "policy", "privacy",
@@ -29,7 +29,7 @@ class LateGroup(click.Group):
         return [*COMMANDS, *TOOL_COMMANDS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
-        quiet_libraries()
+        prepare_lancedb()
         if name not in COMMANDS:
             from codeqa.cli.tools import TOOL_COMMANDS, tool_command
 
