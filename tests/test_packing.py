@@ -179,4 +179,4 @@ def test_thousands_of_small_chunks_are_packed_in_bounded_time() -> None:
     chunks = [file_chunk([f"x = {n}"], 1, 1, f"p/{n}.py") for n in range(2_000)]
     started = time.thread_time()
     assert len(pack(chunks, 10**6).chunks) == 2_000
-    assert time.thread_time() - started < 8
+    assert time.thread_time() - started < 2

@@ -101,23 +101,28 @@ def pack(
     left = budget - len(HEADER)
     most = left if len(chunks) == 1 else int(left * share)
     for chunk in chunks:
-        if any(_holds(one, chunk) for _, shown in packed for one in shown):
+        near = [pair for pair in packed if pair[0].path == chunk.path]  # thousands may be packed
+        if any(_holds(one, chunk) for _, shown in near for one in shown):
             continue
-        inside = [pair for pair in packed if all(_holds(chunk, one) for one in pair[1])]
-        others = [pair for pair in packed if pair not in inside]
+        inside = [pair for pair in near if all(_holds(chunk, one) for one in pair[1])]
+        beside = [pair for pair in near if pair not in inside]
         shown = (chunk,) if inside else cut_chunk(chunk, most, words)
-        shown = _not_in(shown, others)  # what is left of a chunk may lie within another one
-        room = left + sum(_cost(beside) for _, beside in inside)
+        shown = _not_in(shown, beside)  # what is left of a chunk may lie within another one
+        room = left + sum(_cost(pair[1]) for pair in inside)
         if not shown or _cost(shown) > room:
             dropped.append(chunk)
             continue
         left = room - _cost(shown)
-        others.insert(packed.index(inside[0]) if inside else len(packed), (chunk, shown))
-        packed = others
+        place = packed.index(inside[0]) if inside else len(packed)
+        packed.insert(place, (chunk, shown))
+        for pair in inside:
+            packed.remove(pair)
     for place, (whole, shown) in enumerate(packed):
+        if shown == (whole,):
+            continue
         others = [*packed[:place], *packed[place + 1 :]]
         room = left + _cost(shown)
-        longer = cut_chunk(whole, room, words) if shown != (whole,) else ()
+        longer = cut_chunk(whole, room, words)
         if _cost(longer) > _cost(shown) and not any(
             _holds(one, other) for one in longer for _, beside in others for other in beside
         ):
