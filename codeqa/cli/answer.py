@@ -83,8 +83,6 @@ def print_answer(events: Iterator[Event]) -> int:
                 click.echo()
                 if notes := "\n".join(_notes(event.data, text)):
                     click.echo(f"\n{visible(notes)}", err=True)
-                if evidence := _evidence(event.data["grounding"]):
-                    click.secho(evidence, dim=True, err=True)
     except CodeQAError:
         if text:
             click.echo()
@@ -112,11 +110,7 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
             last = f"-{one['end']}" if one["end"] != one["start"] else ""
             places.append(f"{one['path']}:{one['start']}{last}, {one['problem']}")
         yield f"Not verified: {'; '.join(places)}"
-
-
-def _evidence(grounding: Mapping[str, Any]) -> str:
-    """How much of the answer is shown by the code that was sent; '' where nothing was claimed."""
-    supported, claims = grounding["supported"], grounding["claims"]
-    if not claims:
-        return ""
-    return f"{supported} of {claims} sentences have their evidence in the code that was sent."
+    grounding = done["grounding"]
+    if claims := grounding["claims"]:
+        shown = f"{grounding['supported']} of {claims}"
+        yield f"{shown} sentences have their evidence in the code that was sent."

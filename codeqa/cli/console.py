@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +77,8 @@ class Waiting:
     def show(self, text: str) -> None:
         """Replace the line by `text`."""
         if self._watched:
-            sys.stderr.write(f"\r\x1b[K{visible(text)}")
+            room = shutil.get_terminal_size().columns - 1  # a second line could not be taken away
+            sys.stderr.write(f"\r\x1b[K{visible(text)[:room]}")
             sys.stderr.flush()
             self._shown = True
 
