@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +17,8 @@ NOT_SHOWN = "The code that was found does not show it.\n"
 
 @dataclass(frozen=True, slots=True)
 class PerfectReader:
-    """Knows what is to be said, and says as much of it as the block shows: what it leaves out,
-    no model can take from the block either."""
+    """Knows what is to be said, and says what of it stands in the block, in the files that hold the
+    answer: what it leaves out, no model can take from the block either."""
 
     cases: Mapping[str, Case]
     """By their question."""
@@ -28,26 +27,32 @@ class PerfectReader:
     needs_evidence = False
 
     def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
-        """Yield a line for each word that a labelled line in the block holds, and one for each
-        labelled place."""
+        """Yield a line for each word that is to be said and stands there, and one for each labelled
+        place."""
         case = self.cases.get(asked.question)
         lines = list(_readable(case, asked.block.chunks)) if case else []
         yield from lines or [NOT_SHOWN]
 
 
-def _readable(case: Case, chunks: Sequence[Chunk]) -> Generator[str, None, None]:
-    seen = [
-        (f"[{place.span[0]}:{start}-{end}]", f"{place.span[0]}\n{text}")
+def _readable(case: Case, chunks: Sequence[Chunk]) -> Iterator[str]:
+    labelled = [
+        (_cite(place.span[0], start, end), text)
         for place in case.lines
         for start, end, text in shown_lines(place, chunks)
     ]
+    files = {place.span[0] for place in case.lines}
+    beside = [(_cite(c.path, c.start_line, c.end_line), c.content) for c in chunks]
+    readable = [*labelled, *(one for one in beside if one[0][1:].rpartition(":")[0] in files)]
     for group in case.must_mention:
-        told = ((word, at) for word in group for at, text in seen if says(text, word))
-        with suppress(StopIteration):
-            word, at = next(told)
-            yield f"- {word} {at}\n"
-    for at, _ in seen:
+        told = ((word, at) for word in group for at, text in readable if says(at + text, word))
+        if found := next(told, None):
+            yield f"- {found[0]} {found[1]}\n"
+    for at, _ in labelled:
         yield f"- {at}\n"
+
+
+def _cite(path: str, start: int, end: int) -> str:
+    return f"[{path}:{start}-{end}]"
 
 
 @dataclass(frozen=True, slots=True)
