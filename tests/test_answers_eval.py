@@ -126,6 +126,7 @@ def test_a_case_that_cannot_be_right_is_told(
         (CASES[0], f"{RIGHT} Then tax is added.", CITED, False),
         (CASES[2], "There is no such thing in this repository.", [], True),
         (CASES[2], "Zeppelins are refuelled by `Zeppelin.refuel`.", [], False),
+        (CASES[2], "**refuel is called in 2 places.** Computed names are not seen.", [], False),
         (CASES[2], "```\n# does not exist\n```\n> There is no such thing\n", [], False),
     ],
 )

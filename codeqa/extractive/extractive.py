@@ -243,9 +243,10 @@ def _member_found(unit: Unit, evidence: QuotedEvidence) -> list[str]:
 def _members(unit: Unit) -> str:
     if unit.kind not in CLASS_KINDS:
         return ""
-    members = map(_member, unit.method_declarations)
-    if unit.kind == "enum":
-        members = itertools.chain(_values(unit), members)
+    members = [
+        *(_values(unit) if unit.kind == "enum" else ()),
+        *map(_member, unit.method_declarations),
+    ]
     names = list(filter(None, dict.fromkeys(members)))
     more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
     return f"Members: {', '.join(map(code_span, names[:MEMBERS]))}{more}" if names else ""

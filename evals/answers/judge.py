@@ -22,7 +22,7 @@ UNKNOWN = re.compile(
     r"evidence is weak|nothing (?:was found|in (?:the|this) code)|no such\b|\bnot found\b"
     r"|(?:does|do|did|is|are|was|were|has|have|can|could)(?: not|n['’]t) (?:\w+ ){0,2}?(?:know|"
     r"exist|appear|contain|mention|define|show|found|find|have|use|support|implement|include|say|"
-    r"see|part of|any|there|present|provide)"
+    r"see|part of|any|there|present|provide)\b"
     r"|there (?:is|are|was|were) (?:no|not|neither)\b",
     re.IGNORECASE,
 )
