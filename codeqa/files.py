@@ -14,6 +14,7 @@ from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
+from codeqa.text import counted
 from codeqa.types import ROLES
 
 SEARCH_SECONDS = 5.0
@@ -50,7 +51,7 @@ class FoundLines:
     @property
     def searched(self) -> str:
         """`12 files`, or how many of them could be read in time."""
-        of = f"{self.files:,} file{'' if self.files == 1 else 's'}"
+        of = counted(self.files, "file")
         cut = self.read < self.files
         return f"the first {self.read:,} of {of}, for reading takes too long" if cut else of
 

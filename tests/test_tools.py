@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -148,7 +149,7 @@ def test_a_hostile_expression_takes_no_longer_than_any_other(call: Call) -> None
     assert time.monotonic() - began < 5
 
 
-def test_git_tells_who_changed_what_and_when(call: Call) -> None:
+def test_git_tells_who_changed_what_and_when(engine: Engine, call: Call) -> None:
     assert [c.subject for c in call("git_log").commits] == [
         "Prices are in cents", "Baskets and a till",
     ]  # fmt: skip
@@ -160,6 +161,12 @@ def test_git_tells_who_changed_what_and_when(call: Call) -> None:
     ]  # fmt: skip
     shown = call("git_show", commit="HEAD")
     assert "+    return price * RATE  # in cents" in shown.text
+    merge = ["commit-tree", "HEAD^{tree}", "-p", "HEAD", "-p", "HEAD~1", "-m", "Nothing new"]
+    made = subprocess.run(
+        ["git", *merge], cwd=engine.location.root, check=True, capture_output=True, text=True
+    )
+    merged = call("git_show", commit=made.stdout.strip())
+    assert "Nothing new: 0 files changed" in merged.text, "against what it was merged into"
     before = call("git_show", commit="HEAD~1", path="shop/basket.py")
     assert "in cents" not in before.text and before.places[0].note == "at HEAD~1"
 

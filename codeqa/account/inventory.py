@@ -131,12 +131,6 @@ class DataInventory:
                 yield _receiver(part, name, "")
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 question`, `1,200 questions`."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
 def prefix_of(user: str, conversation: str = "") -> str:
     """How the keys of all cached values of a user, or of one conversation, begin."""
     return context_key(user, conversation).removesuffix("chat_context")

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from codeqa.account.deletion import DeletionResult
 from codeqa.account.facts import kind_of
-from codeqa.account.inventory import StoredData, counted
+from codeqa.account.inventory import StoredData
 from codeqa.account.requests import CONFIRMATIONS
+from codeqa.text import counted
 from codeqa.text.markdown import code_span, escape
 
 _ASKED_FIRST = (
@@ -29,7 +30,7 @@ _ASKED_FIRST = (
 def privacy_report(text: str, stored: StoredData) -> str:
     """All that is stored, where, how long, and who receives it; first what `text` asks for."""
     cache = f" and the Redis server at {code_span(stored.redis)}" if stored.redis else ""
-    recent = counted(stored.recent, "repository")
+    recent = counted(stored.recent, "repository", "repositories")
     keys = f" (in {code_span(stored.keys_file)})" if stored.keys_file else ""
     parts = {
         "What is stored of you": "counted just now:\n\n" + "\n".join(_listing(stored)),
@@ -69,9 +70,10 @@ def privacy_report(text: str, stored: StoredData) -> str:
 def _listing(stored: StoredData) -> Iterator[str]:
     yield (
         f"- {counted(stored.conversations, 'conversation')} about "
-        f"{counted(stored.repositories, 'repository')}, with {counted(stored.turns, 'question')}, "
-        "their answers, the code that was found for them and what was sent to a model. They are "
-        "kept until you delete them; of more than 10,000 questions the oldest go. What looks like "
+        f"{counted(stored.repositories, 'repository', 'repositories')}, with "
+        f"{counted(stored.turns, 'question')}, their answers, the code that was found for "
+        "them and what was sent to a model. They are kept until you "
+        "delete them; of more than 10,000 questions the oldest go. What looks like "
         "a key is replaced by asterisks before; other passwords are not recognised."
     )
     yield f"- {counted(stored.thumbs, 'thumb')}, with the reasons that you gave."

@@ -78,8 +78,3 @@ def unit_item(unit: Unit, note: str = "") -> Cited:
     title, place = unit_title(unit), cite_unit(unit)
     called = "" if title == code_span(unit.path) else f"{title} "  # the place says the path
     return Cited(f"- {called}{place.text}{f': {told}' if told else ''}{note}", place.lines)
-
-
-def count_of(number: int, thing: str) -> str:
-    """`3 places`."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codeqa.extractive.cited import NOTHING, Cited, cite_unit, cited_list, count_of, line_item
+from codeqa.extractive.cited import NOTHING, Cited, cite_unit, cited_list, line_item
 from codeqa.extractive.doc_comment import inline
 from codeqa.extractive.overview import overview_of
 from codeqa.files import Files
@@ -19,6 +19,7 @@ from codeqa.search.ranking import rank
 from codeqa.search.traceback import frames_here
 from codeqa.store import Tables
 from codeqa.symbols.relations import follow_relations
+from codeqa.text import counted
 from codeqa.text.markdown import code_block, code_span
 from codeqa.text.tokens import word_set
 from codeqa.types import Hit, Unit
@@ -59,7 +60,7 @@ def _traceback(tables: Tables, result: SearchResult) -> Cited:
     error = f"**{inline(raised.error)}**\n\n" if raised.error else ""
     if not found:
         return Cited(f"{error}None of its frames lies in this repository.")
-    of = f"{len(found):,} of its {count_of(len(raised.frames), 'frame')}"
+    of = f"{len(found):,} of its {counted(len(raised.frames), 'frame')}"
     said = f"{error}In this repository, the innermost first, {of}:"
     return cited_list(said, (_frame(*one, at < FRAMES) for at, one in enumerate(found)))
 
@@ -104,8 +105,8 @@ def _literal(tables: Tables, result: SearchResult) -> Cited:
     if not found.total:
         return Cited(f"**“{inline(wanted)}” stands on no line** of {found.searched}.")
     items = _items(found.lines)
-    counted = f"{count_of(found.total, 'line')} of {count_of(len(found.lines), 'file')}"
-    said = f"**“{inline(wanted)}” stands on {counted}**, of {found.searched} that were read:"
+    held = f"{counted(found.total, 'line')} of {counted(len(found.lines), 'file')}"
+    said = f"**“{inline(wanted)}” stands on {held}**, of {found.searched} that were read:"
     return cited_list(said, items, found.total - len(items))
 
 
@@ -185,8 +186,8 @@ def _tests(tables: Tables, result: SearchResult) -> Cited:
     for unit, use in shown:
         place = cite_unit(unit)
         items.append(Cited(f"- {place.text} {code_span(unit.qualified_name)}{use}", place.lines))
-    counted = f"**{count_of(len(found), 'test')}** in {count_of(len(files), 'file')}"
-    said = f"{counted}, found by what they use and by their words:"
+    number = f"**{counted(len(found), 'test')}** in {counted(len(files), 'file')}"
+    said = f"{number}, found by what they use and by their words:"
     return cited_list(said, items, len(found) - len(items))
 
 

@@ -15,7 +15,6 @@ from codeqa.extractive.cited import (
     Cited,
     cite_unit,
     cited_list,
-    count_of,
     together,
     unit_item,
 )
@@ -24,6 +23,7 @@ from codeqa.extractive.excerpt import first_sentence, leading_doc
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.symbols.imports import IMPORTED, import_evidence
 from codeqa.symbols.surroundings import language_name
+from codeqa.text import counted
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import block_quote, code_span, escape
 from codeqa.text.tokens import name_key
@@ -68,8 +68,8 @@ def overview_of(tables: Tables) -> Cited:
     organised = NOTHING
     languages = Counter(r.language for r in source if r.language).most_common(6)
     if languages:
-        counted = ", ".join(f"{escape(name)} ({number:,})" for name, number in languages)
-        organised = Cited(f"### How it is organised\n\nSource files by language: {counted}.")
+        told = ", ".join(f"{escape(name)} ({number:,})" for name, number in languages)
+        organised = Cited(f"### How it is organised\n\nSource files by language: {told}.")
     central = (unit_item(unit, f" Used in {n:,} files.") for unit, n in _central(tables, imports))
     sections = [
         *_readme(tables),
@@ -130,7 +130,7 @@ def _folder_items(
         own = [r for r in records if r.role == "source" and r.language] or records
         language = Counter(r.language for r in own).most_common(1)[0][0] or "other"
         about = (unit for unit in heads if leading_doc(unit) and _is_head(unit.path, path))
-        text = f"- {code_span(path)}: {count_of(len(records), 'file')}, mostly {escape(language)}"
+        text = f"- {code_span(path)}: {counted(len(records), 'file')}, mostly {escape(language)}"
         lines: tuple[ShownLines, ...] = ()
         if head := next(about, None):
             place = cite_unit(head)

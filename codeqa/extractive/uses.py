@@ -6,12 +6,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from codeqa.extractive.cited import NOTHING, Cited, cited_list, count_of, line_item, together
+from codeqa.extractive.cited import NOTHING, Cited, cited_list, line_item, together
 from codeqa.extractive.doc_comment import inline
 from codeqa.repository.roles import role_of
 from codeqa.store import Filter, Tables, TextSearch
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.surroundings import CANDIDATES
+from codeqa.text import counted
 from codeqa.text.markdown import code_span
 from codeqa.text.tokens import name_key, search_tokens, words
 from codeqa.types import TEXT_KINDS, Unit
@@ -54,7 +55,7 @@ def uses_section(
     kept = _readers(tables, unit) if asked else NOTHING
     sites = _sites(tables, unit, namesakes=namesakes)
     tests = [site for site in sites if role_of(site.reference.path) == "test"]
-    times = count_of(len(sites), "place")
+    times = counted(len(sites), "place")
     if tests:
         times += ", in tests" if len(tests) == len(sites) else f", {len(tests):,} of them in tests"
     if not sites:

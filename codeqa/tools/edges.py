@@ -12,10 +12,11 @@ from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.callees import callees as calls_of
 from codeqa.symbols.surroundings import CANDIDATES
+from codeqa.text import counted
 from codeqa.text.tokens import last_word
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
-from codeqa.tools.results import Edge, Place, ToolResult, by_file, counted, list_text
+from codeqa.tools.results import Edge, Place, ToolResult, by_file, list_text
 from codeqa.types import Unit
 
 MOST_REFERENCES = 50

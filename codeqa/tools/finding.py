@@ -12,9 +12,10 @@ from codeqa.search.mentions import resolve_mentions
 from codeqa.search.resolve import nearest_names
 from codeqa.store import Tables
 from codeqa.symbols.surroundings import language_name
+from codeqa.text import counted
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import constants
-from codeqa.tools.results import Place, ToolResult, counted, list_text
+from codeqa.tools.results import Place, ToolResult, list_text
 from codeqa.types import Unit
 
 MOST_HITS = 20

@@ -14,11 +14,12 @@ from codeqa.symbols import usages
 from codeqa.symbols.callees import callees as calls_of
 from codeqa.symbols.relations import is_test
 from codeqa.symbols.surroundings import CANDIDATES
+from codeqa.text import counted
 from codeqa.text.tokens import last_word, name_key
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.edges import LIKELY, UNSEEN
 from codeqa.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
-from codeqa.tools.results import Edge, Place, ToolResult, counted, list_text
+from codeqa.tools.results import Edge, Place, ToolResult, list_text
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
 
 MOST_FOLLOWED = 400

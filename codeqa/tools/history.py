@@ -17,9 +17,10 @@ from codeqa.repository.git import find_git, read_git
 from codeqa.repository.roles import role_of
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.mentions import resolve_mentions
+from codeqa.text import counted
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import File, Lines, line_span, one_file
-from codeqa.tools.results import Commit, Place, ToolResult, counted, list_text
+from codeqa.tools.results import Commit, Place, ToolResult, list_text
 
 SECONDS = 20.0
 """How long git may take: the history of one function in a long repository takes some."""
@@ -27,6 +28,7 @@ MOST_COMMITS = 50
 _FORMAT = "--format=%h%x00%as%x00%an%x00%s"
 _SAFE = ("--no-textconv", "--no-ext-diff")
 """Programs that the repository's own configuration names for its diffs are not run."""
+_CHANGE = ("show", "--format=", "--diff-merges=first-parent", "--relative")
 _BLAMED = re.compile(r"([0-9a-f]{40}) \d+ (\d+)(?: \d+)?")
 
 Revision = Annotated[
@@ -84,16 +86,14 @@ def git_show(
         return ToolResult(summary=summary, text=text, total=len(lines), places=(place,))
     told = _git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit])
     one = _commit("\0".join(told.split("\0")[:4]))
-    changed = _git(box, ["diff-tree", "-r", "--root", "-m", "--first-parent", "--no-commit-id",
-                         "--name-only", "--relative", "-z", commit]).split("\0")  # fmt: skip
+    changed = _git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
     known = box.tables().catalogue().paths
     shown_paths = sorted((name for name in changed if name in known), key=_is_beside)
     # Tests and documents of a change are often longer than it; they are named.
     diffed = [name for name in shown_paths if not _is_beside(name)] or shown_paths
     diff = ""
     if diffed:
-        diff = _git(box, ["diff-tree", "-r", "-p", "--root", "-m", "--first-parent", "--relative",
-                          "--no-commit-id", *_SAFE, commit, "--", *diffed])  # fmt: skip
+        diff = _git(box, [*_CHANGE, *_SAFE, commit, "--", *diffed])
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
     head = [f"{one.date}  {one.author}", *told.split("\0")[4:]]
     beside = ", ".join(shown_paths[len(diffed) :])

@@ -19,10 +19,11 @@ from codeqa.errors import CodeQAError, UsageError
 from codeqa.store import FileRecord, Filter, Tables
 from codeqa.store.filters import one_of
 from codeqa.symbols.relations import is_test
+from codeqa.text import counted
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.graph import subclasses
 from codeqa.tools.reading import LONGEST_LINE
-from codeqa.tools.results import Place, ToolResult, bare_place, counted, list_text
+from codeqa.tools.results import Place, ToolResult, bare_place, list_text
 from codeqa.types import ROLES, Reference, Unit
 
 MOST_LISTED = 100

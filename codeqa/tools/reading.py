@@ -14,8 +14,9 @@ from codeqa.extractive.overview import overview_of
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.symbols.surroundings import language_name
+from codeqa.text import counted
 from codeqa.tools.declaration import Toolbox
-from codeqa.tools.results import Place, ToolResult, bare_place, by_file, counted, fitting, list_text
+from codeqa.tools.results import Place, ToolResult, bare_place, by_file, fitting, list_text
 from codeqa.types import TEXT_KINDS, Unit
 
 FIRST_LINES = 150

@@ -93,11 +93,6 @@ def bare_place(unit: Unit, note: str = "") -> Place:
     )
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 place`, `2 places`; 1,234 with its comma."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def fitting(parts: Iterable[str], apart: str = "\n") -> tuple[str, int]:
     """As many of `parts` from the first on as LARGEST_TEXT takes, joined, and how many they are."""
     taken: list[str] = []
