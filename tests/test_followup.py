@@ -184,7 +184,7 @@ def test_a_model_that_takes_too_long_is_left_and_its_request_closed(connected: C
     began = time.monotonic()
     made = rewrite(FOLLOW_UP, HISTORY, (), model, seconds=0.5)
     assert made == Standalone("and who calls it? total_price", "carried")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 5
     assert server.wait_for_disconnects()
 
 
@@ -192,7 +192,7 @@ def test_who_stops_waits_for_no_model(connected: Connect) -> None:
     model, _ = connected(silent(20))
     began = time.monotonic()
     made = rewrite(FOLLOW_UP, HISTORY, (), model, cancelled=lambda: True)
-    assert made.by == "carried" and time.monotonic() - began < 3
+    assert made.by == "carried" and time.monotonic() - began < 5
 
 
 def test_a_prompt_override_is_used_and_a_broken_one_costs_only_the_model(

@@ -414,7 +414,7 @@ def test_a_draft_that_takes_too_long_is_given_up_and_its_request_closed(opened: 
         search = opened(server, hyde_seconds=0.4).search
         started = time.monotonic()
         found = search.search(QUESTION, hyde="two")
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 5
         assert server.wait_for_disconnects()
         assert asked_for(server) == ["hyde-1"]
     assert outcomes(found) == {
@@ -587,7 +587,7 @@ def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Opened, 
         stop.set()
         assert server.wait_for_disconnects()
         reader.join(5)
-        assert not reader.is_alive() and time.monotonic() - stopped < 2
+        assert not reader.is_alive() and time.monotonic() - stopped < 5
         assert "answer" not in asked_for(server)
     assert events[-1].kind == "stopped"
     kept = engine.conversations.turn(events[-1].data["turn"])

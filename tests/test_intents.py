@@ -359,7 +359,7 @@ def test_a_slow_model_is_left_at_the_deadline() -> None:
     with with_model(lambda: silent(5), Kept(), seconds=0.2) as (classifier, server):
         begun = time.monotonic()
         assert classify(classifier).source == "heuristics"
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 4
         assert server.wait_for_disconnects()
 
 
@@ -369,7 +369,7 @@ def test_a_stop_ends_the_request_and_does_not_count_against_the_model() -> None:
         begun = time.monotonic()
         found = classify(classifier, cancelled=lambda: time.monotonic() > begun + 0.2)
         assert found.source == "heuristics"
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 4
         assert server.wait_for_disconnects()
         assert classify(classifier).source == "model"
 

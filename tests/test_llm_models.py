@@ -536,6 +536,6 @@ def test_servers_on_this_machine_are_found_quickly_and_only_when_asked(
             models.running_locally(providers)  # the client is loaded
             began = time.monotonic()
             found = models.running_locally(providers)
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < 5
     assert found == {providers[0]: ["qwen3", "bge-m3"], providers[1]: []}
     assert all("authorization" not in exchange.headers for exchange in good.exchanges)

@@ -583,7 +583,7 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
     monkeypatch.setattr(engine.conversations.state.turns, "save", save)
     started = time.monotonic()
     events = ask(engine, ASK)
-    assert events[-1].kind == "done" and time.monotonic() - started < 3
+    assert events[-1].kind == "done" and time.monotonic() - started < 4.5
     slow.set()
     assert len(engine.conversations.turns("talk")) == 1, "whoever reads it waits for it"
 

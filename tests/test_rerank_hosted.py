@@ -379,7 +379,7 @@ def test_a_server_that_is_silent_or_trickles_is_not_waited_for_beyond_the_time(
         started = time.monotonic()
         with pytest.raises(RerankerError, match=r"did not answer within 0.4 seconds"):
             model.reranker().rerank(HITS, QUESTION)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
 
 
 def test_whatever_goes_wrong_after_sending_says_to_which_host(

@@ -561,7 +561,7 @@ def test_stopping_reaches_a_silent_model_and_keeps_the_turn(engine: Engine, scri
     began = time.monotonic()
     stopped.set()
     reader.join(5)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     assert script.server.wait_for_disconnects()
     assert events[-1].kind == "stopped"
     (kept,) = engine.conversations.turns("talk")

@@ -376,7 +376,7 @@ def test_a_client_that_leaves_ends_the_request_to_the_model(
             response.close()
         connection.close()
         assert model.wait_for_disconnects()
-        assert time.monotonic() - left < 2
+        assert time.monotonic() - left < 5
 
 
 def test_the_first_words_reach_the_client_at_once(start: Start, client: Client) -> None:
