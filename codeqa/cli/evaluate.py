@@ -255,10 +255,10 @@ def _text(found: Evaluation) -> str:
     report = next(iter(found.runs.values()))
     parts = [f"{len(found.questions)} questions: {kinds}"]
     rows = [
-        [name, f"{one.mean:.3f}", f"{one.low:.3f} to {one.high:.3f}", f"{one.questions}", bar(one)]
+        [name, f"{one.mean:.3f}", f"{one.low:.3f} to {one.high:.3f}", f"{one.questions}"]
         for name, one in report.figures.items()
     ]
-    parts.append(format_table(["", "mean", "95 %", "questions", ""], rows))
+    parts.append(format_table(["", "mean", "95 %", "questions"], rows))
     for name, figures in found.differences.items():
         rows = [
             [
@@ -295,9 +295,3 @@ def _document(found: Evaluation) -> dict[str, Any]:
     for report in document["runs"].values():
         del report["per_question"]
     return document
-
-
-def bar(figure: Figure) -> str:
-    """The figure as a part of 30 characters; eighths of a character count."""
-    eighths = round(figure.mean * 30 * 8)
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

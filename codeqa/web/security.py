@@ -18,10 +18,12 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
+from filelock import FileLock
 from flask import Flask, Response, g, redirect, request, session
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -143,24 +145,13 @@ def secret_key(folder: Path) -> bytes:
     """The key that signs sessions: made once, readable by its owner alone."""
     path = folder / "secret_key"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not path.exists():
-        # Written beside and linked into place, so that nobody ever reads half a key and two
-        # servers that start at once end up with the same one.
-        beside = folder / f"secret_key.{os.getpid()}.{threading.get_ident()}"
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(os.urandom(SECRET_BYTES))
-        try:
-            os.link(beside, path)
-        except FileExistsError:
-            pass
-        except OSError:
-            beside.replace(path)  # a file system without links
-        beside.unlink(missing_ok=True)
-    key = path.read_bytes()
-    if len(key) < SECRET_BYTES:
-        path.unlink()
-        return secret_key(folder)
+    with FileLock(folder / "secret_key.lock", mode=0o600):  # two servers may start at once
+        key = path.read_bytes() if path.exists() else b""
+        if len(key) < SECRET_BYTES:  # none, or half of one
+            path.unlink(missing_ok=True)
+            key = os.urandom(SECRET_BYTES)
+            with open(path, "xb", opener=partial(os.open, mode=0o600)) as file:
+                file.write(key)
     return key
 
 
