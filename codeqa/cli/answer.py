@@ -36,6 +36,8 @@ def watched(events: Iterator[Event], waiting: Waiting) -> Iterator[Event]:
             waiting.show(f"{event.data['model']} {does}…")
         elif event.kind == "generating":
             waiting.show(f"Waiting for {model}…" if model else "Putting the answer together…")
+        elif event.kind == "thought":
+            waiting.show(f"{model} thinks…")
         elif event.kind == "looked_up":
             waiting.close()
             click.echo(f"  {visible(event.data['summary'])}", err=True)

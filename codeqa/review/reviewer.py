@@ -192,7 +192,8 @@ class Reviewer:
 
 
 def _likely_file(unit: Unit, why: str) -> LikelyFile:
-    lines = f"{unit.start_line}-{unit.end_line}"
+    shown = unit_chunk(unit)  # of a long class its head
+    lines = f"{shown.start_line}-{shown.end_line}"
     return LikelyFile(path=unit.path, lines=lines, symbol=unit.qualified_name, why=why)
 
 
