@@ -181,6 +181,9 @@ def test_fingers_find_targets_of_44_pixels(
     page.get_by_role("button", name="Close the panel").tap()
     page.get_by_role("button", name="Open the menu").tap()
     assert page.evaluate(small, "#sidebar") == []
+    page.get_by_role("button", name="Review an issue").tap()
+    assert page.evaluate(small, "#issue") == []
+    page.get_by_role("button", name="Close", exact=True).tap()
 
 
 def test_thumbs_are_given_without_a_keyboard_over_what_is_optional(phone: Page) -> None:
