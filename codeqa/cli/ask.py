@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import closing
+from typing import Any
 
 import click
 
@@ -11,13 +13,10 @@ from codeqa.cli.answer import print_answer, print_whole, watched
 from codeqa.cli.command import (
     FAILED,
     command,
-    effort_option,
-    hyde_option,
     json_option,
     local_option,
-    model_option,
+    question_options,
     repo_option,
-    rerank_option,
 )
 from codeqa.cli.console import Waiting
 from codeqa.cli.somewhere import done
@@ -38,28 +37,16 @@ from codeqa.types import MODES
 )
 @click.argument("question")
 @repo_option
-@effort_option
-@click.option("--deep", is_flag=True, help="The same as --effort deep.")
-@rerank_option
-@hyde_option
-@model_option
-@click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
+@question_options
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
-@click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
 @local_option
 @json_option
 def ask_command(
     question: str,
     repo: str | None,
-    effort: str | None,
-    deep: bool,
-    rerank: bool,
-    hyde: str | None,
-    model: str,
-    no_model: bool,
+    chosen: Mapping[str, Any],
     mode: str | None,
-    strict: bool,
     go_on: bool,
     local: bool,
     as_json: bool,
@@ -74,24 +61,13 @@ def ask_command(
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
-    if deep and effort not in (None, "deep"):
-        raise UsageError("--deep and --effort exclude each other.", "Leave one out.")
-    if model and no_model:
-        raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
-    values = {
-        "question": question,
-        "mode": mode or "",
-        "effort": "deep" if deep else effort or "",
-        "rerank": rerank,
-        "hyde": hyde or "",
-        "strict": strict,
-        "use_model": not no_model,
-        "model": model,
-        "go_on": go_on,
-    }
+    values = {**chosen, "question": question, "mode": mode or "", "go_on": go_on}
     waiting = Waiting()
     waiting.show("Opening the index…")
-    with closing(waiting), closing(done("ask", repo, values, local or bool(model))) as events:
+    with (
+        closing(waiting),
+        closing(done("ask", repo, values, local or bool(chosen["model"]))) as events,
+    ):
         told = watched(events, waiting)
         try:
             return print_whole(question, told) if as_json else print_answer(told)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
-from codeqa.cli.command import (
-    command,
-    effort_option,
-    hyde_option,
-    model_option,
-    repo_option,
-    rerank_option,
-)
+from codeqa.cli.command import command, question_options, repo_option
 
 
 @command(
@@ -24,38 +20,13 @@ from codeqa.cli.command import (
     ],
 )
 @repo_option
-@effort_option
-@click.option("--deep", is_flag=True, help="The same as --effort deep.")
-@rerank_option
-@hyde_option
-@model_option
-@click.option("--no-model", is_flag=True, help="Answer from the code alone, without any.")
-@click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
+@question_options
 @click.option("--continue", "-c", "go_on", is_flag=True, help="Go on with the last conversation.")
-def chat_command(
-    repo: str | None,
-    effort: str | None,
-    deep: bool,
-    rerank: bool,
-    hyde: str | None,
-    model: str,
-    no_model: bool,
-    strict: bool,
-    go_on: bool,
-) -> int:
+def chat_command(repo: str | None, chosen: Mapping[str, Any], go_on: bool) -> int:
     """Ask one question after the other; /help lists what can be said besides.
 
     Conversations are kept, and the page lists them. Ctrl-C stops an answer, Ctrl-D ends.
     """
     from codeqa.cli.conversing import converse
 
-    return converse(
-        repo,
-        model,
-        go_on,
-        use_model=not no_model,
-        effort="deep" if deep else effort or "",
-        rerank=rerank,
-        hyde=hyde or "",
-        strict=strict,
-    )
+    return converse(repo, go_on, **chosen)

@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import click
@@ -86,6 +87,41 @@ hyde_option = click.option(
     help="Search also by drafts of a language model: off, one or two; default off, and for 'ask' "
     "as CODEQA_HYDE says.",
 )
+
+
+def question_options(function: Command) -> Command:
+    """What `ask` and `chat` let choose; `function` gets it as `chosen`: fields of AskOptions, and
+    `model`."""
+
+    @wraps(function)
+    def run(
+        effort: str | None,
+        deep: bool,
+        hyde: str | None,
+        model: str,
+        no_model: bool,
+        **others: Any,
+    ) -> Any:
+        if deep and effort not in (None, "deep"):
+            raise UsageError("--deep and --effort exclude each other.", "Leave one out.")
+        if model and no_model:
+            raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
+        chosen = {name: others.pop(name) for name in ("rerank", "strict")}
+        chosen |= {"effort": "deep" if deep else effort or "", "hyde": hyde or ""}
+        chosen |= {"model": model, "use_model": not no_model}
+        return function(chosen=chosen, **others)
+
+    for option in (
+        click.option("--strict", is_flag=True, help="Let the model say only what the code shows."),
+        click.option("--no-model", is_flag=True, help="Answer from the code alone, without any."),
+        model_option,
+        hyde_option,
+        rerank_option,
+        click.option("--deep", is_flag=True, help="The same as --effort deep."),
+        effort_option,
+    ):
+        run = option(run)
+    return run
 
 
 def command(

@@ -177,7 +177,7 @@ class Conversing:
         return [f"{one} " for one in offered if word and one.startswith(word)]
 
 
-def converse(repo: str | None, model: str, go_on: bool, **options: Any) -> int:
+def converse(repo: str | None, go_on: bool, model: str, **options: Any) -> int:
     """Until the user ends; gives an exit status. Raises CodeQAError when it cannot begin."""
     root, status = chosen_repository(load_settings(), repo), DONE
     with closing(open_engine(load_settings(root), root)) as engine:
