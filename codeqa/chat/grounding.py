@@ -36,9 +36,9 @@ NOTHING_SHOWN = "I do not know: the code that was found shows nothing of what co
 Verdict = Literal["supported", "unsupported", "general"]
 
 _JOINING = re.compile(rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z_$][\w$]+")
+_NAME = re.compile(r"[A-Za-z_]\w+")
 _NAMED = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b\w+(?=\(\))")
-_PATH = re.compile(rf"[\w.@+/-]+\.(?:{'|'.join(sorted(FILE_ENDINGS))})(?![\w/.]*\w)")
+_RUN = re.compile(r"[\w.@+/-]+")
 _NUMBER = re.compile(r"(?<![\w.])\d{2,}")
 _GROUPED = re.compile(r"(?<=\d)[_,](?=\d{3})")
 _OF_THIS = re.compile(r"\W*(?:The|Its?|They|Their)\b")
@@ -235,11 +235,16 @@ def what_is_not_known(
 
 def _names_in(said: str) -> tuple[set[str], set[str]]:
     """The names of code, lower case, and the paths of files that a sentence speaks of."""
-    spans = [span[2] for span in CODE_SPAN.finditer(said)]
+    names, paths = set[str](), set[str]()
     prose = CODE_SPAN.sub(" ", said)
-    paths = {path for text in (*spans, prose) for path in _PATH.findall(text)}
-    names = {name for span in spans for name in _NAME.findall(_PATH.sub(" ", span))}
-    names.update(_NAMED.findall(_PATH.sub(" ", prose)))
+    for text, is_code in ((prose, False), *((span[2], True) for span in CODE_SPAN.finditer(said))):
+        for run in _RUN.findall(text):
+            run = run.rstrip(".")
+            if "." in run and run.rpartition(".")[2] in FILE_ENDINGS:
+                paths.add(run)
+            elif is_code:
+                names.update(_NAME.findall(run))
+    names.update(_NAMED.findall(" ".join(set(prose.split()) - paths)))
     return {name.lower() for name in names} - VALUES, paths
 
 

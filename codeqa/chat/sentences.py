@@ -61,7 +61,7 @@ class SentenceSplitter:
                 return match.end()
         masked = _SPAN.sub(lambda span: _CODE * len(span[0]), self._rest)
         masked = CITATION.sub(lambda cited: _CITED * len(cited[0]), masked)
-        match = _END.search(masked)
+        match = _END.search(masked.rstrip())  # no end is known before what follows the blanks
         return match.end() if match else len(masked) if len(masked) > LONGEST else 0
 
     def _end_of_block(self) -> int:

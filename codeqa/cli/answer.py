@@ -115,4 +115,4 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     grounding = done["grounding"]
     if claims := grounding["claims"]:
         shown = f"{grounding['supported']} of {claims}"
-        yield f"{shown} sentences have their evidence in the code that was sent."
+        yield f"Evidence in the code that was sent: {shown} sentences."
