@@ -102,9 +102,9 @@ def test_markdown_is_cut_into_sentences_that_join_to_it_again_however_it_arrives
 @pytest.mark.parametrize("text", ["/a.b/", "\n", "`a ", "not ", "a.b. ", "[a:", "- \n"])
 def test_what_a_hostile_model_writes_is_judged_in_linear_time(text: str) -> None:
     grounding, began = Grounding([STOCK]), time.process_time()
-    for sentence in sentences_of(text * 20_000):
+    for sentence in sentences_of(text * 4_000):
         grounding.judge(sentence)
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 2
 
 
 TRUE = "`expire_session` forgets the visitor when the cookie is too old [shop/session.py:6-10]. "

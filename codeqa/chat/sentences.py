@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from codeqa.chat.citations import next_fence
 from codeqa.text.citation_format import CITATION
 
-LONGEST = 4_000
-"""Characters after which a sentence is taken as it is: the search for its end stays linear."""
+LONGEST = 2_000
+"""Characters after which a sentence is taken as it is, and beyond which its end is not looked for."""
 
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]*(?:\1(?!`)|$)")
 _CITED, _CODE = "\x01", "\x02"
@@ -54,15 +54,16 @@ class SentenceSplitter:
 
     def _end(self) -> int:
         """Where the first sentence ends; 0 while that is not known."""
-        if self._fence or next_fence("", self._rest.split("\n", 1)[0])[1]:
+        near = self._rest[:LONGEST]
+        if self._fence or next_fence("", near.split("\n", 1)[0])[1]:
             return self._end_of_block()
         for pattern in (_MARKER, _LINE):
-            if match := pattern.match(self._rest):
+            if match := pattern.match(near):
                 return match.end()
-        masked = _SPAN.sub(lambda span: _CODE * len(span[0]), self._rest)
+        masked = _SPAN.sub(lambda span: _CODE * len(span[0]), near)
         masked = CITATION.sub(lambda cited: _CITED * len(cited[0]), masked)
         match = _END.search(masked.rstrip())  # no end is known before what follows the blanks
-        return match.end() if match else len(masked) if len(masked) > LONGEST else 0
+        return match.end() if match else len(near) if len(near) == LONGEST else 0
 
     def _end_of_block(self) -> int:
         while (end := self._rest.find("\n", self._seen)) >= 0:
