@@ -9,7 +9,7 @@ from codeqa.chat.citations import next_fence
 from codeqa.text.citation_format import CITATION
 
 LONGEST = 2_000
-"""Characters after which a sentence is taken as it is, and beyond which its end is not looked for."""
+"""Characters after which a sentence is taken as it is: its end is not looked for beyond."""
 
 _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]*(?:\1(?!`)|$)")
 _CITED, _CODE = "\x01", "\x02"
