@@ -1,4 +1,4 @@
-"""Questions that are counted from the index and git, over a small repository of several languages."""
+"""Questions that are counted from the index and git, over a repository of several languages."""
 
 from __future__ import annotations
 

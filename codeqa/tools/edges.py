@@ -83,7 +83,7 @@ def _sites(
     """The places, surest first, each with the id of the definition that it surest means: one that
     may mean several of them is one place."""
     once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
-    for unit in units[:MOST_DEFINITIONS]:
+    for unit in units:
         for site in usages(tables, unit, CANDIDATES).references:
             at = (site.reference.path, site.reference.line, site.reference.column)
             if kind in ("", site.reference.kind):
@@ -116,11 +116,10 @@ def _completeness(
         meant = Counter(owner for _, owner in found)
         each = [
             f"{unit.qualified_name} [{unit.location}] {meant[unit.id]:,}"
-            for unit in units[:MOST_DEFINITIONS]
+            for unit in sorted(units, key=lambda unit: -meant[unit.id])[:MOST_DEFINITIONS]
         ]
-        rest = len(units) - MOST_DEFINITIONS
-        left = f"; {rest:,} more were not counted, put an owner before the name" * (rest > 0)
-        parts.append(f"{len(units):,} definitions are called so: {', '.join(each)}{left}.")
+        rest = ", the others fewer or none" * (len(units) > MOST_DEFINITIONS)
+        parts.append(f"{len(units):,} definitions are called so: {', '.join(each)}{rest}.")
     named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
     others = sum(kind in ("", place.kind) for place in named) - len(found)
     if others > 0:

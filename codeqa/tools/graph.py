@@ -99,9 +99,7 @@ def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
     ):
         wanted = {unit.id for unit in last}
         reached, cut = follow_edges(first, called, wanted)
-        looked = (
-            looked or f"{counted(len(reached), 'definition')} {start} leads to: looked at. {cut}"
-        )
+        looked = looked or f"{start} leads to {counted(len(reached), 'definition')}. {cut}"
         found = {one.unit.id: one for one in reached}
         way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
         while way and way[0].through and (before := found.get(way[0].through.id)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -97,7 +97,9 @@ LINE_FORMS = {
 _WRITTEN = re.compile(r"""["'`]\]\s*=[^=]""")
 """Behind a name: it is set and not read."""
 _COMMENT = ("#", "//", "/*", "*", "--", ";", "<!--")
-_NAMED_TEST = re.compile(r"test(?=[_A-Z\d]|$)|(?:Test|Fuzz)(?=[_A-Z\d])")
+_NAMED_TEST = {"go": r"(?:Test|Fuzz)(?=[_A-Z\d])", "rust": r"$", "": r"test(?=[_A-Z\d]|$)"}
+"""Language, '' for all others → how the name of a test begins, in a file of tests."""
+_FIXTURE = re.compile(r"@(?:\w+\.)*fixture\b")
 _MARKED_TEST = re.compile(
     r"^\s*(?:#\[(?:\w+::)*\w*test\b|@(?:\w*Test)\b|\[(?:Fact|Theory|Test\w*)\b)", re.MULTILINE
 )
@@ -161,11 +163,11 @@ def _files(found: Sequence[Place]) -> Iterator[Place]:
     """The files of `found`, with how many of them each has."""
     for path, number in Counter(place.path for place in found).items():
         lines = [place.start_line for place in found if place.path == path]
-        span = {"start_line": min(lines), "end_line": max(lines)}
-        yield Place(path=path, **span, note=f"{number:,} of them")
+        first, last = min(lines), max(lines)
+        yield Place(path=path, start_line=first, end_line=last, note=f"{number:,} of them")
 
 
-def _by_reference(box: Toolbox, kind: str, paths: Collection[str]) -> Iterator[Place]:
+def _by_reference(box: Toolbox, kind: str, paths: Mapping[str, str]) -> Iterator[Place]:
     """What stands at references in one of the forms of `kind`."""
     tables = box.tables()
     forms = FORMS[kind]
@@ -180,9 +182,11 @@ def _by_reference(box: Toolbox, kind: str, paths: Collection[str]) -> Iterator[P
         with suppress(CodeQAError):  # a file that is gone holds nothing
             lines = box.files.read(path).text.split("\n")
             for one in held:
-                unit = around.get(one.unit_id) if one.line <= len(lines) else None
-                names = (_named(form, one, lines, unit) for form in forms)
-                if one.line <= len(lines) and (name := next(filter(None, names), "")):
+                unit = around.get(one.unit_id)
+                if one.line > len(lines):
+                    continue
+                called = (_named(form, one, lines, unit) for form in forms)
+                if name := next(filter(None, called), ""):
                     inside = "test" if unit and is_test(unit) else paths[path]
                     yield _line(path, one.line, name, lines[one.line - 1], inside)
 
@@ -222,10 +226,10 @@ def _tests(tables: Tables, where: str) -> Iterator[Place]:
     for unit in tables.units(Filter(paths=(where,) if where else ())):
         if not unit.is_method:
             continue
-        named = unit.role == "test" and _NAMED_TEST.match(unit.name)
+        pattern = _NAMED_TEST.get(unit.language, _NAMED_TEST[""])
+        named = unit.role == "test" and re.match(pattern, unit.name)
         head = unit.source_code.partition(unit.signature)[0] if unit.signature else ""
-        named = named and "fixture" not in head
-        if named or _MARKED_TEST.search(head):
+        if (named and not _FIXTURE.search(head)) or _MARKED_TEST.search(head):
             yield bare_place(unit).model_copy(update={"kind": unit.role})
 
 
