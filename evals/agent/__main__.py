@@ -37,9 +37,7 @@ def trace(engine: Engine, player: Player, question: str) -> Iterator[str]:
     player.question, player.requests = question, []
     yield f"### {question}\n"
     text, done = "", {}
-    for event in engine.chat.ask(
-        AskOptions(f"@codebase {question}", effort="deep", conversation=question[:40])
-    ):
+    for event in engine.chat.ask(AskOptions(f"@codebase {question}", effort="deep", keep=False)):
         data = dict(event.data)
         if event.kind == "looked_up" and data["tool"]:
             yield f"- {data['tool']} `{data['arguments']}`: {data['summary']}"
