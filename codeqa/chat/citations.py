@@ -44,19 +44,15 @@ class Citation:
 
 def find_citations(text: str) -> list[Citation]:
     """Distinct citations in the prose of `text`, in order; code is no prose."""
-    found = (one for one, _, as_code in _with_symbols(text) if not as_code)
+    found = (
+        one for line in _prose_lines(text) for one, _, as_code in _of_line(line) if not as_code
+    )
     return list(dict.fromkeys(found))
 
 
-def _with_symbols(text: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]:
-    """Each citation of the prose of `text`, the symbols before it in its sentence, and whether it
-    is written as code, which may be something else: `localhost:8080`."""
-    for line in _prose_lines(text):
-        yield from _of_line(line)
-
-
 def _of_line(line: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]:
-    """The same of one line of prose."""
+    """Each citation of a line of prose, the symbols before it in its sentence, and whether it is
+    written as code, which may be something else: `localhost:8080`."""
     bare, places = line, []
     for span in CODE_SPAN.finditer(line):
         start, end = span.span()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,22 +73,11 @@ class Reviewer:
         issue = mask_secrets(f"{title.strip()}\n\n{body.strip()}".strip())[:MOST_CHARACTERS]
         if not re.search(r"\w", issue):
             raise UsageError("The issue is empty.", "Give a title, a body, or both.")
-        report, units = self._likely(issue)
-        found = [unit_chunk(unit, "found for the issue") for unit in units]
+        report, found = self._likely(issue)
         if self.model is None:
-            yield ModelRequest(block=block_of(tuple(found)))
+            yield ModelRequest(block=block_of(found))
             yield report.model_copy(update={"note": WITHOUT})
             return
-        yield from self._by_model(self.model, issue, report, found, cancelled)
-
-    def _by_model(
-        self,
-        model: Model,
-        issue: str,
-        report: IssueReport,
-        found: list[Chunk],
-        cancelled: Cancelled,
-    ) -> Iterator[Told]:
         title, _, body = issue.partition("\n\n")
         opening: list[Mapping[str, Any]] = [
             {"role": "system", "content": render_prompt("review_system", self.config_dir)},
@@ -99,7 +89,7 @@ class Reviewer:
             if problem:
                 opening = [*opening, {"role": "assistant", "content": text or "…"},
                            {"role": "user", "content": AGAIN.format(problem)}]  # fmt: skip
-            agent = AgentGenerator(model, self.toolbox, self._cited, self.config_dir,
+            agent = AgentGenerator(self.model, self.toolbox, self._cited, self.config_dir,
                                    tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
             text = ""
             for piece in agent.generate(GenerationInput(issue, "review", cancelled=cancelled)):
@@ -127,27 +117,19 @@ class Reviewer:
         return CitedCode(self.toolbox.files, self.toolbox.tables(), chunks)
 
     def _report(self, report: IssueReport, review: IssueReview, sent: ModelRequest) -> IssueReport:
-        known = self.toolbox.tables().catalogue().paths
-        files = [
-            one.model_copy(update={"indexed": one.path in known})
-            for one in review.files_likely_to_change
-        ]
-        chunks = sent.block.chunks
-        whole = {chunk.path for chunk in chunks}
-        sizes = (self.toolbox.tables().file(path) for path in whole)
-        return report.model_copy(
-            update={
-                "review": review.model_copy(
-                    update={"files_likely_to_change": files, "chunks_used": len(chunks)}
-                ),
-                "tokens_sent": sum(len(c.content) for c in chunks) // CHARACTERS_PER_TOKEN,
-                "tokens_of_whole_files": sum(r.size for r in sizes if r) // CHARACTERS_PER_TOKEN,
-            }
-        )
+        tables, chunks = self.toolbox.tables(), sent.block.chunks
+        for one in review.files_likely_to_change:
+            one.indexed = one.path in tables.catalogue().paths
+        review.chunks_used = len(chunks)
+        sizes = (tables.file(path) for path in {chunk.path for chunk in chunks})
+        report.review = review
+        report.tokens_sent = sum(len(c.content) for c in chunks) // CHARACTERS_PER_TOKEN
+        report.tokens_of_whole_files = sum(r.size for r in sizes if r) // CHARACTERS_PER_TOKEN
+        return report
 
-    def _likely(self, issue: str) -> tuple[IssueReport, list[Unit]]:
-        """Files, tests and people by search, references and history, without a model; and the
-        definitions of these files and tests."""
+    def _likely(self, issue: str) -> tuple[IssueReport, tuple[Chunk, ...]]:
+        """Files, tests and people by search, references and history, without a model; and the code
+        of these files and tests."""
         result = self.toolbox.search.search(issue, top=30)
         best: dict[str, Hit] = {}
         for hit in sorted(result.units, key=lambda hit: hit.unit.kind in _HEADS):
@@ -167,28 +149,24 @@ class Reviewer:
             if unit.kind not in _HEADS:
                 tests.setdefault(unit.id, (unit, "has words of the title"))
         few = list(tests.values())[:LIKELY_TESTS]
-        report = IssueReport(
-            files=files,
-            tests=[_likely_file(unit, why) for unit, why in few],
-            owners=self._owners(files),
-        )
-        return report, [*source, *(unit for unit, _ in few)]
+        told = [_likely_file(unit, why) for unit, why in few]
+        report = IssueReport(files=files, tests=told, owners=self._owners(files))
+        units = (*source, *(unit for unit, _ in few))
+        return report, tuple(unit_chunk(unit, "found for the issue") for unit in units)
 
     def _owners(self, files: list[LikelyFile]) -> list[Owner]:
-        owners: dict[str, Owner] = {}
+        lines, latest = Counter[str](), dict[str, str]()
         for file in files[:OWNERS]:
             try:
                 told = TOOLS["blame"].call(self.toolbox, {"path": file.path, "lines": file.lines})
             except CodeQAError:  # no history here, or none of this file
                 continue
             for commit in told.commits:
-                one = owners.setdefault(
-                    commit.author, Owner(name=commit.author, lines=0, latest=commit.date)
-                )
                 first, last = map(int, commit.lines.split("-"))
-                one.lines += last - first + 1
-                one.latest = max(one.latest, commit.date)
-        return sorted(owners.values(), key=lambda one: -one.lines)[:OWNERS]
+                lines[commit.author] += last - first + 1
+                latest[commit.author] = max(commit.date, latest.get(commit.author, ""))
+        most = lines.most_common(OWNERS)
+        return [Owner(name=name, lines=count, latest=latest[name]) for name, count in most]
 
 
 def _likely_file(unit: Unit, why: str) -> LikelyFile:
