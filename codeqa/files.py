@@ -137,11 +137,12 @@ def _matcher(pattern: str, regex: bool, ignore_case: bool) -> Any:
     options = re2.Options()
     options.case_sensitive, options.log_errors = not ignore_case, False
     options.max_mem = MATCH_MEMORY
+    by_line = "(?m)"  # ^ and $ are those of a line in a whole file, too
     try:
-        # ^ and $ are those of a line in a whole file, too.
-        return re2.compile(f"(?m){pattern if regex else re2.escape(pattern)}", options)
+        return re2.compile(by_line + (pattern if regex else re2.escape(pattern)), options)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if error.args else "not one"
+        why = why.replace(by_line, "", 1)
         raise UsageError(
             f"The expression cannot be used: {why}.", "Drop `regex` to find it literally."
         ) from None

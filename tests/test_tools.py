@@ -192,7 +192,7 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
     ("name", "values", "error", "said"),
     [
         ("grep", {"patern": "x"}, UsageError, "`pattern` cannot be used"),
-        ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing )"),
+        ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing ): (a."),
         ("grep", {"pattern": ""}, UsageError, "`pattern` cannot be used"),
         ("search_code", {"query": "x", "k": 1000}, UsageError, "`k` cannot be used"),
         ("open_file", {"path": "pay.py"}, UsageError, "app/pay.py, web/pay.py"),
