@@ -297,7 +297,8 @@ def test_doctor_never_shows_a_secret(codeqa: Command, monkeypatch: pytest.Monkey
     monkeypatch.setenv("CODEQA_TOKEN", "the-token")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("JINA_API_KEY", "jina-secret")
-    result = codeqa("doctor")
+    result = codeqa("doctor", "--json")
+    assert {check["name"] for check in json.loads(result.out)} >= {"Python", "git", "port"}
     assert "token set" in result.out and "JINA_API_KEY set" in result.out
     for secret in ("the-token", "sk-secret", "jina-secret"):
         assert secret not in result.out + result.err
