@@ -65,6 +65,11 @@ class Unit:
     """Stable hash of path, qualified name and ordinal; filled by `parsing`."""
 
     @property
+    def is_stub(self) -> bool:
+        """A signature without code, `def subs(self, …): ...`: there may be nine for a function."""
+        return self.is_method and self.source_code.endswith(": ...")
+
+    @property
     def is_method(self) -> bool:
         return self.kind in METHOD_KINDS
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from codeqa.store import Tables
 from codeqa.symbols import Usages, usages
 from codeqa.symbols.callees import callees
 from codeqa.symbols.imports import import_evidence
+from codeqa.tools.finding import definitions
 from codeqa.types import Unit
 from tests.indexed import indexed
 
@@ -291,3 +294,20 @@ def test_callees_are_the_definitions_that_are_called_each_once_in_the_order_of_t
         ("shop/till.py:5-6", 15),
     ]
     assert [call.unit.name for call in callees(tables, pay, limit=1)] == ["count"]
+
+
+def test_a_call_means_the_function_with_code_and_not_its_file_or_its_signatures(
+    tmp_path: Path,
+) -> None:
+    signatures = "@overload\ndef tidy(x: int) -> int: ...\n\n\n" * 3
+    files = {
+        "shop/tidy.py": f"import re\n\n\n{signatures}def tidy(x):\n    return x\n",
+        "shop/uses.py": "from shop.tidy import tidy\n\n\ndef use():\n    return tidy(1)\n",
+        "shop/boxes.py": "class Box:\n    def tidy(self):\n        return self\n",
+    }
+    tables = indexed(tmp_path, files)
+    (use,) = (unit for unit in tables.named(["use"]) if unit.name == "use")
+    (called,) = callees(tables, use)
+    assert called.unit.source_code.endswith("return x")
+    assert [one.is_stub for one in definitions(tables, "tidy")] == [False] * 2 + [True] * 3
+    assert definitions(tables, "tidy")[0] == called.unit

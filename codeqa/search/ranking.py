@@ -49,7 +49,7 @@ and each of those answers in fewer lines."""
 REEXPORT_PENALTY = 0.5
 """`__init__.py`, `index.ts`, `.d.ts` name everything and define nothing."""
 STUB_PENALTY = 0.5
-"""`def subs(self, …): ...`, a signature without code: there may be nine for one function."""
+"""What it is for has the code."""
 FILE_LIFT = 0.2
 """Each of a file's next three units adds this part of its score to the file: several hits
 speak for the file."""
@@ -168,7 +168,7 @@ def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     if unit.role != "source":
         factor = ASKED_ROLE_PENALTY if unit.role in query.roles else ROLE_PENALTY
         found.append((factor, f"behind source code: {unit.role}"))
-    if unit.is_method and unit.source_code.endswith(": ..."):
+    if unit.is_stub:
         found.append((STUB_PENALTY, "behind code: a signature alone"))
     if unit.kind in NAMING_KINDS and is_reexport(unit.path):
         found.append((REEXPORT_PENALTY, "behind definitions: re-exports"))

@@ -16,6 +16,10 @@ RIVALS = 4
 """Definitions that a name may have in files that are not imported; of one as common as `get`
 none is likelier than the others."""
 
+NAMESAKES = 2_000
+"""Definitions that all names called by one function may have: a function of 300 lines in a code
+base of 900,000 calls 36 names that have 413."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -44,8 +48,10 @@ def callees(
     decided = {one.id: one for one in tables.by_ids([c.target for c in calls if c.target])}
     open_names = dict.fromkeys(name_key(call.name) for call in calls if not call.target)
     by_name: dict[str, list[Unit]] = {}
-    for one in tables.named(list(open_names)):
-        if one.kind not in TEXT_KINDS and related(one.language, unit.language):
+    # Nobody calls a file, and of one definition the code goes before its signatures.
+    named_so = sorted(tables.named(list(open_names), NAMESAKES), key=lambda one: one.is_stub)
+    for one in named_so:
+        if one.kind not in (*TEXT_KINDS, "module") and related(one.language, unit.language):
             by_name.setdefault(one.name, []).append(one)
     found: dict[str, Call] = {}
     for call in calls:

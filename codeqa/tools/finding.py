@@ -90,11 +90,13 @@ def find_definition(box: Toolbox, name: Name) -> ToolResult:
 
 
 def definitions(tables: Tables, name: str) -> list[Unit]:
-    """The definitions that `name` stands for, those in source first."""
+    """The definitions that `name` stands for: those in source first, signatures without code last,
+    and members of classes behind what has no owner."""
     mentions, _ = resolve_mentions(tables, [name.removeprefix("@").removesuffix("()")])
     ids = [id_ for mention in mentions for id_ in mention.units]
     units = {unit.id: unit for unit in tables.by_ids(ids)}
-    return sorted((units[i] for i in ids if i in units), key=lambda one: one.role != "source")
+    found = [units[identity] for identity in ids if identity in units]
+    return sorted(found, key=lambda u: (u.role != "source", u.is_stub, bool(u.class_name)))
 
 
 def _values(box: Toolbox, place: Place) -> str:
