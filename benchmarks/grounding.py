@@ -51,7 +51,7 @@ def main() -> None:
 
 def _report(half: str, answers: list[dict[str, Any]], trees: Path, wrong: bool) -> None:
     counts: Counter[tuple[str, str]] = Counter()
-    right_chunk, took, shares = 0, [], []
+    right_chunk, took, shares = 0, list[float](), list[tuple[float, float, str]]()
     for answer in answers:
         chunks = chunks_of(answer, trees)
         labelled = {one["text"]: one for one in answer["sentences"]}
@@ -88,8 +88,8 @@ def _report(half: str, answers: list[dict[str, Any]], trees: Path, wrong: bool) 
     took.sort()
     median = took[len(took) // 2]
     print(f"  {median:.1f} ms of processor time an answer at the median, {took[-1]:.1f} at most")
-    for share, truth, name in sorted(shares):
-        print(f"  {name}: {share:.2f} of its claims have evidence, truly {truth:.2f}")
+    for share, true_share, name in sorted(shares):
+        print(f"  {name}: {share:.2f} of its claims have evidence, truly {true_share:.2f}")
 
 
 if __name__ == "__main__":

@@ -155,7 +155,8 @@ def only_supported(
     `judged` gets the sentences that were told, `left_out` the others; of these a line tells at the
     end. What leads to sentences, such as a heading, is told with the first of them.
     """
-    grounding, splitter = None, SentenceSplitter()
+    grounding: Grounding | None = None
+    splitter = SentenceSplitter()
     lead, mark, gap, told = "", "", 0, ""
 
     def kept(sentence: str) -> str:
