@@ -103,6 +103,11 @@ class GenerationInput:
     """For a generator that asks for it, and what was counted for every one."""
     cancelled: Cancelled = never
 
+    @property
+    def counted(self) -> bool:
+        """Whether a model is told what was counted in the index, beside the block."""
+        return bool(self.evidence and self.evidence.counted)
+
     def masked(self) -> GenerationInput:
         """The same with secret-looking strings made asterisks, also in earlier questions and
         answers, which a client may have told; those in the code are masked in the index."""
@@ -192,7 +197,7 @@ def build_messages(
     parts = [_instruction(asked, config_dir)]
     if asked.block.text:
         parts.append(asked.block.text)
-    if asked.evidence and asked.evidence.counted:
+    if asked.evidence and asked.counted:
         parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead.text)}")
     last = {"role": "user", "content": [{"type": "text", "text": part} for part in parts]}
     told: list[dict[str, Any]] = []

@@ -152,8 +152,8 @@ def only_supported(
 ) -> Iterator[Piece]:
     """What a model writes, sentence by sentence, without those that have no evidence.
 
-    `judged` gets the sentences that were told, `left_out` the others; of these a line tells at the
-    end. What leads to sentences, such as a heading, is told with the first of them.
+    `judged` gets all of them, `left_out` those that are not told; of these a line tells at the end.
+    What leads to sentences, such as a heading, is told with the first of them.
     """
     grounding: Grounding | None = None
     splitter = SentenceSplitter()
@@ -170,13 +170,13 @@ def only_supported(
                 mark = ""
             return ""
         lines = _lines_after(sentence)
+        judged.extend([one] if one else [])
         if one and one.verdict != "supported":
             left_out.append(one)
             gap = max(gap, lines)
             mark = "" if lines else mark  # its item, or the list, ends here
             lead = "" if lines > 1 and not lead.startswith("#") else lead
             return ""
-        judged.extend([one] if one else [])
         text = "\n" * (gap - _lines_after(told)) * bool(told) + lead + mark + sentence
         lead, mark, gap, told = "", "", 0, text
         return text
@@ -203,12 +203,13 @@ def _lines_after(text: str) -> int:
 
 def as_data(judged: Sequence[Sentence], left_out: Sequence[Sentence] = ()) -> dict[str, Any]:
     """What is kept and told of an answer's sentences: `TurnRecord.grounding`."""
-    counts = Counter(one.verdict for one in judged)
+    told = [one for one in judged if one not in left_out]
+    counts = Counter(one.verdict for one in told)
     return {
         "supported": counts["supported"],
         "claims": counts["supported"] + counts["unsupported"],
         "left_out": len(left_out),
-        "sentences": [asdict(one) for one in judged],
+        "sentences": [asdict(one) for one in told],
     }
 
 

@@ -296,7 +296,7 @@ class Chat:
             return
         yield Event("generating")
         with closing(generator.generate(turn.asked)) as written:
-            strict = turn.asked.strict
+            strict = turn.asked.strict and not turn.asked.counted
             pieces = only_supported(written, turn.judged, turn.left_out) if strict else written
             for piece in pieces:
                 if turn.stopped():
@@ -315,11 +315,11 @@ class Chat:
         with suppress(CodeQAError):  # the index may be gone by now
             code = self.retrieval.cited(turn.block.chunks)
             turn.citations = verify_all(turn.answer, turn.shown(), code)
-            if turn.finished and turn.request.block.chunks and turn.reply != ISSUE:
+            sent = () if turn.reply == ISSUE or asked.counted else turn.request.block.chunks
+            if turn.finished and sent:
                 if not asked.strict or turn.revised:
-                    turn.judged = judge_all(turn.answer, turn.block.chunks)
-                judged = (*turn.judged, *turn.left_out)
-                turn.warnings.append(what_is_not_known(judged, turn.search, turn.block.chunks))
+                    turn.judged = judge_all(turn.answer, sent)
+                turn.warnings.append(what_is_not_known(turn.judged, turn.search, sent))
             if turn.finished and asked.intent in NEED_CODE:
                 turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
 

@@ -164,7 +164,7 @@ class TurnState:
     citations: Sequence[Citation] = ()
     judged: list[Sentence] = field(default_factory=list)
     left_out: list[Sentence] = field(default_factory=list)
-    """The sentences of the answer with their evidence, and those that strict mode left out."""
+    """The sentences with their evidence, and those among them that strict mode left out."""
     suggestions: tuple[str, ...] = ()
     concluded: bool = False
     """It has been handed over to be kept."""
