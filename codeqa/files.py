@@ -19,6 +19,8 @@ from codeqa.types import ROLES
 
 SEARCH_SECONDS = 5.0
 """How long files are read for one pattern."""
+GROWN_BYTES = 5_000_000
+"""Of one file, which may have grown since it was indexed."""
 LINES_KEPT = 100
 """Of one file; more are counted."""
 MATCH_MEMORY = 8 << 20
@@ -44,22 +46,15 @@ class FoundLines:
     lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Path → number and text of its first LINES_KEPT, source first."""
     total: int = 0
-    read: int = 0
-    files: int = 0
-    """Lines that match, kept or not; files that were read, and files that there are."""
-
-    @property
-    def searched(self) -> str:
-        """`12 files`, or how many of them could be read in time."""
-        of = counted(self.files, "file")
-        cut = self.read < self.files
-        return f"the first {self.read:,} of {of}, for reading takes too long" if cut else of
+    """Lines that match, kept or not."""
+    searched: str = ""
+    """`12 files`, or how many of them could be read in time."""
 
 
 class Files:
     """Reads indexed files of one repository."""
 
-    def __init__(self, open_tables: Callable[[], Tables], max_bytes: int = 0) -> None:
+    def __init__(self, open_tables: Callable[[], Tables], max_bytes: int = GROWN_BYTES) -> None:
         self._open_tables = open_tables
         self._max_bytes = max_bytes
 
@@ -99,12 +94,14 @@ class Files:
     ) -> FoundLines:
         """The lines of `records` that hold the text `pattern` or match it, in time linear in the
         files and bounded by SEARCH_SECONDS. Raises UsageError for a broken expression."""
-        matcher, found = _matcher(pattern, regex, ignore_case), FoundLines(files=len(records))
+        matcher, found = _matcher(pattern, regex, ignore_case), FoundLines()
         root, until = self._open_tables().location.root, time.monotonic() + SEARCH_SECONDS
-        for record in sorted(records, key=lambda one: (ROLES.index(one.role), one.path)):
+        found.searched = of = counted(len(records), "file")
+        ordered = sorted(records, key=lambda one: (ROLES.index(one.role), one.path))
+        for read, record in enumerate(ordered):
             if time.monotonic() > until:
+                found.searched = f"the first {read:,} of {of}, for reading takes too long"
                 break
-            found.read += 1
             with suppress(CodeQAError):  # a file that is gone holds nothing
                 text = self._read(root, record).text
                 # The whole file first: most hold nothing, and a file is one search.

@@ -34,8 +34,6 @@ NEAR = 0.65
 LINES = 40
 PER_FILE = 6
 """Lines listed in all, and of one file."""
-READ_BYTES = 5_000_000
-"""Of one file, which may have grown since it was indexed."""
 LONGEST_LINE = 160
 
 
@@ -98,7 +96,7 @@ def _literal(tables: Tables, result: SearchResult) -> Cited:
     wanted = asked["word"] or asked["quoted"] or asked["capitals"]
     where = filter_of(result.query)
     allowed = {unit.path for unit in tables.units(where)} if where else None
-    files = Files(lambda: tables, READ_BYTES)
+    files = Files(lambda: tables)
     records = [one for one in files.matching() if allowed is None or one.path in allowed]
     # Letters are taken as written where one is a capital.
     found = files.find_lines(wanted, records, ignore_case=wanted == wanted.lower())
@@ -138,7 +136,7 @@ def _versions(tables: Tables, result: SearchResult) -> Cited:
     languages = sorted(words & {*_TELLING})
     if not languages or not words & _ABOUT_VERSIONS or words - _ABOUT_VERSIONS - {*languages}:
         return NOTHING
-    files = Files(lambda: tables, READ_BYTES)
+    files = Files(lambda: tables)
     known = [one for one in files.matching() if one.path.rpartition("/")[2] in _MANIFESTS]
     telling = "|".join(_TELLING[language] for language in languages)
     items = _items(files.find_lines(telling, known, regex=True).lines)

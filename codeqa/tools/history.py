@@ -7,6 +7,7 @@ by its history either.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -88,16 +89,17 @@ def git_show(
     one = _commit("\0".join(told.split("\0")[:4]))
     changed = _git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
     known = box.tables().catalogue().paths
-    shown_paths = sorted((name for name in changed if name in known), key=_is_beside)
+    beside = {name: role_of(name) != "source" for name in changed if name in known}
+    shown_paths = sorted(beside, key=beside.__getitem__)
     # Tests and documents of a change are often longer than it; they are named.
-    diffed = [name for name in shown_paths if not _is_beside(name)] or shown_paths
+    diffed = [name for name in shown_paths if not beside[name]] or shown_paths
     diff = ""
     if diffed:
         diff = _git(box, [*_CHANGE, *_SAFE, commit, "--", *diffed])
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
     head = [f"{one.date}  {one.author}", *told.split("\0")[4:]]
-    beside = ", ".join(shown_paths[len(diffed) :])
-    parts = [*head, *([f"Also changed: {beside}"] if beside else ())]
+    rest = ", ".join(shown_paths[len(diffed) :])
+    parts = [*head, *([f"Also changed: {rest}"] if rest else ())]
     parts += mask_secrets(diff).split("\n")
     text, _ = list_text(summary, parts, len(parts), "Open a file of it with `path`.")
     return ToolResult(summary=summary, text=text, total=len(shown_paths), commits=(one,),
@@ -143,10 +145,6 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     )
 
 
-def _is_beside(path: str) -> bool:
-    return role_of(path) != "source"
-
-
 def _git(box: Toolbox, arguments: Sequence[str]) -> str:
     """What git prints. Raises NotFoundError where it has no answer."""
     git = find_git(box.root)
@@ -186,16 +184,10 @@ def _runs(porcelain: str) -> list[Commit]:
     return [
         Commit(
             id=id_[:9],
-            date=_day(known[id_].get("author-time", "0")),
+            date=time.strftime("%Y-%m-%d", time.gmtime(int(known[id_].get("author-time", "0")))),
             author=known[id_].get("author", ""),
             subject=mask_secrets(known[id_].get("summary", "")),
             lines=f"{first}-{last}",
         )
         for id_, first, last in runs
     ]
-
-
-def _day(seconds: str) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(int(seconds), UTC).date().isoformat()

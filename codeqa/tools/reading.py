@@ -143,11 +143,9 @@ def overview(box: Toolbox) -> ToolResult:
         Place(path=one.path, start_line=one.start, end_line=one.end, name=one.name)
         for one in told.lines
     )
-    text = told.text or "Nothing here says what it is."
-    text, _ = fitting(text.split("\n"))
-    return ToolResult(
-        summary=f"overview of {box.root.name}", text=text, total=len(places), places=places
-    )
+    text, _ = fitting((told.text or "Nothing here says what it is.").split("\n"))
+    summary = f"overview of {box.root.name}"
+    return ToolResult(summary=summary, text=text, total=len(places), places=places)
 
 
 def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
