@@ -110,6 +110,13 @@ def test_what_calls_the_other_hits_leads_and_its_calls_follow_in_order(tables: T
     assert "- `Cook.fry` [kitchen.py:13-15]: `def fry(self, pieces)`" in text
 
 
+def test_what_the_question_names_leads_whatever_does_more(tables: Tables) -> None:
+    found = hits(tables, "prepare", "chop")
+    for question in ("what happens when I call chop(food)?", "how does chop cut food"):
+        path = find_path(tables, parse_query(question), found)
+        assert path is not None and path.leader.unit.name == "chop"
+
+
 def test_a_question_about_a_failure_is_led_by_what_catches_it(tables: Tables) -> None:
     found = hits(tables, "fry", "heat_pan")
     calm = find_path(tables, parse_query("how is food fried"), found)

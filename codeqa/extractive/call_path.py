@@ -118,6 +118,8 @@ def find_path(tables: Tables, query: Query, hits: Sequence[Hit]) -> CallPath | N
         return weight
 
     leaders = [hit.unit for hit in hits[:LEADERS] if _explains(hit.unit)]
+    # Of what the question names the flow is asked for.
+    leaders = [one for one in leaders if one.name in (*query.names, *query.subjects)] or leaders
     if failure:
         leaders += filter(_explains, callers(leaders[:CALLERS]))
     leader = max(filter(called, leaders), key=worth, default=None)
