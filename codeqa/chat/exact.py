@@ -129,12 +129,13 @@ _POINTING = ("it", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(
     r"(?:[,;?.]\s+(?:and\s+)?|\s+and\s+)(?=(?:why|how|explain|what|which|should|does|is|are)\b)"
 )
+_MENTION = re.compile(r"^@\S+ ")
 _CODE_LIKE = re.compile(r"[._:#()]|[a-z0-9][A-Z]|[A-Z]{2}")
 
 
 def exact_question(text: str) -> ExactQuestion | None:
     """What `text` asks for, if that can be counted; by its form alone."""
-    text = " ".join(text.split())
+    text = _MENTION.sub("", " ".join(text.split()))
     if len(text) > LONGEST_MESSAGE:
         return None
     if whole := _matched(text):
@@ -178,6 +179,9 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
             return NOTHING
     try:
         result = TOOLS[asked.tool].call(box, values)
+        if not (result.total or result.unknown) and values.get("kind") == "call":
+            del values["kind"]  # as a decorator, or handed on
+            result = TOOLS[asked.tool].call(box, values)
     except CodeQAError as error:
         # A word that is no path: "what changed in version two?"
         told = f"**{escape(error.message)}** {escape(error.hint)}"

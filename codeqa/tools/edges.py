@@ -48,7 +48,8 @@ def find_references(
     are in all."""
     tables = box.tables()
     units = definitions(tables, name)
-    found = _sites(tables, name, units, kind)
+    every = _sites(tables, name, units)
+    found = [one for one in every if kind in ("", one[0].reference.kind)]
     if not units and not found:
         return no_definition(tables, name)
     sites = [site for site, _ in found][skip : skip + MOST_REFERENCES]
@@ -63,7 +64,7 @@ def find_references(
     summary = f"{name} is {verb} in {counted(len(found), 'place')}"
     hint = "`skip` leads to them; grep finds all lines that hold the name."
     text, shown = list_text(summary, parts, len(found) - skip, hint)
-    known = _completeness(tables, name, kind, units, found)
+    known = _completeness(tables, name, kind, units, every)
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
     sure = [place for place in places if not place.note.endswith(SURENESS[-1][1])]
     edges = dict.fromkeys((place.name or place.path, last) for place in sure)
@@ -77,22 +78,19 @@ def find_references(
     )
 
 
-def _sites(
-    tables: Tables, name: str, units: Sequence[Unit], kind: str
-) -> list[tuple[UsageSite, str]]:
+def _sites(tables: Tables, name: str, units: Sequence[Unit]) -> list[tuple[UsageSite, str]]:
     """The places, surest first, each with the id of the definition that it surest means: one that
     may mean several of them is one place."""
     once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
     for unit in units:
         for site in usages(tables, unit, CANDIDATES).references:
             at = (site.reference.path, site.reference.line, site.reference.column)
-            if kind in ("", site.reference.kind):
-                new = (site, unit.id)
-                once[at] = max(new, once.get(at, new), key=lambda one: one[0].confidence)
+            new = (site, unit.id)
+            once[at] = max(new, once.get(at, new), key=lambda one: one[0].confidence)
     if not units:  # what is defined elsewhere is known by its name alone
         owner = name.removesuffix("()").rpartition(".")[0]
         for place in tables.references_named(last_word(name.removesuffix("()")), CANDIDATES):
-            if kind in ("", place.kind) and owner in ("", place.receiver):
+            if owner in ("", place.receiver):
                 at = (place.path, place.line, place.column)
                 once[at] = (UsageSite(place, 0.0, "only the name is the same"), "")
     return sorted(once.values(), key=lambda one: -one[0].confidence)
@@ -103,9 +101,10 @@ def _completeness(
     name: str,
     kind: str,
     units: Sequence[Unit],
-    found: Sequence[tuple[UsageSite, str]],
+    every: Sequence[tuple[UsageSite, str]],
 ) -> str:
     """How sure the places are, which definitions they mean, what was left out, as sentences."""
+    found = [one for one in every if kind in ("", one[0].reference.kind)]
     levels = Counter(sureness(site.confidence) for site, _ in found)
     told = [f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one]]
     parts = [f"{', '.join(told)}{' (only the name is the same)' * bool(levels['possible'])}."]
@@ -121,8 +120,9 @@ def _completeness(
         rest = ", the others fewer or none" * (len(units) > MOST_DEFINITIONS)
         parts.append(f"{len(units):,} definitions are called so: {', '.join(each)}{rest}.")
     named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
-    others = sum(kind in ("", place.kind) for place in named) - len(found)
-    if others > 0:
+    if len(every) > len(found):
+        parts.append(f"Beside that {counted(len(every) - len(found), 'place')} of other kinds.")
+    if (others := len(named) - len(every)) > 0:
         parts.append(f"{counted(others, 'further place')} of that name may mean something else.")
     if len(named) == CANDIDATES:
         parts.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")

@@ -33,7 +33,7 @@ _METHOD = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\(")
 """The name in a method's declaration."""
 _IMPLEMENTED_FOR = re.compile(r"[^{;]*?\bfor\s+(?:&(?:'\w+\s+)?)?(?:mut\s+|dyn\s+)?([\w:]+)")
 
-Step = tuple[Unit, str, int]
+EdgeStep = tuple[Unit, str, int]
 """What an edge leads to, and the file and line in which the edge is written."""
 
 
@@ -59,7 +59,7 @@ def impact(box: Toolbox, name: Name) -> ToolResult:
         return no_definition(tables, name)
     doubtful = 0
 
-    def users(unit: Unit) -> list[Step]:
+    def users(unit: Unit) -> list[EdgeStep]:
         nonlocal doubtful
         if is_test(unit):
             return []
@@ -88,7 +88,7 @@ def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
     if not begins or not ends:
         return no_definition(tables, end if begins else start)
 
-    def called(unit: Unit) -> list[Step]:
+    def called(unit: Unit) -> list[EdgeStep]:
         return [(one.unit, unit.path, one.line) for one in calls_of(tables, unit, ALL_CALLS)]
 
     nothing = f"no way of calls from {start} to {end} was found"
@@ -118,7 +118,7 @@ def subclasses(tables: Tables, name: str) -> ToolResult:
 
     by_name = homeless = 0
 
-    def heirs(unit: Unit) -> list[Step]:
+    def heirs(unit: Unit) -> list[EdgeStep]:
         nonlocal by_name, homeless
         sites = [one.reference for one in usages(tables, unit, CANDIDATES).references]
         places = [one for one in sites if one.kind == "inherits"]
@@ -130,7 +130,7 @@ def subclasses(tables: Tables, name: str) -> ToolResult:
         homeless += sum(not one.unit_id for one in places)
         return _heirs(tables, places)
 
-    first: list[Step] = []
+    first: list[EdgeStep] = []
     if not roots:
         places = tables.references_named(last_word(name), CANDIDATES)
         first = _heirs(tables, [place for place in places if place.kind == "inherits"])
@@ -161,7 +161,7 @@ def subclasses(tables: Tables, name: str) -> ToolResult:
 
 
 def follow_edges(
-    roots: Sequence[Unit], step: Callable[[Unit], Iterable[Step]], wanted: Collection[str] = ()
+    roots: Sequence[Unit], step: Callable[[Unit], Iterable[EdgeStep]], wanted: Collection[str] = ()
 ) -> tuple[list[Reached], str]:
     """All that `step` leads to from `roots`, the nearest first, each definition once, until one of
     the ids `wanted` is reached; and, as a sentence, where it was cut off."""
@@ -184,17 +184,17 @@ def follow_edges(
     return found, ""
 
 
-def _around(tables: Tables, places: Iterable[Reference]) -> list[Step]:
+def _around(tables: Tables, places: Iterable[Reference]) -> list[EdgeStep]:
     """The definitions in which `places` stand, each with the first of its lines."""
     first = {one.unit_id: one for one in reversed(list(places)) if one.unit_id}
     units = tables.by_ids(list(reversed(first)))
     return [(unit, first[unit.id].path, first[unit.id].line) for unit in units]
 
 
-def _heirs(tables: Tables, places: Iterable[Reference]) -> list[Step]:
+def _heirs(tables: Tables, places: Iterable[Reference]) -> list[EdgeStep]:
     """The types that say at `places` what they inherit or implement. Rust says it outside of the
     type: `impl Read for Buffer`."""
-    found = list[Step]()
+    found = list[EdgeStep]()
     for one, path, line in _around(tables, places):
         code = "\n".join(one.source_code.split("\n")[line - one.start_line :][:3])
         meant = _IMPLEMENTED_FOR.match(code) if one.kind in TEXT_KINDS else None

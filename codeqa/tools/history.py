@@ -60,6 +60,7 @@ def git_log(
     ):  # of lines git can only count by reading all
         total = int(_git(box, ["rev-list", "--count", "HEAD", *wanted]))
     newest = f"the newest {len(commits)} of " if total > len(commits) else ""
+    newest = newest or "the newest " * (total == limit)
     summary = f"history of {about}: {newest}{counted(total, 'commit')}"
     parts = [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
     text, shown = list_text(summary, parts, len(parts), "Ask for fewer.")
