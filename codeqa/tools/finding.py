@@ -122,23 +122,21 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     # A word or four before it: const, export, a type.
     pattern = rf"^[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^=(\n]{{0,80}}=(?:[^=]|$)"
     found = box.files.find_lines(pattern, box.files.matching(), regex=True)
+    if not found.lines:
+        return None
     places: list[Place] = []
-    for path, number in [(path, n) for path, held in found.lines.items() for n, _ in held]:
-        if len(places) < MOST_DEFINITIONS:
-            lines = box.files.read(path).text.split("\n")[number - 1 : number + AFTER_VALUE]
-            last = number + len(lines) - 1
-            places.append(
-                Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
-                      language=language_name(path), name=name, kind="value")
-            )  # fmt: skip
+    at = [(path, number) for path, held in found.lines.items() for number, _ in held]
+    for path, number in at[:MOST_DEFINITIONS]:
+        lines = box.files.read(path).text.split("\n")[number - 1 : number + AFTER_VALUE]
+        last = number + len(lines) - 1
+        places.append(
+            Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
+                  language=language_name(path), name=name, kind="value")
+        )  # fmt: skip
     parts = [f"--- {p.location} ---\n{p.text}" for p in places]
     summary = f"{name} is given a value in {counted(found.total, 'place')}"
     text, shown = list_text(summary, parts, found.total, "Use grep for all.", "\n\n")
-    return (
-        ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
-        if places
-        else None
-    )
+    return ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
 
 
 def no_definition(tables: Tables, name: str) -> ToolResult:
