@@ -61,7 +61,7 @@ def impact(box: Toolbox, name: Name) -> ToolResult:
 
     def users(unit: Unit) -> list[EdgeStep]:
         nonlocal doubtful
-        if is_test(unit):
+        if is_test(unit) and unit not in roots:
             return []
         sites = usages(tables, unit, CANDIDATES).references
         sure = [one.reference for one in sites if one.confidence >= LIKELY]
