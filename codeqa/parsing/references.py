@@ -189,8 +189,8 @@ class Resolver:
         return (None, 0.0)
 
     def _seen(self, found: list[Definition]) -> list[Definition]:
-        """Of values that are bound to one name in several blocks, the last before the place."""
-        if len(found) > 1 and all(one.kind == "lambda" for one in found):
+        """Of what is bound to one name in several blocks, the last before the place."""
+        if len(found) > 1 and all(one.kind in ("lambda", "class") for one in found):
             return [one for one in found if one.start <= self.place][-1:] or found
         return found
 

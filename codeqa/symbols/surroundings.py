@@ -64,7 +64,8 @@ class Surroundings:
             for one in namesakes
             if one.path == unit.path
             and one.id != unit.id
-            and one.kind != "lambda"  # bound twice, in two places that see one each
+            and (one.kind != unit.kind or one.kind not in ("lambda", "class"))
+            # for those are bound twice, in two places that see one each
             and one.qualified_name in (unit.qualified_name, unit.class_name)
         }
         """Ids of the other definitions of the unit's qualified name in its file (overloads)."""
