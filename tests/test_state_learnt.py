@@ -26,7 +26,6 @@ def save(
     conversation: str = "c",
     *,
     vector: bytes | None = b"12",
-    topic: bytes | None = None,
     facts: Mapping[str, str] | None = None,
     embedding: str = "e",
     user: str = "local",
@@ -35,7 +34,7 @@ def save(
     **rest: object,
 ) -> bool:
     turn = Turn(turn_id, conversation, "q?", "a", "", {}, created, user, repository)
-    return state.turns.save(turn, extras=TurnExtras(embedding, vector, topic, facts or {}), **rest)  # type: ignore[arg-type]
+    return state.turns.save(turn, extras=TurnExtras(embedding, vector, facts or {}), **rest)  # type: ignore[arg-type]
 
 
 def asked(state: State, embedding: str = "e") -> list[str]:
@@ -85,26 +84,6 @@ def test_vectors_come_in_order_also_those_of_answers_given_again(state: State) -
     ]
 
 
-def test_the_topic_is_that_of_the_latest_turn_that_has_one(state: State) -> None:
-    assert state.conversations.topic("c", *PLACE) is None
-    save(state, "t1")
-    assert state.conversations.topic("c", *PLACE) is None
-    save(state, "t2", topic=b"34")
-    save(state, "t3", vector=None, embedding="")
-    assert state.conversations.topic("c", *PLACE) == ("e", b"34")
-    save(state, "t4", topic=b"56", embedding="f")
-    assert state.conversations.topic("c", *PLACE) == ("f", b"56")
-    assert (
-        state.conversations.topic("c", "ann", "shop") is None
-        and state.conversations.topic("c", "local", "site") is None
-    )
-    save(state, "t5", "", topic=b"78")
-    assert state.conversations.topic("", *PLACE) is None
-    state.conversations.delete("c", *PLACE)
-    save(state, "t6")
-    assert state.conversations.topic("c", *PLACE) is None, "another conversation of the same name"
-
-
 def test_facts_are_kept_with_the_turn_that_said_them(state: State) -> None:
     save(state, "t1", facts={"name": "Ada", "role": "pilot \ud800"}, created=5.0)
     save(state, "t2", facts={"name": "Bo"}, created=6.0)
@@ -130,29 +109,27 @@ def test_facts_can_be_entered_and_forgotten(state: State) -> None:
 
 
 def test_a_turn_saved_twice_teaches_once(state: State) -> None:
-    assert save(state, "t1", topic=b"34", facts={"name": "Ada"})
-    save(state, "t2", topic=b"56")
+    assert save(state, "t1", facts={"name": "Ada"})
+    save(state, "t2")
     state.profile.clear()
-    assert save(state, "t1", topic=b"34", facts={"name": "Ada"})
+    assert save(state, "t1", facts={"name": "Ada"})
     assert asked(state) == ["t1", "t2"] and vectors(state) == 2
-    assert state.conversations.topic("c", *PLACE) == ("e", b"56")
     assert state.profile.facts() == {}, "what was forgotten meanwhile stays forgotten"
 
 
 def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save(state, "t1", topic=b"34")
+    save(state, "t1")
 
     def fail(*_: object) -> None:
         raise sqlite3.OperationalError("disk full")
 
     monkeypatch.setattr(turns_module, "_limit_turns", fail)
     with pytest.raises(StorageError, match="disk full"):
-        save(state, "t2", topic=b"56", facts={"name": "Ada"})
+        save(state, "t2", facts={"name": "Ada"})
     assert [turn.id for turn in state.turns.active("c", repository="shop")] == ["t1"]
     assert state.turns.get("t2") is None and asked(state) == ["t1"] and state.profile.facts() == {}
-    assert state.conversations.topic("c", *PLACE) == ("e", b"34")
 
 
 def test_turns_that_another_branch_took_the_place_of_do_not_stand(state: State) -> None:

@@ -1,4 +1,4 @@
-"""The topic of a conversation as a vector, and the gate for follow-ups."""
+"""How alike questions are, and the gate for follow-ups."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from benchmarks import topics
 from codeqa.chat.generation import Exchange
 from codeqa.chat.topic import leaving_by_words
 from codeqa.chat.vectors import (
-    TOPIC_DECAY_ALPHA,
     QuestionVectors,
     Vector,
     cosine,
-    next_topic,
     similar_above,
 )
 from codeqa.context import pack
@@ -39,25 +37,6 @@ def test_the_cosine_is_that_of_the_angle() -> None:
     assert cosine(vector(1, 1), vector(-1, -1)) == pytest.approx(-1)
     assert cosine(vector(0, 0), vector(1, 0)) == 0
     assert cosine(vector(1, 0), vector(1, 0, 0)) == 0
-
-
-def test_a_topic_moves_by_a_fifth_of_each_question() -> None:
-    moved = next_topic(vector(1, 0), vector(0, 1))
-    assert moved is not None
-    assert moved.tolist() == pytest.approx([0.8, 0.2])
-    assert moved.dtype == np.float32
-    assert TOPIC_DECAY_ALPHA == 0.2
-
-
-def test_a_topic_begins_with_a_question_and_stays_without_one() -> None:
-    assert next_topic(None, None) is None
-    for topic, question, after in (
-        (None, vector(0, 1), [0, 1]),
-        (vector(1, 0), None, [1, 0]),
-        (vector(1, 0, 0), vector(0, 1), [0, 1]),  # of another embedding
-    ):
-        found = next_topic(topic, question)
-        assert found is not None and found.tolist() == after
 
 
 def test_the_requirements_threshold_holds_for_its_embedding_and_those_unknown() -> None:

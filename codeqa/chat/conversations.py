@@ -20,7 +20,7 @@ from codeqa.chat.generation import (
 )
 from codeqa.chat.record import ContextCache, TurnRecord, read_turn_record
 from codeqa.chat.turn import ConversationSoFar, TurnState
-from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, Vector, read_vector, write_vector
+from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, write_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError, places_of
 from codeqa.intents import DEFAULT_MODE, read_mode
 from codeqa.repository.secrets import mask_secrets
@@ -211,16 +211,13 @@ class Conversations:
             replaced = self._replaced(turn)
             before = self._before(turn, replaced)
             if options.branches_off:
-                # The topic of a conversation is that of its latest turn, on whatever branch.
-                topic, context = None, _latest_context(before)
+                context = _latest_context(before)
             else:
-                topic = self._topic(options.conversation, options.user)
                 context = self._contexts.recall(options.user, options.conversation)
             return ConversationSoFar(
                 history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
                 profile=reading.result(),
                 messages=2 * len(before),
-                topic=topic,
                 context=context,
                 names=next(filter(None, (one.found_names for one in reversed(before))), ()),
                 path=tuple(record.id for record in before),
@@ -263,7 +260,6 @@ class Conversations:
         extras = TurnExtras(
             embedding=self.vectors.name,
             question=None if turn.vector is None else write_vector(turn.vector),
-            topic=None if turn.topic is None else write_vector(turn.topic),
             facts=dict(turn.facts),
             begun=turn.begun,
         )
@@ -307,10 +303,6 @@ class Conversations:
                 "The answer that this was to follow is not there.", "It may have been deleted."
             )
         return found
-
-    def _topic(self, conversation: str, user: str) -> Vector | None:
-        kept = self.state.conversations.topic(conversation, user, self.repository)
-        return read_vector(kept[1]) if kept and kept[0] == self.vectors.name else None
 
     def _read(
         self, conversation: str, user: str, last: int | None = None, leaf: str = ""

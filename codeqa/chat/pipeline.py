@@ -22,7 +22,7 @@ from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.suggestions import suggest
 from codeqa.chat.topic import leaving_by_words
 from codeqa.chat.turn import TurnState, begin_turn
-from codeqa.chat.vectors import next_topic, prune
+from codeqa.chat.vectors import prune
 from codeqa.errors import CodeQAError
 from codeqa.intents import ISSUE, MODEL_BELOW, Classifier, Intent, by_heuristics
 from codeqa.llm import Model
@@ -150,7 +150,6 @@ class Chat:
         """What leaves the topic gets no earlier code. A model has the last word, in the one call
         that also completes the question: where one is due anyway, or where words may be wrong."""
         so_far = turn.so_far
-        turn.topic = next_topic(so_far.topic, turn.vector)
         self._extract_features(turn)
         chosen = turn.features.tagged or turn.intent.source == "user"
         if (

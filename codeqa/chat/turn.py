@@ -65,8 +65,6 @@ class ConversationSoFar:
     """What the user has told of themselves."""
     messages: int = 0
     """Length of the conversation, questions and answers."""
-    topic: Vector | None = None
-    """What the conversation has been about."""
     context: ContextBlock = NO_CONTEXT
     """What was found for an earlier question."""
     names: tuple[str, ...] = ()
@@ -124,8 +122,6 @@ class TurnState:
     by_rules: Intent = NO_INTENT
     """What the words alone say that it is."""
     intent: Intent = NO_INTENT
-    topic: Vector | None = None
-    """What the conversation is about, this question included."""
     leaving: Leaving = STAYS
     standalone: Standalone | None = None
     """What a model made of the question, where it was asked before the policy."""

@@ -1,4 +1,4 @@
-"""Vectors of questions: what a conversation is about, and which earlier questions go with one."""
+"""Vectors of questions: which earlier questions go with one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ from codeqa.text.tokens import well_formed
 log = logging.getLogger(__name__)
 
 Vector: TypeAlias = NDArray[np.float32]
-"""A question's or a topic's, of shape (d,)."""
+"""A question's, of shape (d,)."""
 
-TOPIC_DECAY_ALPHA = 0.2
-"""How much of the topic each message takes over."""
 RECENCY_WINDOW = 6
 """Latest messages that a model always sees."""
 SEMANTIC_K = 3
@@ -92,28 +90,12 @@ def write_vector(vector: Vector) -> bytes:
     return vector.astype("<f2").tobytes()
 
 
-def read_vector(stored: bytes) -> Vector:
-    """Inverse of `write_vector`, as float32."""
-    return np.frombuffer(stored, dtype="<f2").astype(np.float32)
-
-
 def cosine(first: Vector, second: Vector) -> float:
     """Cosine of two vectors (d,); 0 when one is zero or they are of different lengths."""
     if first.shape != second.shape:
         return 0.0
     lengths = math.sqrt(float(first @ first) * float(second @ second))
     return float(first @ second) / lengths if lengths else 0.0
-
-
-def next_topic(topic: Vector | None, question: Vector | None) -> Vector | None:
-    """The topic after `question`: (1 - α) · topic + α · question; the question itself when
-    nothing came before it, the topic as it was when the question has no vector."""
-    if question is None:
-        return topic
-    if topic is None or topic.shape != question.shape:
-        return question
-    moved: Vector = (1 - TOPIC_DECAY_ALPHA) * topic + TOPIC_DECAY_ALPHA * question
-    return moved.astype(question.dtype, copy=False)
 
 
 def prune(

@@ -103,14 +103,6 @@ class ConversationStore:
         with self._database.writing() as connection:
             delete_group(connection, (user, repository, conversation))
 
-    def topic(self, conversation: str, user: str, repository: str) -> tuple[str, bytes] | None:
-        """Name of the embedding and topic vector of a conversation; None when it has none."""
-        row = self._database.row(
-            f"SELECT embedding, topic FROM conversation WHERE {OF_CONVERSATION}",
-            (user, repository, conversation),
-        )
-        return None if row is None or row[1] is None else (str(row[0]), bytes(row[1]))
-
 
 def delete_group(connection: sqlite3.Connection, group: Group) -> None:
     """Delete a conversation and its turns; triggers take along what belongs to those."""

@@ -50,8 +50,6 @@ class TurnExtras:
     """Name of what made the vectors."""
     question: bytes | None = None
     """Vector of the question."""
-    topic: bytes | None = None
-    """Topic vector of the conversation with this turn; None leaves the one that it has."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Facts about the user that the question states, by their key."""
     begun: float = 0.0

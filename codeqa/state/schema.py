@@ -50,7 +50,8 @@ _FEEDBACK = """
 """
 
 # Branches are walked over the index alone: the rows carry whole contexts. Numbers of vectors
-# are never given twice, so that who has read up to one needs only what is above it.
+# are never given twice, so that who has read up to one needs only what is above it. The embedding
+# and topic of a conversation are no longer written.
 _BRANCHES = """
     ALTER TABLE turn ADD COLUMN parent TEXT NOT NULL DEFAULT '';
     ALTER TABLE conversation ADD COLUMN leaf TEXT NOT NULL DEFAULT '';

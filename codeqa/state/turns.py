@@ -242,17 +242,12 @@ def _turn_of(row: tuple[Any, ...]) -> Turn:
 def _put_extras(
     connection: sqlite3.Connection, turn_id: str, group: Group, extras: TurnExtras, created: float
 ) -> None:
-    """Keep what comes with a new turn; a turn without a conversation has no topic."""
+    """Keep what comes with a new turn."""
     if extras.question is not None:
         connection.execute(
             "INSERT INTO question (turn, user, repository, conversation, embedding, vector) "
             "VALUES (?, ?, ?, ?, ?, ?)",
             (turn_id, *group, extras.embedding, extras.question),
-        )
-    if extras.topic is not None:
-        connection.execute(
-            f"UPDATE conversation SET embedding = ?, topic = ? WHERE {OF_CONVERSATION}",
-            (extras.embedding, extras.topic, *group),
         )
     if not deleted_since(connection, group[0], "profile", extras.begun):
         for key, value in extras.facts.items():
