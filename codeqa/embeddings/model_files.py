@@ -35,8 +35,6 @@ class ModelFiles:
     name: str
     setting: str
     error: type[CodeQAError]
-    otherwise: str = ""
-    """What to write for a model that is not in ONNX."""
 
     @property
     def is_folder(self) -> bool:
@@ -60,7 +58,7 @@ class ModelFiles:
             if lacking := _lacking(folder, ONNX_FILES):
                 raise self.error(
                     f"The folder {folder} {lacking}.",
-                    f"Set {self.setting} to one with a model in ONNX. {self.otherwise}".strip(),
+                    f"Set {self.setting} to one with a model in ONNX.",
                 )
             return folder
         if not _HUB_NAME.fullmatch(self.name):
@@ -99,7 +97,7 @@ class ModelFiles:
         if lacking := _lacking(folder, files):
             raise self.error(
                 f"What the model hub has as {repository} {lacking}.",
-                f"Set {self.setting} to a model in ONNX. {self.otherwise}".strip(),
+                f"Set {self.setting} to a model in ONNX.",
             )
         return folder
 
