@@ -147,9 +147,14 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
             ["**The evidence is weak.**", "“kubernetes”", "Searched: 8 of 8 files"],
             "Without a language model",
         ),
+        (
+            "when does a session cookie of Kerberos expire?",
+            ["**What was found does not say “Kerberos”.**", "### `Session.expire`"],
+            "evidence is weak",
+        ),
         ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
     ],
-    ids=["the project", "a section", "weak evidence", "nothing"],
+    ids=["the project", "a section", "weak evidence", "a name that nothing says", "nothing"],
 )  # fmt: skip
 def test_a_quoted_answer_says_what_there_is(
     engine: Engine, question: str, says: list[str], says_not: str

@@ -26,6 +26,7 @@ from codeqa.text.markdown import (
     joined,
     pieces,
 )
+from codeqa.text.tokens import words
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 WORDS_ONLY = (
@@ -95,7 +96,11 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     elif evidence.weak and not evidence.lead.text:
         yield _weak(evidence)
     else:
-        yield joined([COUNTED if evidence.counted else INTRODUCTION, evidence.lead.text])
+        # A name without which the question asks for something else.
+        names = [word for word in words(evidence.query.text)[1:] if not word.islower()]
+        lacking = [name for name in names if name.lower() in evidence.missing]
+        lacks = f"**What was found does not say {_listed(lacking)}.**" if lacking else ""
+        yield joined([COUNTED if evidence.counted else INTRODUCTION, lacks, evidence.lead.text])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
         if evidence.others:
@@ -137,8 +142,8 @@ def _nothing(evidence: QuotedEvidence) -> str:
     )
 
 
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(f"“{escape(word)}”" for word in words)
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(f"“{escape(text)}”" for text in texts)
 
 
 def _searched(evidence: QuotedEvidence) -> str:
