@@ -27,7 +27,7 @@ REEXPORTS = {
     "llm_comments": {"describe", "main"},
 }
 FRONT_DOORS = sorted(REEXPORTS)
-HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "fastembed", "onnxruntime"}
+HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "rerankers", "fastembed", "onnxruntime"}
 
 # Runs in a fresh interpreter: every file that is written and every socket that is opened
 # raises an audit event, whichever library does it.

@@ -267,7 +267,7 @@ def test_a_folder_that_is_no_checkpoint_says_what_it_lacks(
     settings = load_settings(reranker=str(folder))
     ok, message, hint = reranker_status(settings)
     assert (ok, message) == (False, f"The folder {folder} {lacking}.")
-    assert "CODEQA_RERANKER" in hint
+    assert "CODEQA_RERANKER" in hint and "`rerankers/…`" in hint
     done = choose_reranker(settings).rerank(HITS, QUESTION)
     assert done.reranker == "built-in"
     (warning,) = done.warnings
@@ -362,5 +362,5 @@ print(json.dumps([sorted(before), sorted(after)]))
     done = run_python("-c", script)
     assert done.returncode == 0, done.stderr
     before, after = map(set, json.loads(done.stdout))
-    assert not before & {"lancedb", "pyarrow", "httpx2", "fastembed", "onnxruntime"}
-    assert not after & {"fastembed", "onnxruntime"}
+    assert not before & {"lancedb", "pyarrow", "httpx2", "rerankers", "fastembed", "onnxruntime"}
+    assert not after & {"fastembed", "onnxruntime", "rerankers"}

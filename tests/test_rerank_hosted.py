@@ -227,6 +227,7 @@ def test_keys_are_read_from_the_usual_variables(monkeypatch: pytest.MonkeyPatch)
         ("cross-encoder//models/x", RerankerChoice(model="/models/x", family=Family.CROSS_ENCODER)),
         ("cross-encoder/./x", RerankerChoice(model="./x", family=Family.CROSS_ENCODER)),
         ("cross-encoder/~/x", RerankerChoice(model="~/x", family=Family.CROSS_ENCODER)),
+        ("rerankers/a/b", RerankerChoice(model="a/b", family=Family.PYTORCH)),
         ("cross-encoder/..", RerankerChoice(model="..", family=Family.CROSS_ENCODER)),
     ],
 )

@@ -35,6 +35,8 @@ class ModelFiles:
     name: str
     setting: str
     error: type[CodeQAError]
+    otherwise: str = ""
+    """What to write for a model that is not in ONNX."""
 
     @property
     def is_folder(self) -> bool:
@@ -58,7 +60,7 @@ class ModelFiles:
             if lacking := _lacking(folder, ONNX_FILES):
                 raise self.error(
                     f"The folder {folder} {lacking}.",
-                    f"Set {self.setting} to one with a model in ONNX.",
+                    f"Set {self.setting} to one with a model in ONNX. {self.otherwise}".strip(),
                 )
             return folder
         if not _HUB_NAME.fullmatch(self.name):
@@ -97,7 +99,7 @@ class ModelFiles:
         if lacking := _lacking(folder, files):
             raise self.error(
                 f"What the model hub has as {repository} {lacking}.",
-                f"Set {self.setting} to a model in ONNX.",
+                f"Set {self.setting} to a model in ONNX. {self.otherwise}".strip(),
             )
         return folder
 

@@ -7,6 +7,7 @@ built-in one where there is none), or one of these; a folder is written as a fol
     owner/name, folder                        ColBERT, or a cross-encoder that fastembed lists
     cross-encoder/owner/name, …/folder        a cross-encoder
     cross-encoder/name                        the one of that name by the hub's `cross-encoder`
+    rerankers/owner/name, …/folder            a checkpoint of PyTorch
     cohere/model, jina/model                  a model behind Cohere's or Jina's API
 
 The first part decides, so that a model of an owner called as one of these can be used as a
@@ -70,6 +71,8 @@ def parse_reranker(setting: str) -> RerankerChoice | None:
     first, slash, rest = text.partition("/")
     if slash and first in RERANK_PROVIDERS:
         return RerankerChoice(first, rest)
+    if slash and first == Family.PYTORCH:
+        return RerankerChoice(model=rest, family=Family.PYTORCH)
     if slash and first == Family.CROSS_ENCODER:
         plain = "/" not in rest and not files_of(rest).is_folder
         return RerankerChoice(model=text if plain else rest, family=Family.CROSS_ENCODER)
@@ -106,7 +109,7 @@ def missing_command(settings: Settings) -> str:
     """The one command that brings what the setting asks for, or what `auto` would rather use;
     '' where nothing is missing. It stands in the text of `reranker_status` or in its hint."""
     choice = parse_reranker(settings.reranker)
-    if choice is None or choice.provider:
+    if choice is None or choice.provider or choice.family is Family.PYTORCH:
         return ""
     if missing_extra():
         return INSTALL_COMMAND
@@ -147,6 +150,8 @@ def _default_is_here() -> bool:
 
 
 def _local_status(choice: RerankerChoice) -> tuple[bool, str, str]:
+    if choice.family is Family.PYTORCH:
+        return True, f"{choice.name}, by PyTorch", ""
     problem = missing_extra()
     if not choice.model:
         if problem:

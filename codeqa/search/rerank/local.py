@@ -1,7 +1,7 @@
 """Models that rerank on this machine: loaded once, read in batches, bounded in time.
 
-ColBERT and cross-encoders run on ONNX Runtime through fastembed. Every way in which loading one
-fails is named.
+ColBERT and cross-encoders run on ONNX Runtime through fastembed, checkpoints of PyTorch through
+`rerankers`. Every way in which loading one fails is named.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Family(StrEnum):
 
     COLBERT = "ColBERT"
     CROSS_ENCODER = "cross-encoder"
+    PYTORCH = "rerankers"
 
 
 class LocalModel:
@@ -129,7 +130,8 @@ def local_reranker(model: LocalModel) -> ModelReranker:
 
 
 def files_of(model: str) -> ModelFiles:
-    return ModelFiles(model, "CODEQA_RERANKER", RerankerError)
+    pytorch = "A checkpoint of PyTorch is written `rerankers/…`."
+    return ModelFiles(model, "CODEQA_RERANKER", RerankerError, pytorch)
 
 
 def model_here(model: str, family: Family) -> Path | None:
@@ -140,6 +142,8 @@ def model_here(model: str, family: Family) -> Path | None:
 def load_score(model: str, family: Family, *, may_download: bool) -> Score:
     """Load a model. Raises RerankerError that says what is amiss."""
     files = files_of(model)
+    if family is Family.PYTORCH:
+        return _load_pytorch(model)
     if problem := missing_extra():
         raise RerankerError(f"{files.title} cannot be used: {problem}.", INSTALL)
     kind, known = _kind_of(model, family)
@@ -233,3 +237,26 @@ def _late_interaction(model: Any, question: str, texts: Sequence[str]) -> Iterab
 
 def _judged(model: Any, question: str, texts: Sequence[str]) -> Iterable[float]:
     yield from model.rerank(question, texts, batch_size=BATCH)
+
+
+def _load_pytorch(model: str) -> Score:
+    """A checkpoint by the classes of `rerankers`; its factory prints and returns nothing when
+    something is missing, and takes some names for hosted models."""
+    from rerankers.models import AVAILABLE_RANKERS
+
+    kind = "ColBERTRanker" if "colbert" in model.lower() else "TransformerRanker"
+    if kind not in AVAILABLE_RANKERS:
+        raise RerankerError(
+            f"rerankers/{model} cannot be used: PyTorch and transformers are not installed.",
+            'Install them: pip install "rerankers[transformers]"',
+        )
+    ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
+
+    def score(question: str, texts: Sequence[str]) -> Iterable[float]:
+        for start in range(0, len(texts), BATCH):
+            batch = list(texts[start : start + BATCH])
+            ranked = ranker.rank(question, batch, doc_ids=list(range(len(batch))))
+            by_place = {result.document.doc_id: result.score for result in ranked.results}
+            yield from (float(by_place[place]) for place in range(len(batch)))
+
+    return score
