@@ -45,8 +45,8 @@ from codeqa.repository.walk import walk
 from codeqa.settings import load_settings
 from codeqa.store import Tables
 from codeqa.symbols import usages
+from codeqa.symbols.usages import SURENESS
 from codeqa.text.tokens import last_word, name_key
-from codeqa.tools.edges import SURENESS
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, ParsedFile, Reference, Unit
 
 HERE = Path(__file__).resolve().parent / "oracles"

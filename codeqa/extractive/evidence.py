@@ -128,10 +128,8 @@ def gather_evidence(
         first = hit is main[0]
         if hit.unit.kind in TEXT_KINDS:
             return Finding(hit)
-        # Who asks for the uses of a bare name asks for all that is called so.
-        every = first and asks_uses and not query.qualified
         asked = first and asks_uses
-        uses = uses_section(tables, hit.unit, listed=first, asked=asked, namesakes=every)
+        uses = uses_section(tables, hit.unit, listed=first, asked=asked)
         return Finding(hit, path_section(path) if path and first else NOTHING, uses)
 
     return QuotedEvidence(

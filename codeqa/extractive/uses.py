@@ -4,7 +4,6 @@ calls it, then tests."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from codeqa.extractive.cited import NOTHING, Cited, cited_list, line_item, together
 from codeqa.extractive.doc_comment import inline
@@ -14,7 +13,7 @@ from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.text import counted
 from codeqa.text.markdown import code_span
-from codeqa.text.tokens import name_key, search_tokens, words
+from codeqa.text.tokens import search_tokens, words
 from codeqa.types import TEXT_KINDS, Unit
 
 USES = 5
@@ -24,8 +23,6 @@ TESTS = 3
 """Tests among them, unless there is little else."""
 READERS = 5
 """Units that are named; a collection is read in one or two places."""
-NAMESAKES = 20
-"""Definitions of one name whose uses are listed together."""
 NAMED = 50
 """Units with the name of a collection among which its readers are looked for."""
 LONGEST_LINE = 300
@@ -43,17 +40,13 @@ _GOES_THROUGH = (
     r"|(?:\.|->|@){0}\b.*(?:\.(?:for)?[eE]ach|\.(?:into_)?iter|\.map|\[.+\]\)?\()"
 )
 """A line that takes what is in the collection `{0}`, one after another or by its key."""
-_SURE = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
-"""Confidence from which a place of use is called so."""
 
 
-def uses_section(
-    tables: Tables, unit: Unit, *, listed: bool, asked: bool = False, namesakes: bool = False
-) -> Cited:
-    """How often `unit`, and with `namesakes` all that is called so, is used, and where `listed` in
-    which places: the surest, source before tests. '' for nowhere, unless that was `asked` for."""
+def uses_section(tables: Tables, unit: Unit, *, listed: bool, asked: bool = False) -> Cited:
+    """How often `unit` is used, and where `listed` in which places: the surest, source before
+    tests. '' for nowhere, unless that was `asked` for."""
     kept = _readers(tables, unit) if asked else NOTHING
-    sites = _sites(tables, unit, namesakes=namesakes)
+    sites = _sites(tables, unit)
     tests = [site for site in sites if role_of(site.reference.path) == "test"]
     times = counted(len(sites), "place")
     if tests:
@@ -78,24 +71,17 @@ def uses_section(
     return together([kept, used])
 
 
-def _sites(tables: Tables, unit: Unit, *, namesakes: bool) -> list[UsageSite]:
+def _sites(tables: Tables, unit: Unit) -> list[UsageSite]:
     """The places of use; two uses on one line are one place to read."""
-    sites = list(usages(tables, unit, limit=CANDIDATES).references)
-    same = tables.named([name_key(unit.name)], NAMESAKES, Filter(roles=("source",)))
-    for one in same if namesakes and unit.is_method else ():
-        if one.name == unit.name and one.is_method and one.id != unit.id:
-            for site in usages(tables, one, limit=CANDIDATES).references:
-                sites.append(replace(site, reason=f"{one.qualified_name}, {site.reason}"))
     lines: dict[tuple[str, int], UsageSite] = {}
-    for site in sites:
+    for site in usages(tables, unit, limit=CANDIDATES).references:
         lines.setdefault((site.reference.path, site.reference.line), site)
     return list(lines.values())
 
 
 def _item(site: UsageSite, inside: str) -> Cited:
     around = f" in {code_span(inside)}" if inside else ""
-    sure = next(word for least, word in _SURE if site.confidence >= least)
-    told = f"{around}, {sure}: {inline(site.reason)}"
+    told = f"{around}, {site.sureness}: {inline(site.reason)}"
     return line_item(site.reference.path, site.reference.line, told, inside)
 
 

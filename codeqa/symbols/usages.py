@@ -58,6 +58,8 @@ SPREAD_LANGUAGES = frozenset({"go", "rust", "csharp", "ruby", "swift", "kotlin",
 PACKAGE_LANGUAGES = frozenset({"go", "java", "kotlin", "scala", "csharp", "swift"})
 OWN_NAMES = frozenset({"self", "this", "cls", "Self"})
 SELF_NAMES = OWN_NAMES | {"super", "super()", "base", "parent"}
+SURENESS = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
+"""Confidence from which a place is called so."""
 _LAST_WORD = re.compile(r"(\w+)\W*$")
 
 
@@ -68,6 +70,10 @@ class UsageSite:
     reference: Reference
     confidence: float
     reason: str
+
+    @property
+    def sureness(self) -> str:
+        return next(word for least, word in SURENESS if self.confidence >= least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.callees import callees as calls_of
 from codeqa.symbols.surroundings import CANDIDATES
+from codeqa.symbols.usages import SURENESS
 from codeqa.text import counted
 from codeqa.text.tokens import last_word
 from codeqa.tools.declaration import Toolbox
@@ -23,8 +24,6 @@ MOST_REFERENCES = 50
 MOST_DEPTH = 3
 BREADTH = 12
 """Calls followed from one definition: a tree that is read rather than measured."""
-SURENESS = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
-"""Confidence from which a reference is called so."""
 LIKELY = 0.6
 UNSEEN = "Calls by a computed name (reflection, a table of functions) are not seen."
 _DONE = {"call": "called", "use": "used", "import": "imported", "inherits": "inherited from"}
@@ -105,7 +104,7 @@ def _completeness(
 ) -> str:
     """How sure the places are, which definitions they mean, what was left out, as sentences."""
     found = [one for one in every if kind in ("", one[0].reference.kind)]
-    levels = Counter(sureness(site.confidence) for site, _ in found)
+    levels = Counter(site.sureness for site, _ in found)
     told = [f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one]]
     parts = [f"{', '.join(told)}{' (only the name is the same)' * bool(levels['possible'])}."]
     parts = parts if found else []
@@ -129,11 +128,6 @@ def _completeness(
     return " ".join([*parts, UNSEEN])
 
 
-def sureness(confidence: float) -> str:
-    """The word for it."""
-    return next(word for least, word in SURENESS if confidence >= least)
-
-
 def _place(site: UsageSite, around: Unit | None) -> Place:
     line = site.reference.line
     code = around.source_code.split("\n") if around else []
@@ -145,7 +139,7 @@ def _place(site: UsageSite, around: Unit | None) -> Place:
         text=code[at].strip() if 0 <= at < len(code) else "",
         name=around.qualified_name if around else "",
         kind=site.reference.kind,
-        note=f"{site.reference.kind}, {sureness(site.confidence)}",
+        note=f"{site.reference.kind}, {site.sureness}",
     )
 
 

@@ -91,23 +91,18 @@ def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
     def called(unit: Unit) -> list[EdgeStep]:
         return [(one.unit, unit.path, one.line) for one in calls_of(tables, unit, ALL_CALLS)]
 
+    wanted = {unit.id for unit in ends}
+    reached, cut = follow_edges(begins, called, wanted)
+    found = {one.unit.id: one for one in reached}
+    way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
+    while way and way[0].through and (before := found.get(way[0].through.id)):
+        way.insert(0, before)
+    if way:
+        summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
+        known = f"No shorter one is known; calls of equal length may be. {UNSEEN}"
+        return _told(summary, known, way, downwards=True)
     nothing = f"no way of calls from {start} to {end} was found"
-    looked = ""
-    for first, last, summary in (
-        (begins, ends, f"{start} leads to {end} in {{}}"),
-        (ends, begins, f"{nothing}, but {end} leads to {start} in {{}}"),
-    ):
-        wanted = {unit.id for unit in last}
-        reached, cut = follow_edges(first, called, wanted)
-        looked = looked or f"{start} leads to {counted(len(reached), 'definition')}. {cut}"
-        found = {one.unit.id: one for one in reached}
-        way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
-        while way and way[0].through and (before := found.get(way[0].through.id)):
-            way.insert(0, before)
-        if way:
-            known = f"No shorter one is known; calls of equal length may be. {UNSEEN}"
-            return _told(summary.format(counted(len(way), "call")), known, way, downwards=True)
-    known = f"Nor one back. {looked}{UNSEEN}"
+    known = f"{start} leads to {counted(len(reached), 'definition')}. {cut}{UNSEEN}"
     return ToolResult(summary=nothing, text=f"{nothing}. {known}", completeness=known)
 
 
