@@ -44,7 +44,7 @@ class FoundLines:
     """The lines that match a pattern, in the files as they are now."""
 
     lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """Path → number and text of its first LINES_KEPT, source first."""
+    """Path → number and text of its first ones, source first."""
     total: int = 0
     """Lines that match, kept or not."""
     searched: str = ""
@@ -91,9 +91,11 @@ class Files:
         *,
         regex: bool = False,
         ignore_case: bool = False,
+        kept: int = LINES_KEPT,
     ) -> FoundLines:
-        """The lines of `records` that hold the text `pattern` or match it, in time linear in the
-        files and bounded by SEARCH_SECONDS. Raises UsageError for a broken expression."""
+        """The lines of `records` that hold the text `pattern` or match it, the first `kept` of each
+        file, in time linear in the files and bounded by SEARCH_SECONDS. Raises UsageError for a
+        broken expression."""
         matcher, found = _matcher(pattern, regex, ignore_case), FoundLines()
         root, until = self._open_tables().location.root, time.monotonic() + SEARCH_SECONDS
         found.searched = of = counted(len(records), "file")
@@ -107,7 +109,7 @@ class Files:
                 # The whole file first: most hold nothing, and a file is one search.
                 code = enumerate(text.split("\n"), 1) if matcher.search(text) else ()
                 if lines := [(n, line) for n, line in code if matcher.search(line)]:
-                    found.lines[record.path] = lines[:LINES_KEPT]
+                    found.lines[record.path] = lines[:kept]
                     found.total += len(lines)
         return found
 

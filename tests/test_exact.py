@@ -93,8 +93,8 @@ def read_flowchart(text: str) -> list[tuple[str, str]]:
         ("who calls keep_order?",
          ["**keep_order is called in 1 place.** 1 certain.", "- [shop/app.py:12] in `orders`",
           'n1["orders"]']),
-        ("who calls nothing_of_that_name?", ["**nothing here is called nothing_of_that_name.**"]),
-        ("how often is os.getcwd called?", ["**nothing here is called os.getcwd.**"]),
+        ("who calls nothing_of_that_name?", ["**Nothing here is called nothing_of_that_name.**"]),
+        ("how often is os.getcwd called?", ["**Nothing here is called os.getcwd.**"]),
         ("list all subclasses of Store",
          ["**Store has 2 subclasses or implementations.** 1 directly, 1 through these.",
           "- [shop/base.py:12] `DiskStore`", "- [shop/base.py:16] `FastStore`, through DiskStore"]),
@@ -115,8 +115,8 @@ def read_flowchart(text: str) -> list[tuple[str, str]]:
          ["**2 environment variables read in 2 places", "`SHOP_ROWS`", "`WEB_PORT`"]),
         ("how many todos are there?", ["**1 line in 1 file.** 1 TODO."]),
         ("what changed in app.py lately and why, by whom?",
-         ["**history of shop/app.py: 1 commit.**", ": Orders are kept"]),
-        ("when was keep_order last changed?", ["**history of shop/app.py:15-16: 1 commit.**"]),
+         ["**History of shop/app.py: 1 commit.**", ": Orders are kept"]),
+        ("when was keep_order last changed?", ["**History of shop/app.py:15-16: 1 commit.**"]),
     ],
 )  # fmt: skip
 def test_it_is_counted_and_cited(engine: Engine, question: str, says: list[str]) -> None:

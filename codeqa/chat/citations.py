@@ -25,6 +25,8 @@ VALUES = frozenset(
 )
 """Written as code in any sentence; they name nothing of the repository."""
 _SENTENCE_ENDS = re.compile(r"[.!?;]\s+(?=[A-Z`*(\[])|\s[-–—]\s|^\s*(?:[-*+]|\d+[.)])\s")
+LONG = 2_000
+"""Characters of a line beyond which it is not read anew for each citation."""
 UNSENT = "these lines were not part of what was retrieved"
 
 
@@ -53,16 +55,18 @@ def find_citations(text: str) -> list[Citation]:
 def _of_line(line: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]:
     """Each citation of a line of prose, the symbols before it in its sentence, and whether it is
     written as code, which may be something else: `localhost:8080`."""
-    bare, places = line, []
+    places = []
+    bare = CODE_SPAN.sub(lambda span: " " * len(span[0]), line)
     for span in CODE_SPAN.finditer(line):
-        start, end = span.span()
-        bare = bare[:start] + " " * (end - start) + bare[end:]
+        start = span.start()
         if match := CODE_LOCATION.fullmatch(span[2].strip()):
             places.append((start, match.groups(), True))
     places += [(match.start(), match.groups(), False) for match in CITATION.finditer(bare)]
+    before = 0
     for at, (path, first, last), as_code in sorted(places):
         cited = Citation(path, int(first), int(last or first))
-        yield cited, symbols_before(line[:at]), as_code
+        yield cited, symbols_before(line[max(before, at - LONG) : at]), as_code
+        before = before if as_code else at
 
 
 def symbols_before(said: str) -> tuple[str, ...]:
@@ -115,6 +119,8 @@ class CitationChecker:
         self._line, self._fence = "", ""
         self._looked = 0
         """Citations of the line in progress that have been checked."""
+        self._due = 0
+        """Length of that line from which on it is read again."""
 
     def feed(self, text: str) -> list[Citation]:
         """Those that `text` completes, and those of which it makes something else known."""
@@ -124,9 +130,13 @@ class CitationChecker:
             self._line, self._looked = self._line + line, 0
             told += self._check()
             self._fence, _ = next_fence(self._fence, self._line)
-            self._line, self._looked = "", 0
+            self._line, self._looked, self._due = "", 0, 0
         self._line += rest
-        return told + (self._check() if "]" in rest or "`" in rest else [])
+        if ("]" in rest or "`" in rest) and len(self._line) >= self._due:
+            told += self._check()
+            if len(self._line) > LONG:  # a model that repeats itself may never end it
+                self._due = len(self._line) * 5 // 4
+        return told
 
     def _check(self) -> list[Citation]:
         """What is new in the line so far."""

@@ -190,7 +190,10 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
 
 
 def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
-    said = Cited(f"**{escape(result.summary)}.** {_linked(result.completeness)}".strip(),
+    summary = result.summary
+    if not summary.startswith(tuple(values.values())):  # the name of something stays as it is
+        summary = summary[:1].upper() + summary[1:]
+    said = Cited(f"**{escape(summary)}.** {_linked(result.completeness)}".strip(),
                  tuple(_cited_in(result.completeness)))  # fmt: skip
     if result.commits:
         people = Counter(commit.author for commit in result.commits).most_common()
@@ -201,9 +204,7 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
         )
         shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa git-show <id>`."
         return together([said, Cited(shown), together(commits, "\n")])
-    left = result.total - len(result.places[:ITEMS])
-    if result.places and result.places[0].note.endswith("of them"):
-        left = 0
+    left = result.total - sum(place.times for place in result.places[:ITEMS])
     command = " ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), "--json"])
     listed = cited_list("", map(_item, result.places[:ITEMS]), left, f": {code_span(command)}")
     drawn = flowchart((edge.start, edge.end, edge.label) for edge in result.edges)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from codeqa.repository.roles import role_of
 from codeqa.store import Tables
 from codeqa.symbols import UsageSite, usages
 from codeqa.symbols.callees import callees as calls_of
+from codeqa.symbols.relations import is_test
 from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.symbols.usages import SURENESS
 from codeqa.text import counted
@@ -21,15 +23,19 @@ from codeqa.tools.results import Edge, Place, ToolResult, by_file, list_text
 from codeqa.types import Unit
 
 MOST_REFERENCES = 50
+MOST_ALSO = 12
+"""Further lines told of one function."""
 MOST_DEPTH = 3
-BREADTH = 12
-"""Calls followed from one definition: a tree that is read rather than measured."""
+BREADTH, ALL_CALLS = 12, 1_000
+"""Calls followed from one definition, for a tree that is read rather than measured; and looked
+at, to count them."""
 LIKELY = 0.6
 UNSEEN = "Calls by a computed name (reflection, a table of functions) are not seen."
 _DONE = {"call": "called", "use": "used", "import": "imported", "inherits": "inherited from"}
 
-_Step = tuple[Unit, Unit, int]
-"""What a call leads to, the unit that holds it, and its line."""
+_Step = tuple[Unit, Unit, int, str]
+"""What a call leads to, the unit that holds it, its line, and a mark of what is not sure."""
+BY_NAME = "possible: only the name is the same"
 
 ReferenceKind = Annotated[
     Literal["", "call", "use", "import", "inherits"],
@@ -42,30 +48,33 @@ Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Levels that are f
 def find_references(
     box: Toolbox, name: Name, kind: ReferenceKind = "", skip: Skip = 0
 ) -> ToolResult:
-    """Every place that calls, uses, imports or inherits a definition, surest first, source before
-    tests, each with its line; marked where it is only likely or possible. Says how many there
-    are in all."""
+    """Every place that calls, uses, imports or inherits a definition, by the functions that they
+    are in, source before tests, each with its first line and the numbers of further ones; marked
+    where it is only likely or possible. Says how many there are in all."""
     tables = box.tables()
     units = definitions(tables, name)
     every = _sites(tables, name, units)
     found = [one for one in every if kind in ("", one[0].reference.kind)]
     if not units and not found:
         return no_definition(tables, name)
-    sites = [site for site, _ in found][skip : skip + MOST_REFERENCES]
-    around = {unit.id: unit for unit in tables.by_ids([s.reference.unit_id for s in sites])}
-    places = [_place(site, around.get(site.reference.unit_id)) for site in sites]
+    ids = dict.fromkeys(site.reference.unit_id for site, _ in found)
+    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
+    groups, in_tests = _by_function([site for site, _ in found], around)
+    some = groups[skip : skip + MOST_REFERENCES]
+    places = [_place(sites, around.get(sites[0].reference.unit_id), kind) for sites in some]
     parts = by_file(
-        (p.path, f"{p.start_line} {p.note.removesuffix(', certain')}"
-                 f"{' in ' + p.name if p.name else ''}: {p.text}")
+        (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in places
-    )  # fmt: skip
+    )
     verb = _DONE.get(kind, "referred to")
     summary = f"{name} is {verb} in {counted(len(found), 'place')}"
     hint = "`skip` leads to them; grep finds all lines that hold the name."
-    text, shown = list_text(summary, parts, len(found) - skip, hint)
-    known = _completeness(tables, name, kind, units, every)
+    text, shown = list_text(summary, parts, len(groups) - skip, hint)
+    known = _completeness(tables, name, kind, units, every, in_tests)
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
-    sure = [place for place in places if not place.note.endswith(SURENESS[-1][1])]
+    sure = [
+        place for place, sites in zip(places, some, strict=True) if sites[0].confidence >= LIKELY
+    ]
     edges = dict.fromkeys((place.name or place.path, last) for place in sure)
     return ToolResult(
         summary=summary,
@@ -77,15 +86,40 @@ def find_references(
     )
 
 
+def _by_function(
+    sites: Sequence[UsageSite], around: Mapping[str, Unit]
+) -> tuple[list[list[UsageSite]], int]:
+    """`sites` by the definition that they are in, their kind and how sure they are: what is at
+    least likely first, source before tests; and how many of all are in tests."""
+
+    def in_test(site: UsageSite) -> bool:
+        unit = around.get(site.reference.unit_id)
+        return is_test(unit) if unit else role_of(site.reference.path) == "test"
+
+    groups: dict[tuple[str, str, str, str], list[UsageSite]] = {}
+    for site in sites:
+        one = site.reference
+        key = (one.path, one.unit_id, one.kind, site.sureness)
+        groups.setdefault(key, []).append(site)
+
+    def order(held: Sequence[UsageSite]) -> tuple[bool, bool, float]:
+        return held[0].confidence < LIKELY, in_test(held[0]), -held[0].confidence
+
+    return sorted(groups.values(), key=order), sum(map(in_test, sites))
+
+
 def _sites(tables: Tables, name: str, units: Sequence[Unit]) -> list[tuple[UsageSite, str]]:
     """The places, surest first, each with the id of the definition that it surest means: one that
-    may mean several of them is one place."""
+    may mean several of them is one place, and with '' where it means none of them surer."""
     once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
     for unit in units:
         for site in usages(tables, unit, CANDIDATES).references:
             at = (site.reference.path, site.reference.line, site.reference.column)
-            new = (site, unit.id)
-            once[at] = max(new, once.get(at, new), key=lambda one: one[0].confidence)
+            best, _ = once.get(at, (site, ""))
+            if at not in once or site.confidence > best.confidence:
+                once[at] = (site, unit.id)
+            elif site.confidence == best.confidence:
+                once[at] = (best, "")
     if not units:  # what is defined elsewhere is known by its name alone
         owner = name.removesuffix("()").rpartition(".")[0]
         for place in tables.references_named(last_word(name.removesuffix("()")), CANDIDATES):
@@ -101,6 +135,7 @@ def _completeness(
     kind: str,
     units: Sequence[Unit],
     every: Sequence[tuple[UsageSite, str]],
+    in_tests: int,
 ) -> str:
     """How sure the places are, which definitions they mean, what was left out, as sentences."""
     found = [one for one in every if kind in ("", one[0].reference.kind)]
@@ -108,6 +143,8 @@ def _completeness(
     told = [f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one]]
     parts = [f"{', '.join(told)}{' (only the name is the same)' * bool(levels['possible'])}."]
     parts = parts if found else []
+    if in_tests:
+        parts.append(f"{in_tests:,} of these in tests.")
     if not units:
         parts.append(f"{name} is not defined here.")
     if len(units) > 1:
@@ -117,6 +154,7 @@ def _completeness(
             for unit in sorted(units, key=lambda unit: -meant[unit.id])[:MOST_DEFINITIONS]
         ]
         rest = ", the others fewer or none" * (len(units) > MOST_DEFINITIONS)
+        rest += f"; {meant['']:,} may mean any of them" * bool(meant[""])
         parts.append(f"{len(units):,} definitions are called so: {', '.join(each)}{rest}.")
     named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
     if len(every) > len(found):
@@ -128,18 +166,26 @@ def _completeness(
     return " ".join([*parts, UNSEEN])
 
 
-def _place(site: UsageSite, around: Unit | None) -> Place:
-    line = site.reference.line
+def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place:
+    """The first of `sites`, which are in one definition, with the lines of the others."""
+    lines = sorted({site.reference.line for site in sites})
+    line, *others = lines
     code = around.source_code.split("\n") if around else []
     at = line - around.start_line if around else -1
+    kind, sure = sites[0].reference.kind, sites[0].sureness
+    also = ", ".join(map(str, others[:MOST_ALSO]))
+    also += f" and {len(others) - MOST_ALSO} more" * (len(others) > MOST_ALSO)
+    told = (kind * (kind != asked), sure * (sure != SURENESS[0][1]),
+            also and f"also {'lines' if len(others) > 1 else 'line'} {also}")  # fmt: skip
     return Place(
-        path=site.reference.path,
+        path=sites[0].reference.path,
         start_line=line,
         end_line=line,
         text=code[at].strip() if 0 <= at < len(code) else "",
         name=around.qualified_name if around else "",
-        kind=site.reference.kind,
-        note=f"{site.reference.kind}, {site.sureness}",
+        kind=kind,
+        note=", ".join(filter(None, told)),
+        times=len(sites),
     )
 
 
@@ -152,7 +198,7 @@ def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
     possible: Counter[str] = Counter()
 
     def who_calls(unit: Unit) -> list[_Step]:
-        every = usages(tables, unit, limit=4 * BREADTH).references
+        every = usages(tables, unit, CANDIDATES).references
         sites = [site for site in every if _is_sure_call(site)]
         unsure = sum(s.confidence < LIKELY and s.reference.kind == "call" for s in every)
         possible[unit.qualified_name] += unsure
@@ -163,7 +209,7 @@ def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
             if around and around.role == "test" != unit.role:
                 tests.add(around.id)
             elif around:
-                first.setdefault(around.id, (around, around, site.reference.line))
+                first.setdefault(around.id, (around, around, site.reference.line, ""))
         return list(first.values())
 
     found = _tree(tables, name, depth, who_calls, "called by", "caller")
@@ -179,7 +225,10 @@ def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
     tables = box.tables()
 
     def what_it_calls(unit: Unit) -> list[_Step]:
-        return [(call.unit, unit, call.line) for call in calls_of(tables, unit, BREADTH)]
+        return [
+            (call.unit, unit, call.line, "" if call.sure else BY_NAME)
+            for call in calls_of(tables, unit, ALL_CALLS)
+        ]
 
     return _tree(tables, name, depth, what_it_calls, "calls", "callee")
 
@@ -205,25 +254,30 @@ def _tree(
     if not roots:
         return no_definition(tables, name)
     seen = {unit.id for unit in roots}
+    left: set[str] = set()
     lines: list[str] = []
     places: list[Place] = []
     # A stack and no recursion: what comes next is what was put there last.
-    waiting = [(unit, unit, 0, 0) for unit in reversed(roots)]
+    waiting = [(unit, unit, 0, "", 0) for unit in reversed(roots)]
     while waiting:
-        unit, holder, line, level = waiting.pop()
+        unit, holder, line, mark, level = waiting.pop()
         told = f"{'  ' * level}{unit.qualified_name or unit.name} [{unit.location}]"
         if level:
             call = holder.source_code.split("\n")[line - holder.start_line]
-            told += f"  {line}: {call.strip()}"
+            told += f"  {line}: {call.strip()}{mark and f'  ({mark})'}"
             places.append(
                 Place(path=holder.path, start_line=line, end_line=line, text=call,
-                      language=holder.language, name=unit.qualified_name, kind=unit.kind)
+                      language=holder.language, name=unit.qualified_name, kind=unit.kind, note=mark)
             )  # fmt: skip
         lines.append(told)
         if level < depth:
-            found = [step for step in follow(unit) if step[0].id not in seen][:BREADTH]
+            every = [step for step in follow(unit) if step[0].id not in seen]
+            found = every[:BREADTH]
             seen.update(one.id for one, *_ in found)
+            left.update(one.id for one, *_ in every[BREADTH:])
             waiting += [(*step, level + 1) for step in reversed(found)]
-    summary = f"{name} {verb} {counted(len(places), 'function')}"
-    text, _ = list_text(summary, lines, len(lines), f"Ask for the {noun}s of one of them.")
-    return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))
+    total = len(places) + len(left - seen)
+    summary = f"{name} {verb} {counted(total, 'function')}"
+    hint = f"At most {BREADTH} of each are told; ask for the {noun}s of one of them."
+    text, _ = list_text(summary, lines, len(lines) + total - len(places), hint)
+    return ToolResult(summary=summary, text=text, total=total, places=tuple(places))

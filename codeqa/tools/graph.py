@@ -8,16 +8,18 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codeqa.store import Tables
 from codeqa.symbols import usages
+from codeqa.symbols.callees import Call
 from codeqa.symbols.callees import callees as calls_of
 from codeqa.symbols.relations import is_test
 from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.text import counted
 from codeqa.text.tokens import last_word, name_key
 from codeqa.tools.declaration import Toolbox
-from codeqa.tools.edges import LIKELY, UNSEEN
+from codeqa.tools.edges import ALL_CALLS, LIKELY, UNSEEN
 from codeqa.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
 from codeqa.tools.results import Edge, Place, ToolResult, list_text
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
@@ -28,8 +30,9 @@ SECONDS = 5.0
 """Time after which nothing more is followed."""
 MOST_REACHED = 200
 """Definitions that are told; all are counted."""
-ALL_CALLS, MOST_NAMED = 1_000, 20_000
-_METHOD = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\(")
+MOST_NAMED = 20_000
+AT_LEAST = "at least "
+_METHOD = re.compile(r"\b(\w+)\s*(?:\[[^\]]*\])?\(")
 """The name in a method's declaration."""
 _IMPLEMENTED_FOR = re.compile(r"[^{;]*?\bfor\s+(?:&(?:'\w+\s+)?)?(?:mut\s+|dyn\s+)?([\w:]+)")
 
@@ -72,37 +75,50 @@ def impact(box: Toolbox, name: Name) -> ToolResult:
     code = [one for one in reached if not is_test(one.unit)]
     tests = [one for one in reached if is_test(one.unit)]
     direct = sum(one.level == 1 for one in code)
-    summary = f"a change of {name} may break {counted(len(code), 'definition')}"
+    summary = f"a change of {name} may break {AT_LEAST * bool(cut)}"
+    summary += f"{counted(len(code), 'definition')}"
     summary += f" and {counted(len(tests), 'test')}"
     known = f"{direct:,} directly, {len(code) - direct:,} through these. "
     if doubtful:
         known += f"{counted(doubtful, 'place')} with only the name the same did not count. "
-    known += f"{_several(roots)}{cut}{UNSEEN}"
+    known += f"{_several(tables, roots)}{cut}{UNSEEN}"
     return _told(summary, known, [*code, *tests])
 
 
 def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
-    """The shortest way of calls from one function to another, each call with its line."""
+    """The shortest way of calls from one function to another, each call with its line; where none
+    is sure, one with calls of which only the name is the same."""
     tables = box.tables()
     begins, ends = definitions(tables, start), definitions(tables, end)
     if not begins or not ends:
         return no_definition(tables, end if begins else start)
+    begins = [unit for unit in begins if unit not in ends] or begins
+    calls: dict[str, list[Call]] = {}
 
-    def called(unit: Unit) -> list[EdgeStep]:
-        return [(one.unit, unit.path, one.line) for one in calls_of(tables, unit, ALL_CALLS)]
+    def called(unit: Unit, by_name: bool) -> list[EdgeStep]:
+        if unit.id not in calls:
+            calls[unit.id] = calls_of(tables, unit, ALL_CALLS)
+        told = (one for one in calls[unit.id] if one.sure or by_name)
+        return [(one.unit, unit.path, one.line) for one in told]
 
     wanted = {unit.id for unit in ends}
-    reached, cut = follow_edges(begins, called, wanted)
-    found = {one.unit.id: one for one in reached}
-    way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
-    while way and way[0].through and (before := found.get(way[0].through.id)):
-        way.insert(0, before)
-    if way:
-        summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
-        known = f"No shorter one is known; calls of equal length may be. {UNSEEN}"
-        return _told(summary, known, way, downwards=True)
     nothing = f"no way of calls from {start} to {end} was found"
-    known = f"{start} leads to {counted(len(reached), 'definition')}. {cut}{UNSEEN}"
+    looked = ""
+    for by_name in (False, True):
+        reached, cut = follow_edges(begins, partial(called, by_name=by_name), wanted)
+        looked = f"{start} leads to {counted(len(reached), 'definition')}. {cut}"
+        found = {one.unit.id: one for one in reached}
+        way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
+        while way and way[0].level > 1 and way[0].through:
+            way.insert(0, found[way[0].through.id])
+        if way:
+            known = "No shorter one is known; others of equal length may be. "
+            if by_name:
+                known = "Of some of these calls only the name is the same; no sure way is known. "
+            known += UNSEEN
+            summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
+            return _told(summary, known, way, downwards=True)
+    known = f"{looked}{UNSEEN}"
     return ToolResult(summary=nothing, text=f"{nothing}. {known}", completeness=known)
 
 
@@ -149,9 +165,10 @@ def subclasses(tables: Tables, name: str) -> ToolResult:
         known += f"Of {counted(by_name, 'place')} only the name is the same. "
     if homeless:
         known += f"{counted(homeless, 'place')} outside of any definition did not count. "
-    known += f"{_several(roots)}{cut}Classes that are made while the program runs are not seen."
+    known += f"{_several(tables, roots)}{cut}"
+    known += "Classes that are made while the program runs are not seen."
     kinds = ("subclass or implementation", "subclasses or implementations")
-    summary = f"{name} has {counted(len(found), *kinds)}"
+    summary = f"{name} has {AT_LEAST * bool(cut)}{counted(len(found), *kinds)}"
     return _told(summary, known, list(found.values()), outside=name)
 
 
@@ -160,13 +177,15 @@ def follow_edges(
 ) -> tuple[list[Reached], str]:
     """All that `step` leads to from `roots`, the nearest first, each definition once, until one of
     the ids `wanted` is reached; and, as a sentence, where it was cut off."""
-    seen, found = {unit.id for unit in roots}, list[Reached]()
+    # One function of several with a name may be the way's end, another its beginning.
+    seen, found = {unit.id for unit in roots}.difference(wanted), list[Reached]()
     waiting = deque((unit, 0) for unit in roots)
     until = time.monotonic() + SECONDS
     followed = 0
     while waiting:
         if followed == MOST_FOLLOWED or time.monotonic() > until:
-            return found, f"It was gone on from {followed:,} definitions: there may be more. "
+            told = f"Only the nearest {followed:,} were followed further: there may be more. "
+            return found, told
         unit, level = waiting.popleft()
         followed += 1
         for one, path, line in step(unit):
@@ -232,11 +251,13 @@ def _with_all_methods(tables: Tables, unit: Unit) -> list[Unit]:
     ]
 
 
-def _several(roots: Sequence[Unit]) -> str:
-    if len(roots) < 2:
-        return ""
+def _several(tables: Tables, roots: Sequence[Unit]) -> str:
+    """Which definitions are meant, where it is not one; and where not all was looked at."""
     named = ", ".join(f"{unit.qualified_name} [{unit.location}]" for unit in roots)
-    return f"{len(roots):,} definitions are meant: {named}. "
+    told = f"{len(roots):,} definitions are meant: {named}. " if len(roots) > 1 else ""
+    if any(len(tables.references_named(unit.name, CANDIDATES)) == CANDIDATES for unit in roots):
+        told += f"Only the first {CANDIDATES:,} places of that name were looked at. "
+    return told
 
 
 def _told(

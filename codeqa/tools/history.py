@@ -86,7 +86,8 @@ def git_show(
         place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
                       text="\n".join(lines[:shown]))  # fmt: skip
         return ToolResult(summary=summary, text=text, total=len(lines), places=(place,))
-    told = _git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit])
+    commit += "^{commit}"  # of a tag, what it marks; nothing else has a change
+    told = mask_secrets(_git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit]))
     one = _commit("\0".join(told.split("\0")[:4]))
     changed = _git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
     known = box.tables().catalogue().paths

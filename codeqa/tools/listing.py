@@ -16,7 +16,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.store import FileRecord, Filter, Tables
+from codeqa.files import FoundLines
+from codeqa.store import Filter, Tables
 from codeqa.store.filters import one_of
 from codeqa.symbols.relations import is_test
 from codeqa.text import counted
@@ -124,12 +125,14 @@ def list_all(box: Toolbox, kind: Kind, of: Of = "") -> ToolResult:
             raise UsageError("Subclasses of which class?", "Name it in `of`.")
         return subclasses(tables, of)
     records = box.files.matching(of)
-    paths = {record.path: record.role for record in records}
+    paths, searched = {record.path: record.role for record in records}, ""
     if kind == "tests":
         found = [*_tests(tables, of), *_by_reference(box, kind, paths)]
     elif kind in LINE_FORMS:
         records = [one for one in records if kind == "todos" or one.role != "document"]
-        found = list(_by_line(box, kind, records))
+        lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, kept=ALL)
+        searched = f" Searched: {lines.searched}."
+        found = list(_by_line(box, kind, paths, lines))
     else:
         found = list(_by_reference(box, kind, paths))
     found = list({(one.path, one.start_line, one.name): one for one in found}.values())
@@ -145,7 +148,10 @@ def list_all(box: Toolbox, kind: Kind, of: Of = "") -> ToolResult:
     if kind == "todos":
         told = ", ".join(f"{n:,} {word}" for word, n in Counter(p.name for p in found).items())
     told = f"{told}. " if len(roles) > 1 or kind == "todos" else ""
-    known = f"{told}Found by form: {_HOW[kind]}." if found else f"Looked for: {_HOW[kind]}."
+    known = f"{told}Found by form: {_HOW[kind]}.{searched}"
+    if not found:
+        summary = f"no {kind}{' variables' * by_name} found"
+        known = f"Looked for: {_HOW[kind]}.{searched}"
     places = list[Place]()
     for role, number in roles.items():
         held = [place for place in found if place.kind == role]
@@ -164,7 +170,8 @@ def _files(found: Sequence[Place]) -> Iterator[Place]:
     for path, number in Counter(place.path for place in found).items():
         lines = [place.start_line for place in found if place.path == path]
         first, last = min(lines), max(lines)
-        yield Place(path=path, start_line=first, end_line=last, note=f"{number:,} of them")
+        yield Place(path=path, start_line=first, end_line=last, note=f"{number:,} of them",
+                    times=number)  # fmt: skip
 
 
 def _by_reference(box: Toolbox, kind: str, paths: Mapping[str, str]) -> Iterator[Place]:
@@ -204,12 +211,12 @@ def _named(form: Form, one: Reference, lines: Sequence[str], unit: Unit | None) 
     return (found[1] or decorated) if found else ""
 
 
-def _by_line(box: Toolbox, kind: str, records: Sequence[FileRecord]) -> Iterator[Place]:
-    """The lines in the form of `kind`; no comments and documentation but for TODOs."""
+def _by_line(
+    box: Toolbox, kind: str, roles: Mapping[str, str], found: FoundLines
+) -> Iterator[Place]:
+    """Those lines of `found` that are of `kind`; no comments and documentation but for TODOs."""
     pattern = re.compile(LINE_FORMS[kind])
-    roles = {record.path: record.role for record in records}
-    lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True).lines
-    for path, held in lines.items():
+    for path, held in found.lines.items():
         docs = "" if kind == "todos" else "\n".join(
             unit.doc_comment for unit in box.tables().in_file(path)
         )  # fmt: skip

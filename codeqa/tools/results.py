@@ -27,6 +27,8 @@ class Place(BaseModel):
     kind: str = ""
     note: str = ""
     """What is known of it beside: how sure a reference is, how relevant a hit."""
+    times: int = 1
+    """How many it stands for: with those on the further lines that `note` tells, or in the file."""
 
     @property
     def location(self) -> str:

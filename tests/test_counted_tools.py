@@ -1,0 +1,99 @@
+"""Counts that the tools tell are of all, listed or not, and what is not sure is said to be so."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from indexed import write
+from repositories import git
+
+from codeqa.chat.exact import ExactQuestion, exact_answer
+from codeqa.engine import Engine, open_engine
+from codeqa.errors import NotFoundError
+from codeqa.settings import load_settings
+from codeqa.tools import TOOLS, ToolResult
+
+FILES = {
+    "many.py": "def many():\n" + "".join(f"    step_{n}()\n" for n in range(30))
+    + "".join(f"\n\ndef step_{n}():\n    return {n}\n" for n in range(30)),
+    "notes.py": "".join(f"# TODO: number {n}\n" for n in range(150)),
+    "more.py": "# TODO: one more\n",
+    "twins.py": "class One:\n    def fetch_all(self):\n        return 1\n\n\n"
+    "class Two:\n    def fetch_all(self):\n        return 2\n\n\n"
+    "def use(given):\n    return given.fetch_all()\n",
+    "core.py": "def merge_all():\n    return finish()\n\n\ndef finish():\n    return 0\n",
+    "entry.py": "from core import merge_all\n\n\ndef begin(found):\n"
+    "    found.merge_all()\n    return enter()\n\n\ndef enter():\n    return merge_all()\n\n\n"
+    "def other(found):\n    return found.merge_all()\n",
+    "a_test/test_core.py": "from core import merge_all\n\n\ndef test_merge():\n"
+    "    merge_all()\n    merge_all()\n\n    merge_all()\n",
+}  # fmt: skip
+KEY = "AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    base = tmp_path_factory.mktemp("counted")
+    root = write(base / "repo", FILES)
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", f"All of it\n\nTried with {KEY} at first.")
+    engine = open_engine(load_settings(data=base / "data", workers=1), root)
+    engine.index.run()
+    yield engine
+    engine.close()
+
+
+def call(engine: Engine, tool: str, /, **values: str) -> ToolResult:
+    return TOOLS[tool].call(engine.toolbox, values)
+
+
+def test_what_is_not_listed_is_counted(engine: Engine) -> None:
+    found = call(engine, "callees", name="many")
+    assert (found.summary, found.total) == ("many calls 30 functions", 30)
+    assert len(found.places) == 12 and "… and 18 more." in found.text
+    assert call(engine, "list_all", kind="todos").summary == "151 lines in 2 files"
+    told = exact_answer(engine.toolbox, ExactQuestion("list_all", {"kind": "todos"}), ()).text
+    assert "150 of them" in told and " more:" not in told, "a file stands for all of its lines"
+    assert call(engine, "list_all", kind="routes").summary == "no routes found"
+
+
+def test_calls_are_told_by_the_function_that_makes_them_source_first(engine: Engine) -> None:
+    found = call(engine, "find_references", name="core.merge_all", kind="call")
+    assert [(p.location, p.name, p.note) for p in found.places if "possible" not in p.note] == [
+        ("entry.py:10", "enter", ""),
+        ("a_test/test_core.py:5", "test_merge", "also lines 6, 8"),
+    ]
+    assert sum(place.times for place in found.places) == found.total
+    assert "3 of these in tests." in found.completeness
+
+
+def test_a_place_is_not_given_to_one_of_two_that_it_may_mean(engine: Engine) -> None:
+    known = call(engine, "find_references", name="fetch_all").completeness
+    assert "One.fetch_all [twins.py:2-3] 0" in known and "Two.fetch_all [twins.py:7-8] 0" in known
+    assert "1 may mean any of them." in known
+
+
+def test_a_way_of_calls_is_sure_where_there_is_one_and_else_said_not_to_be(engine: Engine) -> None:
+    sure = call(engine, "call_path", start="begin", end="finish")
+    assert [place.name for place in sure.places] == ["begin", "enter", "merge_all"]
+    assert "only the name" not in sure.completeness
+    by_name = call(engine, "call_path", start="other", end="finish")
+    assert by_name.total == 2 and "only the name is the same" in by_name.completeness
+    assert "(possible: only the name" in call(engine, "callees", name="other").text
+
+
+def test_a_commit_is_shown_without_its_secrets_and_a_tag_as_what_it_marks(engine: Engine) -> None:
+    git(engine.location.root, "tag", "-a", "v1", "-m", "first")
+    shown = call(engine, "git_show", commit="v1")
+    assert shown.commits[0].subject == "All of it" and "Tried with *" in shown.text
+    assert KEY not in shown.text and f"{len(FILES)} files changed" in shown.summary
+    with pytest.raises(NotFoundError):
+        call(engine, "git_show", commit=_tree_of(engine.location.root))
+
+
+def _tree_of(root: Path) -> str:
+    return subprocess.check_output(["git", "rev-parse", "HEAD^{tree}"], cwd=root, text=True).strip()
