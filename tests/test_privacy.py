@@ -62,9 +62,7 @@ def tell(
         user=user,
         repository=REPOSITORY,
     )
-    extras = TurnExtras(
-        "table", b"\x01\x3c" * 64, b"\x02\x3c" * 64, {"name": NAME} if facts else {}
-    )
+    extras = TurnExtras("table", b"\x01\x3c" * 64, {"name": NAME} if facts else {})
     assert state.turns.save(turn, extras=extras)
     state.conversations.rename(conversation, f"{TITLE}{texts}", user, REPOSITORY)
     state.feedback.save(turn.id, user, -1, f"{REASON}{texts[:100]}")

@@ -160,7 +160,7 @@ def test_contexts_of_other_branches_are_not_read(state: State) -> None:
 def test_the_same_turn_saved_by_many_at_once_is_kept_once(state: State) -> None:
     save(state, "t1")
     turn = Turn("t2", "c", "q", "a", "", {}, 2.0, *PLACE)
-    extras = TurnExtras("e", b"12", b"34", {"name": "Ada"})
+    extras = TurnExtras("e", b"12", {"name": "Ada"})
     with ThreadPoolExecutor(8) as pool:
         kept = list(pool.map(lambda _: state.turns.save(turn, extras=extras), range(16)))
     assert all(kept) and shown(state) == ["t1", "t2"]

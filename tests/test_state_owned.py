@@ -27,7 +27,7 @@ def fill(state: State, user: str = "local", word: str = SECRET, turns: int = 3) 
     for number in range(turns):
         turn = Turn(f"{user}{number}", "c" if number else "", f"{word} {number}?", word * 50,
                     f"ctx {word} " * 900, {"x": word * 20}, 1.0 + number, user, "shop")  # fmt: skip
-        extras = TurnExtras("e", VECTOR, VECTOR, {"name": word})
+        extras = TurnExtras("e", VECTOR, {"name": word})
         state.turns.save(turn, extras=extras)
     state.feedback.save(f"{user}1", user, -1, f"{word} was wrong")
 
