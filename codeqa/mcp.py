@@ -126,8 +126,7 @@ def review(
     """What an issue takes: files likely to change, tests and people, and how hard it is where its
     user chose a language model, which searches the code."""
     reviewer = Reviewer(engine.toolbox, engine.models.connect(), engine.settings.config_dir)
-    *_, report = reviewer.review(title, body)
-    assert isinstance(report, IssueReport)  # it comes last
+    report = reviewer.report(title, body)
     return ReviewResult(summary=f"reviewed “{title}”", text=report.text, report=report)
 
 

@@ -217,6 +217,11 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, ensure_ascii=False, indent=2))
 
 
+def print_either(as_json: bool, document: Any, text: str) -> None:
+    """Print `document` for programs, or `text` for people."""
+    print_json(document) if as_json else print(text)
+
+
 def search_notes(
     coverage: str, stages: Iterable[Mapping[str, Any]], reranker: str
 ) -> Iterator[str]:

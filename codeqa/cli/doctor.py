@@ -25,16 +25,17 @@ def doctor_command(repo: str | None, as_json: bool) -> int:
 
     settings = load_settings()
     only = find_repository(settings, repo).root if repo else None
-    failed = 0
-    if as_json:
-        checks = list(examine(settings, only))
-        print_json([asdict(check) for check in checks])
-        return DONE if all(check.ok for check in checks) else FAILED
+    failed, checks = 0, []
     for check in examine(settings, only):
+        checks.append(asdict(check))
         failed += not check.ok
+        if as_json:
+            continue
         click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
         if not check.ok and check.hint:
             click.echo(f"      {check.hint}")
-    if failed:
+    if as_json:
+        print_json(checks)
+    elif failed:
         click.echo(f"{failed} {'check' if failed == 1 else 'checks'} failed", err=True)
     return FAILED if failed else DONE

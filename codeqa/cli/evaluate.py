@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from codeqa.cli.command import command, hyde_option, json_option, rerank_option
-from codeqa.cli.console import ProgressDisplay, format_table, print_json
+from codeqa.cli.console import ProgressDisplay, format_table, print_either
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.evaluation import (
@@ -180,10 +180,7 @@ def eval_command(
                 )
                 save_ranked(out, lists)
         found = _judge(asked, out, versus)
-    if as_json:
-        print_json(_document(found))
-    else:
-        click.echo(_text(found))
+    print_either(as_json, _document(found), _text(found))
 
 
 def _judge(asked: Sequence[Question], out: Path, versus: Path | None) -> Evaluation:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 import click
 
 from codeqa.cli.command import command, debug_option, json_option, shown
-from codeqa.cli.console import format_table, print_json
+from codeqa.cli.console import format_table, print_either, print_json
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm import PROVIDERS, SOURCES, ModelChoice, Models, parse_choice
 from codeqa.settings import load_settings
@@ -60,11 +58,8 @@ def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
     key = _read_key() if key_stdin else ""
     host = chosen.endpoint(choice, key).host
     chosen.choose(choice, key)
-    _tell(
-        {"model": str(choice), "host": host},
-        f"Questions, and the code they need, now go to {choice} at {host}.",
-        as_json,
-    )
+    sentence = f"Questions, and the code they need, now go to {choice} at {host}."
+    print_either(as_json, {"model": str(choice), "host": host}, sentence)
 
 
 @command("none", ["codeqa models none"], group=models_command)
@@ -72,7 +67,7 @@ def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
 def none_command(as_json: bool) -> None:
     """Use no model: nothing is sent to any."""
     Models(load_settings()).choose(None)
-    _tell({"model": ""}, "No model is used; nothing is sent to any.", as_json)
+    print_either(as_json, {"model": ""}, "No model is used; nothing is sent to any.")
 
 
 @command(
@@ -91,18 +86,8 @@ def test_command(model: str | None, url: str, as_json: bool) -> None:
         raise UsageError("No model is chosen.", "Name one, as in: codeqa models test ollama/qwen3")
     tested = found.test(choice)
     host = found.endpoint(choice).host
-    _tell(
-        {**asdict(tested), "host": host},
-        f"{tested.model} at {host} answered in {tested.milliseconds:,.0f} ms.",
-        as_json,
-    )
-
-
-def _tell(values: Mapping[str, Any], sentence: str, as_json: bool) -> None:
-    if as_json:
-        print_json(values)
-    else:
-        click.echo(sentence)
+    sentence = f"{tested.model} at {host} answered in {tested.milliseconds:,.0f} ms."
+    print_either(as_json, {**asdict(tested), "host": host}, sentence)
 
 
 def _show(found: Models, as_json: bool) -> None:

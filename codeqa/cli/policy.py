@@ -11,7 +11,7 @@ import click
 from codeqa.chat.hooks import ARGUMENTS, load_hooks
 from codeqa.chat.policy import Explained, explain_message, policy_rules
 from codeqa.cli.command import command, json_option
-from codeqa.cli.console import format_table, print_json, visible
+from codeqa.cli.console import format_table, print_either, print_json, visible
 from codeqa.settings import load_settings
 
 NOT_SHOWN = ("intent", "rules")
@@ -61,10 +61,7 @@ def policy_command(
             off_topic=off_topic,
             auto=(retrieval or settings.retrieval) == "auto",
         )
-        if as_json:
-            print_json(asdict(explained))
-        else:
-            click.echo(_explained(explained))
+        print_either(as_json, asdict(explained), _explained(explained))
         return
     rules = policy_rules()
     hooks = load_hooks(settings)

@@ -9,7 +9,7 @@ import click
 from codeqa.account import deletion_report, privacy_report
 from codeqa.account.deletion import SCOPES
 from codeqa.cli.command import ask_first, command, json_option, yes_option
-from codeqa.cli.console import PlainText, print_json
+from codeqa.cli.console import PlainText, print_either
 from codeqa.engine import open_privacy
 from codeqa.settings import load_settings
 
@@ -31,10 +31,7 @@ def privacy_command() -> None:
 def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
     stored = open_privacy(load_settings()).inventory.stored(user)
-    if as_json:
-        print_json(asdict(stored))
-    else:
-        click.echo(_plain(privacy_report("", stored)))
+    print_either(as_json, asdict(stored), _plain(privacy_report("", stored)))
 
 
 @command(
@@ -70,10 +67,7 @@ def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user:
         named = f"{stored.conversations:,} conversations with {questions} and {named}"
     ask_first(yes, _plain(f"Delete {named} for good?"), "delete it")
     erased = found.delete(what, user, conversation, repository)
-    if as_json:
-        print_json(asdict(erased))
-    else:
-        click.echo(_plain(deletion_report(erased)).rstrip())
+    print_either(as_json, asdict(erased), _plain(deletion_report(erased)).rstrip())
 
 
 def _plain(markdown: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from codeqa.cli.command import ask_first, command, complete_repositories, json_option, yes_option
-from codeqa.cli.console import format_table, human_bytes, print_json
+from codeqa.cli.console import format_table, human_bytes, print_either, print_json
 from codeqa.environment import with_home
 from codeqa.errors import UsageError
 from codeqa.repositories import (
@@ -74,10 +74,7 @@ def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
     root = find_repository(settings, repo).root
     ask_first(yes, f"Remove the index of {root}?", "remove the index")
     remove_repository(settings, str(root))
-    if as_json:
-        print_json({"removed": str(root)})
-    else:
-        click.echo(f"Removed the index of {root}")
+    print_either(as_json, {"removed": str(root)}, f"Removed the index of {root}")
 
 
 def _when(seconds: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from codeqa.cli.command import command, json_option, model_option, repo_option
-from codeqa.cli.console import print_json, visible
+from codeqa.cli.console import print_either, visible
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.settings import load_settings
@@ -60,10 +60,8 @@ def review_command(
         for told in Reviewer(engine.toolbox, asked, settings.config_dir).review(title, body):
             if not isinstance(told, IssueReport):
                 click.echo(f"  {visible(told.summary)}", err=True)
-            elif as_json:
-                print_json(told.model_dump())
             else:
-                click.echo(visible(told.text))
+                print_either(as_json, told.model_dump(), visible(told.text))
 
 
 def _read(file: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from codeqa.cli.command import DONE, FAILED, command, json_option, local_option, repo_option
-from codeqa.cli.console import print_json, visible
+from codeqa.cli.console import print_either, visible
 from codeqa.cli.somewhere import fitting_servers, outcome
 from codeqa.errors import CodeQAError
 
@@ -60,10 +60,7 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
         except CodeQAError as error:
             error.hint = _as_typed(error.hint)
             raise
-        if as_json:
-            print_json(result)
-        else:
-            click.echo(visible(result["text"]))
+        print_either(as_json, result, visible(result["text"]))
         return FAILED if result["unknown"] else DONE
 
     run.__doc__ = description

@@ -67,6 +67,12 @@ class Reviewer:
             if isinstance(told, ToolStep | IssueReport):
                 yield told
 
+    def report(self, title: str, body: str = "") -> IssueReport:
+        """What `review` gives at last."""
+        *_, report = self.review(title, body)
+        assert isinstance(report, IssueReport)
+        return report
+
     def told(self, title: str, body: str = "", cancelled: Cancelled = never) -> Iterator[Told]:
         """The same with all that is told of an answer; the request before the report holds all
         code that the report speaks of."""

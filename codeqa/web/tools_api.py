@@ -48,9 +48,7 @@ def review(query: RepoQuery, body: ReviewBody) -> Values:
     engine = engine_of(query)
     model = None if body.without_model else engine.models.connect()
     reviewer = Reviewer(engine.toolbox, model, engine.settings.config_dir)
-    *_, report = reviewer.review(body.title, body.body)
-    assert isinstance(report, IssueReport)  # it comes last
-    return report.model_dump()
+    return reviewer.report(body.title, body.body).model_dump()
 
 
 def _view(tool: Tool) -> Callable[..., Values]:
