@@ -149,12 +149,17 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
         ),
         (
             "when does a session cookie of Kerberos expire?",
-            ["**What was found does not say “Kerberos”.**", "### `Session.expire`"],
+            ["**Nothing in this code or its documents says “Kerberos”.**", "### `Session.expire`"],
+            "evidence is weak",
+        ),
+        (
+            "how does the Session of a Parcel expire? path:src/",
+            ["**What was found does not say “Parcel”.** It stands in [README.md:"],
             "evidence is weak",
         ),
         ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
     ],
-    ids=["the project", "a section", "weak evidence", "a name that nothing says", "nothing"],
+    ids=["the project", "a section", "weak evidence", "a name nowhere", "elsewhere", "nothing"],
 )  # fmt: skip
 def test_a_quoted_answer_says_what_there_is(
     engine: Engine, question: str, says: list[str], says_not: str

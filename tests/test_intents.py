@@ -91,6 +91,7 @@ LATER = {
         who calls `Order.cancel`? | thanks! now, where is the rate limiter configured?
         how is src/table.go built and where is it used | is there a retry queue
         which exceptions can the http client raise | where are the unit tests for the tokenizer?
+        how long does an idle thread stay alive?
         """,
     "profile": "from now on keep answers under five lines | by the way, I'm colour-blind",
     "privacy": "are you recording this? | forget everything i told you | delete my last question",

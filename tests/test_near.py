@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chat_kit import Indexed, ask, index, told
 
-from codeqa.chat.record import TurnRecord
+from codeqa.chat.near import referred
+from codeqa.chat.record import TurnRecord, place_of_name
+from codeqa.chat.turn import ConversationSoFar
 from codeqa.engine import Engine
+from codeqa.search import parse_query
 from codeqa.symbols.relations import asked_relations
 
 FILES = {
@@ -152,6 +156,29 @@ def test_it_is_what_the_answer_speaks_of_where_nothing_was_named(engine: Engine)
     assert turn.found_names[0] == first
     answer, _ = answered(engine, "what does it call?")
     assert f"What `{first}` calls" in answer
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "meant"),
+    [
+        ("server letter", "`Server.accept` takes a letter in, of a `Server`.", "Server.accept"),
+        ("letter carry", "`Server.accept` calls `deliver`, which calls `carry`.", "carry"),
+        ("visitor", "`Server.accept` calls `deliver`.", "Server.accept"),
+    ],
+)
+def test_it_is_what_was_asked_about_and_not_what_an_answer_begins_with(
+    engine: Engine, words: str, answer: str, meant: str
+) -> None:
+    names = sorted(
+        ("Server", "carry", "deliver", "Server.accept"),
+        key=lambda name: place_of_name(name, answer),
+    )
+    follow_up = parse_query("who calls it?")
+    whole = replace(follow_up, words=(*follow_up.words, *words.split()))
+    units = referred(
+        engine.tables(), follow_up, whole, ConversationSoFar(names=tuple(names)), several=False
+    )
+    assert [unit.qualified_name for unit in units] == [meant]
 
 
 def test_what_edges_do_not_know_is_said(engine: Engine) -> None:

@@ -56,12 +56,20 @@ def referred(
 ) -> list[Unit]:
     """The definitions that `typed` speaks of: those that it names; for "that" and "those" what the
     last search found; else what the conversation has named, `whole` being the question made
-    standalone."""
+    standalone; else the first that the last answer speaks of, if its name has a word of what was
+    asked, or what has most of that: an answer may begin with what only leads there."""
     last = so_far.names
     points = _LAST_FOUND.search(typed.text) is not None
     many = SEVERAL if several or _MANY.search(typed.text) else 1
-    names = code_names(typed) or (() if points and last else code_names(whole)) or last[:many]
-    return _defined(tables, names, so_far.context.chunks)
+    names = code_names(typed) or (() if points and last else code_names(whole))
+    if names or points or several:
+        return _defined(tables, names or last[:many], so_far.context.chunks)
+    units = _defined(tables, last, so_far.context.chunks)
+    words = set(told(whole)) - set(told(typed))
+    if units and not any(form_pattern(word).search(_spaced(units[0].name)) for word in words):
+        held = shares(units, words)
+        units.sort(key=lambda unit: -held[unit.id])
+    return units[:1]
 
 
 def _defined(tables: Tables, names: Sequence[str], shown: Sequence[Chunk]) -> list[Unit]:

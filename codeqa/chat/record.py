@@ -226,9 +226,9 @@ def read_turn_record(turn: Turn) -> TurnRecord:
 
 def place_of_name(name: str, answer: str) -> int:
     """Where `answer` first speaks of the definition `name`, as code, whole or by its last word;
-    behind its end where it does not."""
+    behind its end where it does not. `Flask.run` does not speak of `Flask`."""
     for written in (name, last_word(name)):
-        if found := re.search(rf"`{re.escape(written)}(?!\w)", answer):
+        if found := re.search(rf"`{re.escape(written)}(?!\w|[.#]\w|::)", answer):
             return found.start()
     return len(answer)
 

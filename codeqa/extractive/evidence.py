@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.extractive.call_path import asks_how, find_path, is_thin, path_section
-from codeqa.extractive.cited import NOTHING, Cited, cite_unit
+from codeqa.extractive.cited import NOTHING, Cited, cite_unit, together
 from codeqa.extractive.listing import answer_of_own_kind
 from codeqa.extractive.uses import uses_section
 from codeqa.extractive.walk import walk_section
 from codeqa.search import Query, SearchResult, written_forms
-from codeqa.store import Tables
+from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.symbols.relations import Walk
 from codeqa.text.citation_format import ShownLines
+from codeqa.text.markdown import escape
+from codeqa.text.tokens import search_tokens, words
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 SHOWN = 3
@@ -23,6 +25,8 @@ SHOWN = 3
 SHOWN_SCORE = 0.7
 """A unit is shown in full when it scores at least this part of the best."""
 OTHERS = 5
+HOLDING = 2
+"""Places named that hold a word which nothing shown holds."""
 MORE_FILES = 3
 """Further units, and best units of further files, named in one line each."""
 WEAK_COVERAGE = 0.4
@@ -63,6 +67,8 @@ class QuotedEvidence:
     """What is named in a line each: further units, then the best of further files."""
     missing: tuple[str, ...] = ()
     """Words of the question that no hit holds."""
+    absent: Cited = NOTHING
+    """What is said of those that are nowhere, and of names that only other code holds."""
     weak: bool = False
     cached: tuple[Chunk, ...] = ()
     """Context of an earlier question; nothing was searched when this is what there is."""
@@ -75,7 +81,7 @@ class QuotedEvidence:
     def spans(self) -> list[ShownLines]:
         """Every line that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        cited = [self.lead, *(cite_unit(hit.unit) for hit in hits)]
+        cited = [self.lead, self.absent, *(cite_unit(hit.unit) for hit in hits)]
         cited += [one for finding in self.findings for one in (finding.path, finding.uses)]
         spans = [line for one in cited for line in one.lines]
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
@@ -116,13 +122,15 @@ def gather_evidence(
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
     files = {hit.unit.path for hit in (*main, *others)}
     others += [file.best for file in result.files if file.path not in files][:MORE_FILES]
-    held = [_held(hit.unit, query) for hit in result.units]
-    best = max((len(words) for words in held[:SHOWN]), default=0)
+    held = [_held(hit.unit, query.words) for hit in result.units]
+    best = max((len(one) for one in held[:SHOWN]), default=0)
     weak = not walk and (not result.units or best < WEAK_COVERAGE * len(query.words))
     if own.text:
         lead = own
         others = [] if alone or weak else [h for h in (*main, *others) if not own.holds(h.unit)]
         main = []
+
+    missing = tuple(w for w in query.words if not any(w in one for one in held))
 
     def finding(hit: Hit) -> Finding:
         first = hit is main[0]
@@ -137,12 +145,33 @@ def gather_evidence(
         lead=lead,
         findings=tuple(map(finding, main)),
         others=tuple(others),
-        missing=tuple(w for w in query.words if not any(w in words for words in held)),
+        missing=missing,
+        absent=NOTHING if lead.text or walk else _absent(tables, query, missing),
         weak=weak,
         coverage=result.coverage,
         channels=result.channels,
         changed=frozenset(result.changed),
     )
+
+
+def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> Cited:
+    """Who asks "how does it use Redis?" must learn that what is shown has nothing of it. Of words
+    in small letters only those that are nowhere: others are mostly "come" and "incoming"."""
+    written = {word.lower(): word for word in words(query.text)[1:]}
+    said: list[Cited] = []
+    for word in missing:
+        tokens = " ".join((*search_tokens(word), *written_forms(word)))
+        found = tables.best([TextSearch(table, tokens, HOLDING) for table in UNIT_TABLES])
+        units = [unit for hits in found for unit, _ in hits if _held(unit, (word,))]
+        name = written.get(word, word)
+        if not units:
+            text = f"**Nothing in this code or its documents says “{escape(name)}”.**"
+            said.append(Cited(text))
+        elif name != word:
+            places = together(map(cite_unit, units[:HOLDING]), ", ")
+            text = f"**What was found does not say “{escape(name)}”.** It stands in {places.text}."
+            said.append(Cited(text, places.lines))
+    return together(said, " ")
 
 
 def _first_of_each(hits: Iterable[Hit]) -> list[Hit]:
@@ -176,6 +205,6 @@ def _overlap(one: Unit, other: Unit) -> bool:
     return inside and (one.is_method == other.is_method)
 
 
-def _held(unit: Unit, query: Query) -> frozenset[str]:
+def _held(unit: Unit, asked: Iterable[str]) -> frozenset[str]:
     text = "\n".join((unit.path, unit.qualified_name, unit.source_code)).lower()
-    return frozenset(w for w in query.words if any(form in text for form in written_forms(w)))
+    return frozenset(w for w in asked if any(form in text for form in written_forms(w)))

@@ -26,7 +26,6 @@ from codeqa.text.markdown import (
     joined,
     pieces,
 )
-from codeqa.text.tokens import words
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 WORDS_ONLY = (
@@ -96,11 +95,8 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     elif evidence.weak and not evidence.lead.text:
         yield _weak(evidence)
     else:
-        # A name without which the question asks for something else.
-        names = [word for word in words(evidence.query.text)[1:] if not word.islower()]
-        lacking = [name for name in names if name.lower() in evidence.missing]
-        lacks = f"**What was found does not say {_listed(lacking)}.**" if lacking else ""
-        yield joined([COUNTED if evidence.counted else INTRODUCTION, lacks, evidence.lead.text])
+        first = COUNTED if evidence.counted else INTRODUCTION
+        yield joined([first, evidence.absent.text, evidence.lead.text])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
         if evidence.others:
@@ -142,8 +138,8 @@ def _nothing(evidence: QuotedEvidence) -> str:
     )
 
 
-def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(f"“{escape(text)}”" for text in texts)
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"“{escape(word)}”" for word in words)
 
 
 def _searched(evidence: QuotedEvidence) -> str:

@@ -276,7 +276,8 @@ def concept(m: Reading) -> bool:
         return True
     if m.has("LORE") and not (m.has_history and not m.names):
         return not (_definite(m) and software(m))
-    if _definite(m) or m.has("I"):
+    measured = m.opens("how") and not m.near("how", ("AUX", "to"), 1)  # "how long does a job wait?"
+    if _definite(m) or m.has("I") or measured:
         return False
     bare = m.near("what", ("is", "are"), 1) and m.length <= 4
     if (bare or m.opens("explain")) and not (m.has_history or software(m)):
