@@ -130,7 +130,7 @@ _MORE = re.compile(
     r"(?:[,;?.]\s+(?:and\s+)?|\s+and\s+)(?=(?:why|how|explain|what|which|should|does|is|are)\b)"
 )
 _MENTION = re.compile(r"^@\S+ ")
-_CODE_LIKE = re.compile(r"[._:#()]|[a-z0-9][A-Z]|[A-Z]{2}")
+_CODE_LIKE = re.compile(r"[_:#()]|\.[A-Za-z]|[a-z0-9][A-Z]")
 
 
 def exact_question(text: str) -> ExactQuestion | None:
@@ -180,8 +180,10 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
     try:
         result = TOOLS[asked.tool].call(box, values)
         if not (result.total or result.unknown) and values.get("kind") == "call":
-            del values["kind"]  # as a decorator, or handed on
-            result = TOOLS[asked.tool].call(box, values)
+            anyhow = {key: value for key, value in values.items() if key != "kind"}
+            used = TOOLS[asked.tool].call(box, anyhow)
+            if used.total:  # as a decorator, or handed on
+                result, values = used, anyhow
     except CodeQAError as error:
         # A word that is no path: "what changed in version two?"
         told = f"**{escape(error.message)}** {escape(error.hint)}"
@@ -190,8 +192,8 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
 
 
 def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
-    summary = result.summary
-    if not summary.startswith(tuple(values.values())):  # the name of something stays as it is
+    summary, names = result.summary, tuple(filter(None, values.values()))
+    if not summary.startswith(names):  # which stay as they are written
         summary = summary[:1].upper() + summary[1:]
     said = Cited(f"**{escape(summary)}.** {_linked(result.completeness)}".strip(),
                  tuple(_cited_in(result.completeness)))  # fmt: skip

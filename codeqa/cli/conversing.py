@@ -22,6 +22,7 @@ from codeqa.cli.repos import chosen_repository
 from codeqa.cli.work import begun
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, UsageError
+from codeqa.intents import ISSUE
 from codeqa.llm import PROVIDERS, parse_choice
 from codeqa.settings import load_settings
 from codeqa.types import EFFORTS, MODES
@@ -39,7 +40,7 @@ COMMANDS = {
     "/help": "this list",
     "/quit": "end, as Ctrl-D does",
 }
-OF_QUESTIONS = ("/files", "/all", *(f"/{mode}" for mode in MODES))
+OF_QUESTIONS = ("/files", "/all", *(f"/{mode}" for mode in MODES), f"/{ISSUE}")
 """Words that the question keeps, as on the page."""
 
 REMEMBERED = 200
@@ -182,7 +183,7 @@ def converse(repo: str | None, go_on: bool, model: str, **options: Any) -> int:
     root, status = chosen_repository(load_settings(), repo), DONE
     with closing(open_engine(load_settings(root), root)) as engine:
         engine.tables()  # says now when there is no index
-        talk, name = Conversing(engine, AskOptions("", **options)), engine.location.name
+        talk, name = Conversing(engine, AskOptions("", **options)), visible(engine.location.name)
         if model:
             talk.prefer(model)
         if go_on:

@@ -44,6 +44,8 @@ def review_command(
     A language model searches the code with tools, where one is chosen; else the likely files,
     tests and people are told. FILE holds the issue, '-' reads it from standard input.
     """
+    if model and no_model:
+        raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
     from codeqa.engine import open_engine
     from codeqa.llm import parse_choice
     from codeqa.review import IssueReport, Reviewer

@@ -46,6 +46,8 @@ WITHOUT = (
     "history connect with the words of the issue, and no judgement of it."
 )
 
+_MARK = re.compile(r"\[((?:END OF )?ISSUE)\]", re.IGNORECASE)
+
 Told = Piece | IssueReport
 
 
@@ -84,7 +86,8 @@ class Reviewer:
             yield ModelRequest(block=block_of(found))
             yield report.model_copy(update={"note": WITHOUT})
             return
-        title, _, body = issue.partition("\n\n")
+        # Somebody else's text: it must not look like the end of itself.
+        title, _, body = _MARK.sub(r"(\1)", issue).partition("\n\n")
         opening: list[Mapping[str, Any]] = [
             {"role": "system", "content": render_prompt("review_system", self.config_dir)},
             {"role": "user",

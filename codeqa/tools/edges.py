@@ -158,9 +158,10 @@ def _completeness(
         parts.append(f"{len(units):,} definitions are called so: {', '.join(each)}{rest}.")
     named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
     if len(every) > len(found):
-        parts.append(f"Beside that {counted(len(every) - len(found), 'place')} of other kinds.")
-    if (others := len(named) - len(every)) > 0:
-        parts.append(f"{counted(others, 'further place')} of that name may mean something else.")
+        others = counted(len(every) - len(found), "place")
+        parts.append(f"Of another kind, such as imports: {others}.")
+    if (further := len(named) - len(every)) > 0:
+        parts.append(f"{counted(further, 'further place')} of that name may mean something else.")
     if len(named) == CANDIDATES:
         parts.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
     return " ".join([*parts, UNSEEN])
