@@ -30,6 +30,7 @@ from codeqa.types import (
     Effort,
     Hit,
     Unit,
+    encloses,
 )
 from codeqa.whole_files import HARD_BYTES, found_whole
 
@@ -169,8 +170,7 @@ def _is_member(unit: Unit, around: Unit) -> bool:
         return unit.path == around.path
     if unit.class_name and unit.class_name == around.qualified_name:
         return unit.language == around.language
-    inside = around.start_line <= unit.start_line and unit.end_line <= around.end_line
-    return unit.path == around.path and inside and unit.id != around.id
+    return encloses(around, unit) and unit.id != around.id
 
 
 def _is_file_head(unit: Unit) -> bool:

@@ -175,6 +175,12 @@ class Chunk:
         return self.path == path and self.start_line <= start and end <= self.end_line
 
 
+def encloses(outer: Unit | Chunk, inner: Unit | Chunk) -> bool:
+    """Whether `outer` has all lines of `inner`."""
+    same = outer.path == inner.path
+    return same and outer.start_line <= inner.start_line and inner.end_line <= outer.end_line
+
+
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
     """A packed context: the text that is sent and the chunks it holds, in order."""

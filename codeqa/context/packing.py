@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from codeqa.context.blocks import HEADER, chunk_cost, chunk_id, format_block
 from codeqa.context.cutting import cut_chunk
-from codeqa.types import CLASS_KINDS, Chunk, ContextBlock, Reference, Unit
+from codeqa.types import CLASS_KINDS, Chunk, ContextBlock, Reference, Unit, encloses
 
 LONG_CLASS_LINES = 80
 """A class longer than this enters by its head: its members are units of their own and come
@@ -102,9 +102,9 @@ def pack(
     most = left if len(chunks) == 1 else int(left * share)
     for chunk in chunks:
         near = [pair for pair in packed if pair[0].path == chunk.path]  # thousands may be packed
-        if any(_holds(one, chunk) for _, shown in near for one in shown):
+        if any(encloses(one, chunk) for _, shown in near for one in shown):
             continue
-        inside = [pair for pair in near if all(_holds(chunk, one) for one in pair[1])]
+        inside = [pair for pair in near if all(encloses(chunk, one) for one in pair[1])]
         beside = [pair for pair in near if pair not in inside]
         shown = (chunk,) if inside else cut_chunk(chunk, most, words)
         shown = _not_in(shown, beside)  # what is left of a chunk may lie within another one
@@ -124,7 +124,7 @@ def pack(
         room = left + _cost(shown)
         longer = cut_chunk(whole, room, words)
         if _cost(longer) > _cost(shown) and not any(
-            _holds(one, other) for one in longer for _, beside in others for other in beside
+            encloses(one, other) for one in longer for _, beside in others for other in beside
         ):
             packed[place] = (whole, _not_in(longer, others))
             left = room - _cost(packed[place][1])
@@ -141,15 +141,7 @@ def _not_in(
 ) -> tuple[Chunk, ...]:
     """Those of `chunks` that do not lie within what is packed."""
     beside = [one for _, shown in packed for one in shown]
-    return tuple(c for c in chunks if not any(_holds(one, c) for one in beside))
-
-
-def _holds(outer: Chunk, inner: Chunk) -> bool:
-    return (
-        outer.path == inner.path
-        and outer.start_line <= inner.start_line
-        and inner.end_line <= outer.end_line
-    )
+    return tuple(c for c in chunks if not any(encloses(one, c) for one in beside))
 
 
 def _unique(chunks: list[Chunk]) -> list[Chunk]:

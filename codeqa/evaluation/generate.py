@@ -22,7 +22,7 @@ from codeqa.parsing import parse_file
 from codeqa.store import Tables
 from codeqa.symbols import usages
 from codeqa.text.tokens import name_key
-from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit, encloses
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ def caller_questions(tables: Tables, files: Iterable[str]) -> Iterator[Question]
         callers = [
             one
             for one in tables.by_ids([key for key in dict.fromkeys(calls) if key])
-            if one.role == "source" and one.kind in METHOD_KINDS and not _around(one, unit)
+            if one.role == "source" and one.kind in METHOD_KINDS and not encloses(one, unit)
         ]
         if not 1 <= len(callers) <= MAX_CALLERS:
             return None
@@ -157,15 +157,6 @@ def _of_definitions(
         named = [unit for unit in units if len(unit.name) >= MIN_NAME]
         some = (made(unit) for unit in drawn(named, path)[:LOOKED_AT])
         yield from islice((question for question in some if question is not None), PER_FILE)
-
-
-def _around(one: Unit, unit: Unit) -> bool:
-    """Whether `one` is `unit` or holds it."""
-    return (
-        one.path == unit.path
-        and one.start_line <= unit.start_line
-        and one.end_line >= unit.end_line
-    )
 
 
 def _is_definition(unit: Unit) -> bool:

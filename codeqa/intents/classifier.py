@@ -8,8 +8,9 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -22,6 +23,7 @@ from codeqa.intents.signs import of_code
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
+from codeqa.search.hyde import generate_bounded
 from codeqa.state.cache import Cache
 from codeqa.text.tokens import well_formed
 
@@ -144,26 +146,16 @@ class Classifier:
         """What the model says in time; None without one, and when it says nothing of use."""
         if cancelled() or time.monotonic() < self._ask_again:
             return None
-        until = time.monotonic() + self._seconds
-        said = ""
-        try:
+        found = None
+        with suppress(CodeQAError):  # a model that is badly set is told where it is to answer
             model = self._connect()
             if model is None:
                 return None
-            asked = messages_for(text, has_history, self._config_dir)
-            answer = model.stream(
-                asked,
-                max_tokens=MOST_TOKENS,
-                cancelled=lambda: time.monotonic() >= until or cancelled(),
+            ask = partial(messages_for, text, has_history, self._config_dir)
+            *_, stage = generate_bounded(
+                "intent", model, ask, MOST_TOKENS, self._seconds, cancelled
             )
-            with closing(answer) as pieces:
-                for piece in pieces:
-                    said += piece if isinstance(piece, str) else ""
-                    if len(said) > MOST_CHARACTERS:
-                        break
-        except CodeQAError as error:  # a model that is badly set is told where it is to answer
-            log.info("no intent from a model: %s", type(error).__name__)
-        found = read_answer(said, has_history=has_history)
+            found = read_answer(stage.text, has_history=has_history)
         if found is None and not cancelled():
             self._ask_again = time.monotonic() + PAUSE_SECONDS
         return found

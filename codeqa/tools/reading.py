@@ -17,7 +17,7 @@ from codeqa.symbols.surroundings import language_name
 from codeqa.text import counted
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.results import Place, ToolResult, bare_place, by_file, fitting, list_text
-from codeqa.types import TEXT_KINDS, Unit
+from codeqa.types import TEXT_KINDS, Unit, encloses
 
 FIRST_LINES = 150
 """Lines that are opened where none are named: enough to see what to ask for."""
@@ -116,7 +116,7 @@ def outline(box: Toolbox, path: File) -> ToolResult:
     units = sorted(box.tables().in_file(found), key=lambda one: (one.start_line, -one.end_line))
     defined = [u for u in units if u.kind not in TEXT_KINDS and (u.kind != "module" or u.signature)]
     methods = [u for u in units if u.is_method]
-    inner = {u.id for u in units for m in methods if m is not u and _lies_in(u, m)}
+    inner = {u.id for u in units for m in methods if m is not u and encloses(m, u)}
     defined = [u for u in defined if u.id not in inner]
     text = box.files.read(found).text
     parts = [f"{n:>4} {line[:LONGEST_OUTLINE]}" for n, line in constants(text)]
@@ -171,10 +171,6 @@ def _around(units: Sequence[Unit], line: int) -> Unit | None:
     inside = [u for u in units if u.start_line <= line <= u.end_line and u.kind not in TEXT_KINDS]
     inside = [unit for unit in inside if unit.kind != "module" or unit.signature]
     return min(inside, key=lambda u: u.end_line - u.start_line, default=None)
-
-
-def _lies_in(unit: Unit, other: Unit) -> bool:
-    return other.start_line <= unit.start_line and unit.end_line <= other.end_line
 
 
 def one_file(tables: Tables, path: str) -> str:

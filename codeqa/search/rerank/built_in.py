@@ -24,7 +24,7 @@ from codeqa.search.rerank.reranker import (
     unread_warnings,
 )
 from codeqa.text.unit_text import fields_of
-from codeqa.types import TEXT_KINDS, Hit, Unit
+from codeqa.types import TEXT_KINDS, Hit, encloses
 
 if TYPE_CHECKING:
     from codeqa.embeddings.table.matcher import QuestionMatcher
@@ -109,14 +109,6 @@ def used_by_better(hits: Sequence[Hit]) -> list[float]:
             continue
         for name in named.keys() & set(_NAME.findall(unit.source_code[:READ_CHARACTERS])):
             for other in named[name]:
-                if name != unit.name and not _encloses(unit, hits[other].unit):
+                if name != unit.name and not encloses(unit, hits[other].unit):
                     values[other] += 1 / (place + 1) / len(named[name])
     return [min(1.0, value) for value in values]
-
-
-def _encloses(outer: Unit, inner: Unit) -> bool:
-    return (
-        outer.path == inner.path
-        and outer.start_line <= inner.start_line
-        and inner.end_line <= outer.end_line
-    )
