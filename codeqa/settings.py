@@ -31,7 +31,7 @@ def _provider_key(name: str) -> Any:
     return _field(SecretStr(""), help, alias=f"{name.upper()}_API_KEY")
 
 
-SERVING = {"data", "host", "port", "token", "threads", "workers", "log_level"}
+SERVING = {"data", "host", "port", "token", "threads", "workers", "watch", "log_level"}
 """Settings that say where the data lies and how it is served; no answer depends on them."""
 
 
@@ -63,6 +63,10 @@ class Settings(BaseSettings):
     )
     batch_files: int = _field(
         200, "Files per committed batch: what a killed run can lose.", ge=1, le=10_000
+    )
+
+    watch: bool = _field(
+        True, "Follow changes on disk while the page is served; off: look once, at the start."
     )
 
     embedding: str = _field(

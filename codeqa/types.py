@@ -290,5 +290,7 @@ class IndexStatus:
     skipped: Mapping[str, int] = field(default_factory=dict)
     updated_at: float = 0.0
     """Seconds since the epoch of the last completed run."""
+    watched: bool = False
+    """Changes on disk are followed."""
     progress: Progress | None = None
     error: str = ""

@@ -47,6 +47,8 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # What answers script is one request each; drafts, which are two before it, have own tests.
     monkeypatch.setenv("CODEQA_HYDE", "off")
     monkeypatch.setenv("CODEQA_EFFORT", "fast")
+    # Tests change files and look at what the index held before; following has tests of its own.
+    monkeypatch.setenv("CODEQA_WATCH", "off")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "A. Tester")

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from codeqa.cli.command import command, complete_repositories, json_option, model_option
-from codeqa.cli.console import ProgressDisplay, print_json, print_summary
+from codeqa.cli.console import ProgressDisplay, print_json, print_summary, visible
 from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
@@ -20,6 +21,7 @@ from codeqa.llm import Model, Models, parse_choice
 from codeqa.repositories import take_up
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location
+from codeqa.types import IndexSummary
 
 
 @command(
@@ -80,6 +82,32 @@ def index_command(
             describe_methods(
                 settings, location, describing, limit=limit, yes=yes, refine=not no_refine
             )
+
+
+@command(
+    "watch",
+    [
+        "codeqa watch                    the repository of the current folder",
+        "codeqa watch ~/src/flask",
+    ],
+)
+@click.argument("repo", required=False, shell_complete=complete_repositories)
+def watch_command(repo: str | None) -> None:
+    """Index a repository now and whenever a file changes, until Ctrl-C."""
+    root = chosen_repository(load_settings(), repo)
+    settings = load_settings(root)
+
+    def ran(outcome: IndexSummary | Exception) -> None:
+        now = time.strftime("%H:%M:%S")
+        if isinstance(outcome, Exception):
+            click.echo(f"{now}  {visible(str(outcome))}", err=True)
+        elif outcome.changed or outcome.removed:
+            told = f"{outcome.changed:,} changed, {outcome.removed:,} removed"
+            click.echo(f"{now}  {told}, {outcome.seconds:.1f} s")
+
+    click.echo(f"Watching {visible(str(root))}; Ctrl-C ends.", err=True)
+    with contextlib.suppress(KeyboardInterrupt):  # what was written until then is kept
+        Indexer(settings, take_up(settings, root)).follow(ran)
 
 
 @command(

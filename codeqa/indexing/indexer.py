@@ -9,6 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
@@ -23,6 +24,7 @@ from codeqa.indexing.status import (
     read_status,
 )
 from codeqa.indexing.vectors import refine_units
+from codeqa.indexing.watching import changes
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from codeqa.store.location import Location, local_bytes, save_location
@@ -31,6 +33,9 @@ from codeqa.store.records import SKIPPED
 from codeqa.store.tables import Tables, is_damaged
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
+
+LONGEST_REST = 5.0
+"""Seconds until changes are looked at again behind a long run."""
 
 Listener = Callable[[Progress], None]
 Pass = tuple[Writer, Outcome]
@@ -116,11 +121,8 @@ class Indexer:
         self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener
     ) -> Pass:
         progress(Progress("looking at files", 0, 0))
-        own = [self.settings.data_dir]
-        if self.location.tables_are_local:
-            tables = Path(self.location.tables)
-            own += [tables.parent, tables]
-        found = walk(self.location.root, max_file_bytes=self.settings.max_file_bytes, own=own)
+        limit = self.settings.max_file_bytes
+        found = walk(self.location.root, max_file_bytes=limit, own=self._own())
         parser, vector = parser_fingerprint(), record_of(fast)
         writer = Writer.open(self.location, parser, vector, rebuild=full)
         outcome = build(self.settings, found, writer, fast, progress)
@@ -131,6 +133,12 @@ class Indexer:
         if outcome.wrote or outcome.read or not writer.meta.complete:
             writer.finish(started_ns, parser, vector)
         return writer, outcome
+
+    def _own(self) -> list[Path]:
+        """Folders of CodeQA, which may lie in the repository."""
+        tables = Path(self.location.tables)
+        local = [tables.parent, tables] if self.location.tables_are_local else []
+        return [self.settings.data_dir, *local]
 
     def _summary(self, outcome: Outcome, seconds: float) -> IndexSummary:
         tables = Tables.open(self.location)
@@ -159,8 +167,23 @@ class Indexer:
 
     # Behind a page
 
-    def start_background(self, *, refine: bool = True) -> None:
-        """Run in a thread of its own; does nothing while one is running."""
+    def follow(self, ran: Callable[[IndexSummary | Exception], None]) -> None:
+        """Run now and after every change on disk, until `stop` is called; `ran` is told what came
+        of each run, also when it failed. Raises OSError when the repository is gone."""
+        for _ in changes(self.location.root, self._own(), self._stop):
+            began = time.monotonic()
+            try:
+                ran(self.run(cancelled=self._stop.is_set))
+            except CancelledError:
+                return
+            except Exception as error:
+                ran(error)
+            # Where something writes all the time, half of it is for others.
+            self._stop.wait(min(time.monotonic() - began, LONGEST_REST))
+
+    def start_background(self) -> None:
+        """Run in a thread of its own and, where the settings say so, after every change on disk;
+        does nothing while that lives."""
         if self._thread is not None and self._thread.is_alive():
             return
         self._stop.clear()
@@ -168,7 +191,10 @@ class Indexer:
         def work() -> None:
             # The record keeps the error for the status; there is nobody to raise it to.
             with contextlib.suppress(Exception):
-                self.run(refine=refine, cancelled=self._stop.is_set)
+                if self.settings.watch:
+                    self.follow(lambda _: None)
+                else:
+                    self.run(cancelled=self._stop.is_set)
 
         self._thread = threading.Thread(target=work, name="codeqa-index", daemon=True)
         self._thread.start()
@@ -183,7 +209,9 @@ class Indexer:
 
     def status(self) -> IndexStatus:
         """What the index holds and what any process is doing with it now."""
-        return read_status(self.settings, self.location)
+        alive = self._thread is not None and self._thread.is_alive()
+        status = read_status(self.settings, self.location)
+        return replace(status, watched=alive and self.settings.watch)
 
     def skipped(self) -> list[Skipped]:
         """Files that are not indexed, each with its reason, by path."""

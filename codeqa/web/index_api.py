@@ -73,6 +73,8 @@ class Status(Schema):
     """Reason and number of files, the most frequent first."""
     skipped_total: int
     updated_at: float
+    watched: bool
+    """Changes on disk are followed."""
     progress: Progress | None
     error: str
 

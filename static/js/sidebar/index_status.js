@@ -96,7 +96,7 @@ export function showProgress(bar, progress) {
 
 /** A line on what happens, or on what the index is. */
 export function describe(status) {
-  const { error, progress, embedding, embedded, units, updated_at: updated } = status;
+  const { error, progress, embedding, embedded, units, updated_at: updated, watched } = status;
   if (error) return error;
   if (progress?.total)
     return `${capital(progress.phase)}: ${count(progress.done)} of ${count(progress.total)}`;
@@ -105,7 +105,8 @@ export function describe(status) {
   if (!status.files) return "Nothing to read was found in this folder.";
   const covered =
     embedding && embedded < units ? `, ${count(embedded)} of ${count(units)} with vectors` : "";
-  return `Updated ${ago(updated)}${embedding ? `, ${embedding}` : ""}${covered}`;
+  const follows = watched ? ", changes are followed" : "";
+  return `Updated ${ago(updated)}${follows}${embedding ? `, ${embedding}` : ""}${covered}`;
 }
 
 const share = ({ done, total }) => Math.min(100, Math.floor((100 * done) / total));

@@ -1,0 +1,91 @@
+"""Changes on disk are followed: by a served index, and by `codeqa watch`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from codeqa.engine import Engine, open_engine
+from codeqa.indexing.watching import changes
+from codeqa.settings import Settings
+from tests.indexed import write
+
+FILES = {"a.py": "def find_user(key):\n    return key\n", "b.py": "def drop_user():\n    pass\n"}
+SECONDS = 20.0
+"""Far more than it takes: a machine that does something else is no failure."""
+
+
+def until(what: Callable[[], bool]) -> bool:
+    end = time.monotonic() + SECONDS
+    while not what() and time.monotonic() < end:
+        time.sleep(0.02)
+    return what()
+
+
+@pytest.fixture
+def served(settings: Settings, tmp_path: Path) -> Iterator[Engine]:
+    """An engine whose index is followed, once its first run is over."""
+    followed = settings.model_copy(update={"watch": True})
+    root = write(tmp_path / "repo", FILES)
+    with closing(open_engine(followed, root)) as engine:
+        engine.index.start_background()
+        assert until(lambda: engine.index.status().state == "ready")
+        yield engine
+
+
+def names(engine: Engine) -> set[str]:
+    return {unit.name for unit in engine.tables().units() if unit.is_method}
+
+
+def test_what_changes_on_disk_is_found_without_asking_for_it(served: Engine) -> None:
+    root = served.location.root
+    assert served.index.status().watched
+    assert names(served) == {"find_user", "drop_user"}
+    (root / "new").mkdir()
+    (root / "new" / "c.py").write_text("def add_user():\n    pass\n")
+    (root / "b.py").unlink()
+    beside = root / "a.py.tmp"  # as editors do
+    beside.write_text("def seek_user(key):\n    return key\n")
+    beside.replace(root / "a.py")
+    assert until(lambda: names(served) == {"seek_user", "add_user"})
+    (root / ".gitignore").write_text("new/\n")
+    assert until(lambda: names(served) == {"seek_user"})
+
+
+def test_a_served_index_ends_at_once_and_stays_whole(served: Engine) -> None:
+    began = time.monotonic()
+    served.index.stop()
+    assert time.monotonic() - began < SECONDS / 2
+    status = served.index.status()
+    assert (status.state, status.watched) == ("ready", False)
+
+
+def test_changes_of_git_and_of_codeqa_itself_are_none(tmp_path: Path) -> None:
+    root, stop = tmp_path / "repo", threading.Event()
+    own = write(root / "data", {"x": ""})
+    write(root / ".git", {"HEAD": ""})
+    seen = changes(root, [own], stop)
+    next(seen)
+    write(root, {".git/HEAD": "main", "data/tables": "rows", "database.py": "x = 1"})
+    threading.Timer(1.0, stop.set).start()
+    assert len(list(seen)) == 1
+
+
+def test_the_command_says_what_changed_until_ctrl_c(data_dir: Path, tmp_path: Path) -> None:
+    root = write(tmp_path / "repo", FILES)
+    command = [sys.executable, "-u", "-m", "codeqa", "watch", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "2 changed, 0 removed" in process.stdout.readline()
+        write(root, {"b.py": "def keep_user():\n    pass\n"})
+        assert "1 changed, 0 removed" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 0
