@@ -155,22 +155,23 @@ def gather_evidence(
 
 
 def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> Cited:
-    """Who asks "how does it use Redis?" must learn that what is shown has nothing of it. Of words
-    in small letters only those that are nowhere: others are mostly "come" and "incoming"."""
+    """Who asks "how does it use Redis?" must learn that what is shown has nothing of it. Words in
+    small letters are mostly "come" and "decide", unless they are half of the question."""
     written = {word.lower(): word for word in words(query.text)[1:]}
+    half = 2 * len(missing) >= len(query.words)
     said: list[Cited] = []
     for word in missing:
+        name = written.get(word, word)
+        if name == word and not half:
+            continue
         tokens = " ".join((*search_tokens(word), *written_forms(word)))
         found = tables.best([TextSearch(table, tokens, HOLDING) for table in UNIT_TABLES])
         units = [unit for hits in found for unit, _ in hits if _held(unit, (word,))]
-        name = written.get(word, word)
-        if not units:
-            text = f"**Nothing in this code or its documents says “{escape(name)}”.**"
-            said.append(Cited(text))
-        elif name != word:
-            places = together(map(cite_unit, units[:HOLDING]), ", ")
+        places = together(map(cite_unit, units[:HOLDING]), ", ")
+        text = f"**Nothing in this code or its documents says “{escape(name)}”.**"
+        if units:
             text = f"**What was found does not say “{escape(name)}”.** It stands in {places.text}."
-            said.append(Cited(text, places.lines))
+        said.append(Cited(text, places.lines))
     return together(said, " ")
 
 
