@@ -192,8 +192,8 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
 
 
 def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
-    summary, names = result.summary, tuple(filter(None, values.values()))
-    if not summary.startswith(names):  # which stay as they are written
+    summary, written = result.summary, tuple(filter(None, values.values()))
+    if not summary.startswith(written):  # which stay as they are written
         summary = summary[:1].upper() + summary[1:]
     said = Cited(f"**{escape(summary)}.** {_linked(result.completeness)}".strip(),
                  tuple(_cited_in(result.completeness)))  # fmt: skip
