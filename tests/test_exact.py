@@ -41,7 +41,10 @@ FILES = {
     "func (h *Half) Close() error { return nil }\n",
     "rust/lib.rs": "pub trait Layer {\n    fn wrap(&self);\n}\n\npub struct Trace;\n\n"
     "impl Layer for Trace {\n    fn wrap(&self) {}\n}\n\n"
-    "#[test]\nfn wraps_twice() {\n    Trace.wrap();\n}\n",
+    "#[test]\nfn wraps_twice() {\n    Trace.wrap();\n}\n\n"
+    "mod tests {\n    struct Inner;\n    impl super::Layer for Inner {}\n"
+    "    impl super::Layer for Vec {}\n    impl super::Layer for Box {}\n"
+    "    impl other::Trace for Inner {}\n}\n",
 }  # fmt: skip
 
 
@@ -100,7 +103,8 @@ def read_flowchart(text: str) -> list[tuple[str, str]]:
           "- [shop/base.py:12] `DiskStore`", "- [shop/base.py:16] `FastStore`, through DiskStore"]),
         ("what implements the Reader interface?",
          ["**Reader has 1 subclass or implementation.**", "`File`", "has all methods"]),
-        ("which types implement Layer", ["**Layer has 1 subclass or impl", "`Trace`"]),
+        ("which types implement Layer", ["**Layer has 4 subclasses or", "4 directly",
+         "`Trace`", "Inner`", "`Vec`", "`Box`"]),
         ("what breaks if I change Store.save?",
          ["may break 3 definitions and 1 test.**", "`keep_order`", "`orders`, through keep_order",
           "`test_orders`, through orders"]),

@@ -131,6 +131,8 @@ def subclasses(tables: Tables, name: str) -> ToolResult:
 
     def heirs(unit: Unit) -> list[EdgeStep]:
         nonlocal by_name, homeless
+        if unit.language == "rust" and unit.kind != "trait":
+            return []  # of its name another crate may have a trait
         sites = [one.reference for one in usages(tables, unit, CANDIDATES).references]
         places = [one for one in sites if one.kind == "inherits"]
         if len(_types_called(tables, unit.name)) == 1:
@@ -207,16 +209,23 @@ def _around(tables: Tables, places: Iterable[Reference]) -> list[EdgeStep]:
 
 def _heirs(tables: Tables, places: Iterable[Reference]) -> list[EdgeStep]:
     """The types that say at `places` what they inherit or implement. Rust says it outside of the
-    type: `impl Read for Buffer`."""
-    found = list[EdgeStep]()
-    for one, path, line in _around(tables, places):
+    type, of several in one module: `impl Read for Buffer`."""
+    found, places = list[EdgeStep](), list(places)
+    ids = dict.fromkeys(place.unit_id for place in places if place.unit_id)
+    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
+    for place in places:
+        if (one := around.get(place.unit_id)) is None:
+            continue
+        path, line = place.path, place.line
         code = "\n".join(one.source_code.split("\n")[line - one.start_line :][:3])
-        meant = _IMPLEMENTED_FOR.match(code) if one.kind in TEXT_KINDS else None
+        outside = one.language == "rust" and one.kind not in CLASS_KINDS - {"module"}
+        meant = _IMPLEMENTED_FOR.match(code) if outside else None
         if meant:
             name = last_word(meant[1])
             types = _types_called(tables, name)
             types.sort(key=lambda unit: (unit.path != path, unit.language != one.language))
-            one = types[0] if types else replace(one, qualified_name=name, kind="type")
+            elsewhere = replace(one, id=f"{one.id} {name}", qualified_name=name, kind="type")
+            one = types[0] if types else elsewhere
         found.append((one, path, line))
     return found
 
