@@ -89,11 +89,10 @@ def running_servers(data: Path) -> list[RunningServer]:
     for path in (data / FOLDER).glob("*.json"):
         try:
             about = path.lstat()
-            if os.name == "posix" and (about.st_uid != os.getuid() or about.st_mode & 0o177):
+            if about.st_uid != os.getuid() or about.st_mode & 0o177:
                 continue  # somebody else's, or not as we write it
             server = RunningServer(**json.loads(path.read_text(encoding="utf-8")))
-            if os.name == "posix":
-                os.kill(server.pid, 0)
+            os.kill(server.pid, 0)
             found.append((about.st_mtime, server))
         except ProcessLookupError:
             path.unlink(missing_ok=True)

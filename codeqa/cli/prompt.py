@@ -78,7 +78,4 @@ class Prompt:
 
 def _more_is_there() -> bool:
     """Whether another line was pasted with the last one."""
-    try:
-        return bool(select.select([sys.stdin], [], [], PASTED_WITHIN)[0])
-    except (OSError, ValueError):  # Windows has it for sockets alone
-        return False
+    return bool(select.select([sys.stdin], [], [], PASTED_WITHIN)[0])

@@ -56,7 +56,7 @@ class ModelsFile:
     def read(self) -> SavedModels:
         """What is kept; a file that cannot be read counts as empty and is said."""
         try:
-            if os.name == "posix" and self.path.stat().st_mode & 0o077:
+            if self.path.stat().st_mode & 0o077:
                 self.path.chmod(PRIVATE)  # as a restored backup may leave it
             return TypeAdapter(SavedModels).validate_json(self.path.read_bytes())
         except FileNotFoundError:

@@ -133,7 +133,7 @@ def run_worker() -> None:
 
     A start or a file that takes too long ends the process, even where a parser hangs.
     """
-    with suppress(AttributeError, OSError):
+    with suppress(OSError):
         os.nice(NICENESS)
     messages, results = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the protocol

@@ -10,21 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
 
 from codeqa.errors import NotFoundError, RepositoryError
 
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    # A pipe that took the file's place must not make the open wait.
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-)
-_FOLDER_FLAGS = _FLAGS | getattr(os, "O_DIRECTORY", 0)
-_STEPWISE = os.open in os.supports_dir_fd
+# A pipe that took the file's place must not make the open wait.
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 _REFUSED = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 
@@ -58,9 +49,7 @@ def read_with_status(root: Path, path: str, *, max_bytes: int = 0) -> tuple[byte
     parts = path.split("/")
     if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise OSError(errno.ENOENT, "Not a path inside the repository")
-    if os.name == "nt" and any("\\" in part or ":" in part for part in parts):
-        raise OSError(errno.ENOENT, "Not a path inside the repository")
-    descriptor = _open_stepwise(root, parts) if _STEPWISE else _open_checked(root, parts)
+    descriptor = _open_stepwise(root, parts)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -78,26 +67,12 @@ def read_with_status(root: Path, path: str, *, max_bytes: int = 0) -> tuple[byte
 
 
 def _open_stepwise(root: Path, parts: list[str]) -> int:
-    folder = os.open(root, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    folder = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
-            inner = os.open(part, _FOLDER_FLAGS, dir_fd=folder)
+            inner = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
             os.close(folder)
             folder = inner
         return os.open(parts[-1], _FLAGS, dir_fd=folder)
     finally:
         os.close(folder)
-
-
-def _open_checked(root: Path, parts: list[str]) -> int:
-    """Without openat(2): open, then compare what was opened with the resolved path."""
-    top = root.resolve()
-    target = top.joinpath(*parts)
-    if target.resolve() != target:
-        raise OSError(errno.ENOENT, "Not a path inside the repository")
-    descriptor = os.open(target, _FLAGS)
-    with suppress(OSError):
-        if os.path.samestat(os.fstat(descriptor), os.lstat(target)) and target.resolve() == target:
-            return descriptor
-    os.close(descriptor)
-    raise OSError(errno.ENOENT, "Not a path inside the repository")

@@ -29,7 +29,6 @@ from codeqa.web.security import BODY_BYTES, EVERY_ADDRESS, TERMINAL_TOKEN, check
 from codeqa.web.workspace import Workspace
 
 PORTS_TRIED = 100
-IN_USE = {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}
 CONNECTIONS = 1_000
 """Connections at once; with waitress's own limit of 100 the 101st reader would wait."""
 LONGEST_BODY = 16 * BODY_BYTES
@@ -165,7 +164,7 @@ def open_port(settings: Settings) -> socket.socket:
             listener = bind(host, candidate)
             break
         except OSError as error:
-            if error.errno not in IN_USE:
+            if error.errno != errno.EADDRINUSE:
                 raise SettingsError(
                     f"The page cannot be served on {host} port {port}: {error.strerror}.",
                     "Choose another CODEQA_HOST or CODEQA_PORT.",
