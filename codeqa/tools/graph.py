@@ -213,10 +213,8 @@ def _heirs(tables: Tables, places: Iterable[Reference]) -> list[EdgeStep]:
     found, places = list[EdgeStep](), list(places)
     ids = dict.fromkeys(place.unit_id for place in places if place.unit_id)
     around = {unit.id: unit for unit in tables.by_ids(list(ids))}
-    for place in places:
-        if (one := around.get(place.unit_id)) is None:
-            continue
-        path, line = place.path, place.line
+    for place in (one for one in places if one.unit_id in around):
+        one, path, line = around[place.unit_id], place.path, place.line
         code = "\n".join(one.source_code.split("\n")[line - one.start_line :][:3])
         outside = one.language == "rust" and one.kind not in CLASS_KINDS - {"module"}
         meant = _IMPLEMENTED_FOR.match(code) if outside else None
