@@ -20,7 +20,11 @@ class CodeQAError(Exception):
     code = "error"
     http_status = 500
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, code: str = "", http_status: int = 0, exit_status: int = 0) -> None:
+        given = {"code": code, "http_status": http_status, "exit_status": exit_status}
+        for name, value in given.items():
+            if value:
+                setattr(cls, name, value)
         if "code" in vars(cls):  # else it is one of its parent's kind, perhaps made otherwise
             _KINDS.setdefault(cls.code, cls)
 
@@ -37,89 +41,52 @@ class CodeQAError(Exception):
         return {"message": self.message, "hint": self.hint, "code": self.code}
 
 
-class UsageError(CodeQAError):
+class UsageError(CodeQAError, code="usage", http_status=400, exit_status=2):
     """The call itself is wrong: a missing folder, an unknown filter, a bad value."""
 
-    exit_status = 2
-    code = "usage"
-    http_status = 400
 
-
-class SettingsError(CodeQAError):
+class SettingsError(CodeQAError, code="settings", http_status=400, exit_status=2):
     """A setting has a value that cannot be used."""
 
-    exit_status = 2
-    code = "settings"
-    http_status = 400
 
-
-class RepositoryError(CodeQAError):
+class RepositoryError(CodeQAError, code="repository", http_status=400):
     """The repository cannot be read."""
 
-    code = "repository"
-    http_status = 400
 
-
-class IndexMissingError(CodeQAError):
+class IndexMissingError(CodeQAError, code="index_missing", http_status=409):
     """Nothing has been indexed yet."""
 
-    code = "index_missing"
-    http_status = 409
 
-
-class IndexFormatError(CodeQAError):
+class IndexFormatError(CodeQAError, code="index_format", http_status=409):
     """The index was written by another format version, embedding or dimension."""
 
-    code = "index_format"
-    http_status = 409
 
-
-class IndexBusyError(CodeQAError):
+class IndexBusyError(CodeQAError, code="index_busy", http_status=409):
     """Another run holds the lock of this index."""
 
-    code = "index_busy"
-    http_status = 409
 
-
-class StorageError(CodeQAError):
+class StorageError(CodeQAError, code="storage", http_status=507):
     """The folder that holds indices and state is full, read-only or damaged."""
 
-    code = "storage"
-    http_status = 507
 
-
-class NotFoundError(CodeQAError):
+class NotFoundError(CodeQAError, code="not_found", http_status=404):
     """A file, unit or turn that was asked for is not in the index."""
 
-    code = "not_found"
-    http_status = 404
 
-
-class EmbeddingError(CodeQAError):
+class EmbeddingError(CodeQAError, code="embedding", http_status=502):
     """An embedding provider failed: key, network, rate limit or dimension."""
 
-    code = "embedding"
-    http_status = 502
 
-
-class RerankerError(CodeQAError):
+class RerankerError(CodeQAError, code="reranker", http_status=502):
     """The chosen reranker cannot be loaded or run: packages, checkpoint, network or time."""
 
-    code = "reranker"
-    http_status = 502
 
-
-class ModelError(CodeQAError):
+class ModelError(CodeQAError, code="model", http_status=502):
     """A language model failed."""
 
-    code = "model"
-    http_status = 502
 
-
-class ContextLengthError(ModelError):
+class ContextLengthError(ModelError, code="context_length"):
     """What was sent is longer than the model can read; less of it may do."""
-
-    code = "context_length"
 
 
 class ToolsRefusedError(ModelError):

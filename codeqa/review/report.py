@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from codeqa.text.markdown import cite, code_span, escape
 
@@ -35,10 +35,8 @@ class Owner(BaseModel):
     """Date of the last of these changes, YYYY-MM-DD."""
 
 
-class IssueReview(BaseModel):
+class IssueReview(BaseModel, extra="ignore"):
     """What a model found out about an issue."""
-
-    model_config = ConfigDict(extra="ignore")
 
     summary: str = Field(min_length=1)
     difficulty_score: int = Field(ge=1, le=5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from codeqa.types import Unit
 
@@ -12,10 +12,8 @@ LARGEST_TEXT = 12_000
 """Characters of a result's text: about 3,000 tokens, so that a dozen results fit a small window."""
 
 
-class Place(BaseModel):
+class Place(BaseModel, frozen=True):
     """Lines `start_line` to `end_line` of a file; `text` is exactly theirs, or ''."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     start_line: int
@@ -37,10 +35,8 @@ class Place(BaseModel):
         return f"{self.path}:{self.start_line}{last}"
 
 
-class Commit(BaseModel):
+class Commit(BaseModel, frozen=True):
     """A commit, and the `lines` (`12-20`) that it was the last to change, where that was asked."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     date: str
@@ -50,10 +46,8 @@ class Commit(BaseModel):
     lines: str = ""
 
 
-class Edge(BaseModel):
+class Edge(BaseModel, frozen=True):
     """An arrow of a diagram: from the definition `start` to what it calls, uses or inherits."""
-
-    model_config = ConfigDict(frozen=True)
 
     start: str
     end: str
@@ -61,10 +55,8 @@ class Edge(BaseModel):
     """Words beside the arrow."""
 
 
-class ToolResult(BaseModel):
+class ToolResult(BaseModel, frozen=True):
     """What a tool found. Which of the lists is filled is the tool's own."""
-
-    model_config = ConfigDict(frozen=True)
 
     summary: str
     """What was done and found, in one short line."""
