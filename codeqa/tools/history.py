@@ -26,6 +26,8 @@ from codeqa.tools.results import Commit, Place, ToolResult, list_text
 SECONDS = 20.0
 """How long git may take: the history of one function in a long repository takes some."""
 MOST_COMMITS = 50
+MOST_OTHERS = 3
+"""Files of the same name that are named."""
 _FORMAT = "--format=%h%x00%as%x00%an%x00%s"
 _SAFE = ("--no-textconv", "--no-ext-diff")
 """Programs that the repository's own configuration names for its diffs are not run."""
@@ -140,8 +142,11 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
             unit = box.tables().by_ids(mention.units[:1])[0]
             # Lines as they are in the index; after later edits git finds those nearby.
             return unit.location, [f"-L{unit.start_line},{unit.end_line}:./{unit.path}"]
-        if paths := [*mention.files[:1], *mention.folders[:1]]:
-            return paths[0], ["--", paths[0]]
+        if paths := [*mention.files, *mention.folders]:
+            path = wanted if wanted in paths else paths[0]
+            others = [] if path == wanted else [one for one in mention.files if one != path]
+            also = f" (not {', '.join(others[:MOST_OTHERS])})" if others else ""
+            return f"{path}{also}", ["--", path]
     raise NotFoundError(
         f"Nothing here is called {wanted!r}.", "Give a path, or the name of a definition."
     )
