@@ -13,6 +13,8 @@ from repositories import git
 from codeqa.chat.exact import ExactQuestion, exact_answer
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
+from codeqa.extractive.evidence import _absent
+from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.tools import TOOLS, ToolResult
 
@@ -30,6 +32,10 @@ FILES = {
     "def other(found):\n    return found.merge_all()\n",
     "a_test/test_core.py": "from core import merge_all\n\n\ndef test_merge():\n"
     "    merge_all()\n    merge_all()\n\n    merge_all()\n",
+    "codec.py": "".join(
+        f"def encode_json_{n}(json, encoder):\n    return encoder(json)\n\n\n" for n in range(5)
+    ),
+    "gone.py": f"def gone():\n    return 'JSONEncoder'  # {'was once here, and ' * 20}\n",
 }  # fmt: skip
 KEY = "AKIAIOSFODNN7EXAMPLE"
 
@@ -93,6 +99,13 @@ def test_a_commit_is_shown_without_its_secrets_and_a_tag_as_what_it_marks(engine
     assert KEY not in shown.text and f"{len(FILES)} files changed" in shown.summary
     with pytest.raises(NotFoundError):
         call(engine, "git_show", commit=_tree_of(engine.location.root))
+
+
+def test_nothing_is_said_to_be_nowhere_that_stands_somewhere(engine: Engine) -> None:
+    for name, nowhere in (("JSONEncoder", False), ("XMLEncoder", True)):
+        asked = parse_query(f"how does it use {name}?")
+        told = _absent(engine.tables(), asked, (name.lower(),)).text
+        assert told.startswith("**Nothing in this code") == nowhere, told
 
 
 def _tree_of(root: Path) -> str:

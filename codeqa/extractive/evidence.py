@@ -25,8 +25,9 @@ SHOWN = 3
 SHOWN_SCORE = 0.7
 """A unit is shown in full when it scores at least this part of the best."""
 OTHERS = 5
-HOLDING = 2
-"""Places named that hold a word which nothing shown holds."""
+HOLDING, LOOKED = 2, 20
+"""Places named that hold a word which nothing shown holds, of as many looked at: the best two may
+hold its parts alone."""
 MORE_FILES = 3
 """Further units, and best units of further files, named in one line each."""
 WEAK_COVERAGE = 0.4
@@ -165,7 +166,7 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> Cited:
         if name == word and not half:
             continue
         tokens = " ".join((*search_tokens(word), *written_forms(word)))
-        found = tables.best([TextSearch(table, tokens, HOLDING) for table in UNIT_TABLES])
+        found = tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES])
         units = [unit for hits in found for unit, _ in hits if _held(unit, (word,))]
         places = together(map(cite_unit, units[:HOLDING]), ", ")
         text = f"**Nothing in this code or its documents says “{escape(name)}”.**"
