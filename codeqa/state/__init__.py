@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codeqa.state.cache import ValueStore
 from codeqa.state.conversations import ConversationStore
-from codeqa.state.database import Database
+from codeqa.state.database import Database, StateTable
 from codeqa.state.records import (
     CitedLines,
     Conversation,
@@ -57,11 +57,8 @@ class State:
         self.repositories = RecentRepositories(self._database)
 
 
-class RecentRepositories:
+class RecentRepositories(StateTable):
     """The repositories that were opened recently."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def remember(self, path: Path) -> None:
         """Put `path` at the head of the repositories opened recently."""

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings
-from codeqa.state.database import Database
+from codeqa.state.database import StateTable
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -38,11 +38,8 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class ValueStore:
+class ValueStore(StateTable):
     """Small values in the local state, each under a key."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, key: str) -> str | None:
         """Value of `key`; None when there is none, its lifetime is over or it was lost."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain, islice
 
 from codeqa.errors import NotFoundError
-from codeqa.state.database import Database
+from codeqa.state.database import StateTable
 from codeqa.state.records import (
     LOCAL_USER,
     Conversation,
@@ -36,11 +36,8 @@ _CONVERSATION = (
 )
 
 
-class ConversationStore:
+class ConversationStore(StateTable):
     """The list of conversations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def latest(self, repository: str, user: str = LOCAL_USER) -> list[Conversation]:
         """Conversations of `user` about `repository`, the latest first."""

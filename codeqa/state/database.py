@@ -143,3 +143,10 @@ class Database:
             f"The local state {self.path} cannot be used: {reason}.",
             "See that its folder is writable and has room; a damaged file may be deleted.",
         )
+
+
+class StateTable:
+    """Some of what the file holds; each part of the state is one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database

@@ -12,7 +12,7 @@ from typing import Any
 
 from codeqa.errors import NotFoundError
 from codeqa.state.conversations import OF_CONVERSATION, OF_GROUP, delete_group
-from codeqa.state.database import Database
+from codeqa.state.database import StateTable
 from codeqa.state.records import (
     LOCAL_USER,
     NO_EXTRAS,
@@ -71,15 +71,12 @@ def _branches(connection: sqlite3.Connection, group: Group) -> _Branches:
     return _Branches(parents, row[0] if row[0] in parents else next(reversed(parents), ""))
 
 
-class TurnStore:
+class TurnStore(StateTable):
     """The turns of all conversations.
 
     Each turn follows another one, and of several that follow the same one at most one is on
     the active branch, which ends with the conversation's leaf.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def save(
         self,

@@ -14,7 +14,7 @@ from typing import Any
 
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.state.conversations import OF_GROUP
-from codeqa.state.database import Database
+from codeqa.state.database import StateTable
 from codeqa.state.records import LOCAL_USER, CitedLines, DataCounts, Feedback, parse_details
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
@@ -34,11 +34,8 @@ _COUNTS = """
 """
 
 
-class UserData:
+class UserData(StateTable):
     """What belongs to a user, in all repositories."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def counts(self, user: str = LOCAL_USER) -> DataCounts:
         """How much is kept of `user`."""
@@ -63,11 +60,8 @@ class UserData:
             note_deletion(connection, user, "everything")
 
 
-class FeedbackStore:
+class FeedbackStore(StateTable):
     """Thumbs; each belongs to its turn's user and goes with it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def save(
         self,
@@ -139,11 +133,8 @@ def _feedback(row: tuple[Any, ...]) -> Feedback:
     return Feedback(turn_id, text, value, reason, found, created, has_tag(question))
 
 
-class ProfileStore:
+class ProfileStore(StateTable):
     """Facts about users."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def facts(self, user: str = LOCAL_USER) -> dict[str, str]:
         """All facts about `user` by their key, the latest last."""
