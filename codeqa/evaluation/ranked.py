@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +27,7 @@ from codeqa.errors import ModelError, UsageError
 from codeqa.evaluation.questions import Question, problem_in
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
+from codeqa.parsing.preprocess import whole_file
 from codeqa.search import Search, SearchResult, open_search, parse_hyde
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
@@ -192,19 +192,14 @@ def save_ranked(path: Path, ranked: Iterable[Ranked]) -> int:
 
     Raises OSError as writing does.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     count = 0
-    try:
-        with part.open("w", encoding="utf-8") as lines:
-            for one in ranked:
-                row = asdict(one)
-                if one.context is None:
-                    del row["context"], row["tokens"]
-                lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-                count += 1
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as lines:
+        for one in ranked:
+            count += 1
+            row = asdict(one)
+            if one.context is None:
+                del row["context"], row["tokens"]
+            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
     return count
 
 

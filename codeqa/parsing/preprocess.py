@@ -126,20 +126,20 @@ def write_files(files: Iterable[ParsedFile], folder: Path) -> None:
         folder.mkdir(parents=True)
         (folder / ".gitignore").write_text("*\n", "utf-8")
     mentions = _Mentions()
-    with _whole_file(folder / LINES_FILE) as lines:
+    with whole_file(folder / LINES_FILE) as lines:
         for parsed in files:
             mentions.add(parsed)
             lines.write(json_line(parsed))
     with (
         (folder / LINES_FILE).open(encoding="utf-8", newline="\n") as lines,
-        _whole_file(folder / METHODS_FILE) as methods,
-        _whole_file(folder / CLASSES_FILE) as classes,
+        whole_file(folder / METHODS_FILE) as methods,
+        whole_file(folder / CLASSES_FILE) as classes,
     ):
         _write_tables(lines, mentions, methods, classes)
 
 
 @contextmanager
-def _whole_file(target: Path) -> Iterator[IO[str]]:
+def whole_file(target: Path) -> Iterator[IO[str]]:
     """A file that appears under its name only when all of it is written."""
     partial = target.with_name(target.name + ".part")
     try:
