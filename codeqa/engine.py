@@ -69,7 +69,8 @@ def open_engine(
     models = Models(settings)
     tables = open_once(location)
     files = Files(tables, settings.max_file_bytes)
-    search = open_search(settings, tables, models=models)
+    index = Indexer(settings, location)
+    search = open_search(settings, tables, models=models, catch_up=index.catch_up)
     privacy = Privacy(DataInventory(settings, state, cache, models))
     vectors = QuestionVectors(fast_embedding)
     conversations = Conversations(state, cache, settings, location.id, vectors)
@@ -99,7 +100,7 @@ def open_engine(
     return Engine(
         settings=settings,
         location=location,
-        index=Indexer(settings, location),
+        index=index,
         search=search,
         chat=chat,
         conversations=conversations,

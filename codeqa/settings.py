@@ -66,7 +66,9 @@ class Settings(BaseSettings):
     )
 
     watch: bool = _field(
-        True, "Follow changes on disk while the page is served; off: look once, at the start."
+        True,
+        "Follow changes on disk while the page is served, and read what changed before it answers; "
+        "off: look once, at the start.",
     )
 
     embedding: str = _field(

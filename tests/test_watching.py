@@ -60,6 +60,25 @@ def test_what_changes_on_disk_is_found_without_asking_for_it(served: Engine) -> 
     assert until(lambda: names(served) == {"seek_user"})
 
 
+def test_a_file_that_changed_just_before_the_question_is_read_again(
+    settings: Settings, tmp_path: Path
+) -> None:
+    root = write(tmp_path / "repo", FILES)
+    at_question = settings.model_copy(update={"watch": True})
+    with closing(open_engine(at_question, root)) as engine:
+        engine.index.run()
+        for number in range(5):  # the file is another one each time
+            code = f"def find_user(key):\n    return users[{number}]\n"
+            (root / "a.py").write_text("\n" * number + code)
+            found = engine.search.search("where is find_user?")
+            assert found.units[0].unit.source_code == code.strip()
+            assert found.units[0].unit.start_line == number + 1
+            assert not found.changed
+        (root / "a.py").unlink()
+        again = engine.search.search("where is find_user?").units
+        assert "a.py" not in [hit.unit.path for hit in again]
+
+
 def test_a_served_index_ends_at_once_and_stays_whole(served: Engine) -> None:
     began = time.monotonic()
     served.index.stop()

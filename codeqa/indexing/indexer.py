@@ -13,7 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
-from codeqa.errors import CodeQAError, EmbeddingError, IndexMissingError, StorageError
+from codeqa.errors import (
+    CodeQAError,
+    EmbeddingError,
+    IndexBusyError,
+    IndexMissingError,
+    StorageError,
+)
 from codeqa.indexing.build import Outcome, build, parser_fingerprint
 from codeqa.indexing.lock import hold
 from codeqa.indexing.status import (
@@ -180,6 +186,20 @@ class Indexer:
                 ran(error)
             # Where something writes all the time, half of it is for others.
             self._stop.wait(min(time.monotonic() - began, LONGEST_REST))
+
+    def catch_up(self) -> bool:
+        """Bring the index up to date before it is asked; whether it is. A run that is on its way,
+        which may have passed what changed, is waited for, for some seconds."""
+        end = time.monotonic() + LONGEST_REST
+        while time.monotonic() < end:
+            try:
+                self.run(refine=False, wait=False)
+                return True
+            except IndexBusyError:
+                time.sleep(0.05)
+            except CodeQAError:  # nothing can be written, for example
+                break
+        return False
 
     def start_background(self) -> None:
         """Run in a thread of its own and, where the settings say so, after every change on disk;

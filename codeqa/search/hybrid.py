@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TypedDict, Unpack
@@ -13,6 +13,7 @@ from codeqa.embeddings import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, Models, never
 from codeqa.search.channels import QueryEncoder, filter_of
+from codeqa.search.freshness import changed_files, coverage
 from codeqa.search.hyde import (
     alternate,
     merge,
@@ -37,9 +38,6 @@ PER_TABLE = 5
 """Hits kept per table."""
 FILES = 10
 """Files listed at least, where there are as many: a list of files is read to its end."""
-
-FRESH_FILES = 10
-"""Files of the best hits whose state on disk is looked at; one stat each."""
 
 NO_ORDER = "No language model is in use: the built-in reranker was used."
 
@@ -102,7 +100,8 @@ class Search:
     `open_tables` gives the index for reading, `encoder` the query side of the embedding
     with a given name, None when it is not at hand. Both may raise CodeQAError. `reranker`
     orders the units of a search that asks for it; without one the built-in does. `connect`
-    gives the model that writes hypothetical answers, None for none.
+    gives the model that writes hypothetical answers, None for none. `catch_up` brings the index up
+    to date and says whether it did: it is asked to once when a file that was found has changed.
     """
 
     def __init__(
@@ -113,12 +112,14 @@ class Search:
         *,
         reranker: Reranker | None = None,
         connect: Callable[[], Model | None] | None = None,
+        catch_up: Callable[[], bool] | None = None,
     ) -> None:
         self._open_tables = open_tables
         self._settings = settings
         self._encoder = encoder
         self._reranker: Reranker = reranker or BuiltInReranker()
         self._connect = connect
+        self._catch_up = catch_up
         self._listwise = ListwiseReranker(settings.hyde_seconds, settings.config_dir)
 
     def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
@@ -164,12 +165,18 @@ class Search:
         mode = parse_hyde(hyde, self._settings.hyde)
         tables = self._open_tables()
         encoders, trouble = self._encoders(tables)
+        asked = query
         try:
-            query, found, warnings = find_candidates(tables, query, encoders)
+            query, found, warnings = find_candidates(tables, asked, encoders)
         except EmbeddingError as error:
             encoders, trouble = {}, error.message
-            query, found, warnings = find_candidates(tables, query, encoders)
+            query, found, warnings = find_candidates(tables, asked, encoders)
         hits = rank(found, query)
+        stale = self._catch_up and changed_files(tables, [hit.unit.path for hit in hits])
+        if stale and self._catch_up and self._catch_up():
+            tables.look_again()
+            query, found, warnings = find_candidates(tables, asked, encoders)
+            hits = rank(found, query)
         files = rank_files(hits)
         stages: list[StageTime] = []
         by_model = rerank and self._settings.reranker.strip() == BY_MODEL
@@ -295,37 +302,13 @@ def best_of_each(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]
     return tuple(methods), tuple(classes)
 
 
-def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
-    """Files among the first FRESH_FILES of `paths` that differ from the manifest, and how."""
-    records = tables.files_at(list(dict.fromkeys(paths))[:FRESH_FILES])
-    states = {path: record.state_below(tables.location.root) for path, record in records.items()}
-    return {path: state for path, state in states.items() if state}
-
-
-def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
-    """What was searched: files, and by text, symbols and the vectors of `columns`."""
-    counts = tables.counts()
-    if tables.meta().complete:
-        files = f"{counts.files:,} of {counts.files:,} files"
-    else:
-        files = f"{counts.files:,} files so far, indexing goes on"
-    filled = {"vector": counts.embedded, "vector_refined": counts.refined}
-    parts = [
-        f"vectors of {record.name} for {filled[column]:,} of {counts.units:,} units"
-        for column, record in tables.vector_columns()
-        if column in columns
-    ]
-    if trouble:
-        parts.append(f"vectors left out: {trouble.rstrip('.')}")
-    return f"{files}, text and symbols; {'; '.join(parts) or 'no vectors'}"
-
-
 def open_search(
     settings: Settings,
     tables: Callable[[], Tables],
     *,
     models: Models | None = None,
     vectors: bool = True,
+    catch_up: Callable[[], bool] | None = None,
 ) -> Search:
     """The search of the index that `tables` opens.
 
@@ -338,6 +321,7 @@ def open_search(
         query_encoders(settings) if vectors else None,
         reranker=choose_reranker(settings),
         connect=models.connect_small if models else None,
+        catch_up=catch_up if settings.watch else None,
     )
 
 

@@ -76,6 +76,11 @@ class Reader:
                 self._open(self._snapshot)
             return self._snapshot
 
+    def look_again(self) -> None:
+        """Let the next snapshot be of now."""
+        with self._lock:
+            self._checked = 0.0
+
     def ask(self, action: Callable[[Snapshot], Coroutine[Any, Any, T]]) -> T:
         """Run `action` on a snapshot; once more when a rebuild dropped its tables meanwhile."""
         try:

@@ -50,6 +50,10 @@ class Tables:
         """The database's account of itself, at most `reader.READ_INTERVAL` old."""
         return self._reader.snapshot().meta
 
+    def look_again(self) -> None:
+        """See at the next question what was written until now, however short ago."""
+        self._reader.look_again()
+
     def verify(self) -> None:
         """Read every row and every index once: 2 s for 470,000 references and what defines them.
 

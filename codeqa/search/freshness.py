@@ -1,0 +1,35 @@
+"""How much of a repository its index holds, and which of its files have changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from codeqa.store import Tables
+
+FRESH_FILES = 10
+"""Files of the best hits whose state on disk is looked at; one stat each."""
+
+
+def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
+    """Files among the first FRESH_FILES of `paths` that differ from the manifest, and how."""
+    records = tables.files_at(list(dict.fromkeys(paths))[:FRESH_FILES])
+    states = {path: record.state_below(tables.location.root) for path, record in records.items()}
+    return {path: state for path, state in states.items() if state}
+
+
+def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
+    """What was searched: files, and by text, symbols and the vectors of `columns`."""
+    counts = tables.counts()
+    if tables.meta().complete:
+        files = f"{counts.files:,} of {counts.files:,} files"
+    else:
+        files = f"{counts.files:,} files so far, indexing goes on"
+    filled = {"vector": counts.embedded, "vector_refined": counts.refined}
+    parts = [
+        f"vectors of {record.name} for {filled[column]:,} of {counts.units:,} units"
+        for column, record in tables.vector_columns()
+        if column in columns
+    ]
+    if trouble:
+        parts.append(f"vectors left out: {trouble.rstrip('.')}")
+    return f"{files}, text and symbols; {'; '.join(parts) or 'no vectors'}"
