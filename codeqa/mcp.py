@@ -112,7 +112,7 @@ def ask(
     return ToolResult(summary=f"answered “{question}”", text=whole)
 
 
-class ReviewResult(ToolResult):
+class ReviewResult(ToolResult, frozen=True):
     """A report, beside its text."""
 
     report: IssueReport
