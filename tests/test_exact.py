@@ -22,7 +22,7 @@ FILES = {
     "shop/base.py": "import os\n\n\nclass Store:\n    def save(self):\n"
     "        return self.write_row()\n\n"
     "    def write_row(self):\n        return os.environ.get('SHOP_ROWS')  # TODO: batches\n\n\n"
-    "class DiskStore(Store):\n    pass\n\n\nclass FastStore(DiskStore):\n    pass\n",
+    "class DiskStore(Store):\n    pass\n\n\nclass FastStore(DiskStore, Mapping):\n    pass\n",
     "shop/app.py": "import click\nfrom flask import Flask\n\nfrom shop.base import DiskStore\n\n"
     "app = Flask(__name__)\n\n\n@app.route('/orders')\ndef orders():\n"
     "    '''As in @app.route(\"/not-one\").'''\n    return keep_order(DiskStore())\n\n\n"
@@ -101,6 +101,8 @@ def read_flowchart(text: str) -> list[tuple[str, str]]:
         ("list all subclasses of Store",
          ["**Store has 2 subclasses or implementations.** 1 directly, 1 through these.",
           "- [shop/base.py:12] `DiskStore`", "- [shop/base.py:16] `FastStore`, through DiskStore"]),
+        ("what extends Mapping?", ["**Mapping has 1 subclass or implementation.** Mapping is not "
+          "defined here", "`FastStore`"]),
         ("what implements the Reader interface?",
          ["**Reader has 1 subclass or implementation.**", "`File`", "has all methods"]),
         ("which types implement Layer", ["**Layer has 4 subclasses or", "4 directly",
@@ -155,7 +157,8 @@ def test_other_questions_are_searched_for(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["what uses memory?", "who uses JSON?", "what changed in 3.0?"]
+    "question",
+    ["what uses memory?", "who uses JSON?", "what implements the idea?", "what changed in 3.0?"],
 )
 def test_a_word_that_nothing_is_called_is_a_word(question: str, engine: Engine) -> None:
     assert "Counted from" not in ask(engine, question)

@@ -174,11 +174,14 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
         if value.lower() in _POINTING:
             value = next(iter(subjects), "")
         values[key] = value
-        known = value and (_CODE_LIKE.search(value) or definitions(box.tables(), value))
-        if not known and asked.tool != "git_log":
+        # What is inherited from may be defined elsewhere.
+        known = key == "of" or _CODE_LIKE.search(value) or definitions(box.tables(), value)
+        if not (value and known) and asked.tool != "git_log":
             return NOTHING
     try:
         result = TOOLS[asked.tool].call(box, values)
+        if result.unknown and not _CODE_LIKE.search(result.unknown):
+            return NOTHING
         if not (result.total or result.unknown) and values.get("kind") == "call":
             anyhow = {key: value for key, value in values.items() if key != "kind"}
             used = TOOLS[asked.tool].call(box, anyhow)
