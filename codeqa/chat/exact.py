@@ -8,6 +8,7 @@ answered by a tool of `codeqa.tools`, whose result is put into words here.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -210,7 +211,8 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
         shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa git-show <id>`."
         return together([said, Cited(shown), together(commits, "\n")])
     left = result.total - sum(place.times for place in result.places[:ITEMS])
-    command = " ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), "--json"])
+    rest = f"--skip {ITEMS}" if tool == "find_references" else "--json"
+    command = " ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), rest])
     listed = cited_list("", map(_item, result.places[:ITEMS]), left, f": {code_span(command)}")
     drawn = flowchart((edge.start, edge.end, edge.label) for edge in result.edges)
     names = {name for edge in result.edges for name in (edge.start, edge.end)}
@@ -221,7 +223,7 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
 
 def _options(values: Mapping[str, str]) -> Iterator[str]:
     for key, value in values.items():
-        yield f"--kind {value}" if key == "kind" and "name" in values else value
+        yield f"--kind {value}" if key == "kind" and "name" in values else shlex.quote(value)
 
 
 def _item(place: Place) -> Cited:
