@@ -1,5 +1,5 @@
 """How something works, as a path: the definition that explains it and what it calls, in the order
-of its text, two levels deep.
+of its text, two levels deep; and where the edges lead that a follow-up asks for.
 
 Of the best hits the one leads that does most of what the others are about: a method that calls
 several of them explains the flow, a stub or a wrapper around one call explains nothing.
@@ -21,8 +21,9 @@ from codeqa.extractive.excerpt import first_sentence
 from codeqa.search import Query
 from codeqa.store import Tables
 from codeqa.symbols.callees import Call, callees
-from codeqa.symbols.relations import follow_relations, is_test
-from codeqa.text.markdown import code_span
+from codeqa.symbols.relations import EdgeCall, Walk, follow_relations, is_test
+from codeqa.text.citation_format import ShownLines
+from codeqa.text.markdown import cite, code_span
 from codeqa.types import METHOD_KINDS, Hit, Unit
 
 LEADERS = 10
@@ -58,6 +59,7 @@ _FAILURE = re.compile(
     re.IGNORECASE,
 )
 _CATCHES = re.compile(r"\b(?:except|catch|rescue|catch_unwind|pcall)\b")
+_OF = {"callers": "the callers of {}", "callees": "what {} calls", "tests": "the tests of {}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +204,29 @@ def _steps(
         below = chosen(unit, min(BELOW_ONE, room))
         room -= len(below)
         yield from (Step(one, 2) for one in below)
+
+
+def walk_section(walk: Walk) -> Cited:
+    """What `walk` found, a line each with the calls on the way."""
+    about = ", ".join(code_span(unit.qualified_name) for unit in walk.start)
+    for relation in walk.relations:
+        about = _OF[relation].format(about)
+    title = f"{about[0].upper()}{about[1:]}"
+    if not walk.found:
+        return Cited(f"{title}: none was found.")
+    return cited_list(f"**{title}**:", (_way(one.calls) for one in walk.found))
+
+
+def _way(calls: Sequence[EdgeCall]) -> Cited:
+    """`a` calls `b`, which calls `c`: each call with its place."""
+    if len(calls) > 1 and calls[0][0] == calls[1][1]:  # from the definition up to its callers
+        calls = calls[::-1]
+    told, last, places = "", None, list[ShownLines]()
+    for caller, called, line in calls:
+        name = code_span(caller.qualified_name)
+        start = ", which" if caller == last else f"{'; ' if told else ''}{name}"
+        callee = code_span(called.qualified_name)
+        told += f"{start} calls {callee} {cite(caller.path, line, line)}"
+        places.append(ShownLines(caller.path, line, line, caller.qualified_name))
+        last = called
+    return Cited(f"- {told}", tuple(places))

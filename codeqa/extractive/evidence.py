@@ -7,11 +7,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codeqa.extractive.call_path import asks_how, find_path, is_thin, path_section
+from codeqa.extractive.call_path import (
+    asks_how,
+    find_path,
+    is_thin,
+    path_section,
+    walk_section,
+)
 from codeqa.extractive.cited import NOTHING, Cited, cite_unit, together
 from codeqa.extractive.listing import answer_of_own_kind
 from codeqa.extractive.uses import uses_section
-from codeqa.extractive.walk import walk_section
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.symbols.relations import Walk
