@@ -155,7 +155,7 @@ def test_git_tells_who_changed_what_and_when(engine: Engine, call: Call) -> None
     ]  # fmt: skip
     assert len(call("git_log", path_or_name="taxed").commits) == 2
     assert len(call("git_log", path_or_name="Basket.add").commits) == 1
-    assert "app/pay.py (not web/pay.py): 1 commit" in call("git_log", path_or_name="pay.py").summary
+    assert "app/pay.py, not web/pay.py: 1 commit" in call("git_log", path_or_name="pay.py").summary
     blamed = call("blame", path="shop/basket.py", lines="16-18")
     assert [(c.lines, c.subject) for c in blamed.commits] == [
         ("16-17", "Baskets and a till"), ("18-18", "Prices are in cents"),

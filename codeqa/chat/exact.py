@@ -24,13 +24,17 @@ from codeqa.tools.finding import definitions
 
 ITEMS = 40
 """Places listed; all are counted."""
+AUTHORS = 5
+"""Of those who wrote the commits, the ones with most."""
 LONGEST_LINE = 160
 LONGEST_MESSAGE = 300
 """Characters of a question that can be one of these."""
 
 _KIND = "function|method|class|trait|interface|struct|type|macro|decorator"
 _WORD = r"[^\W\d][\w$]*(?:(?:\.|::|#|->)[\w$]+)*(?:\(\))?"
-_THINGS = "functions?|methods?|code|places?|files?|classes|types?|structs?|modules?|else"
+_THINGS = (
+    "functions?|methods?|code|places?|files?|classes|types?|structs?|modules?|exceptions?|else"
+)
 _ONE = r"(?:i|we|you|one|someone)"
 _CHANGE = r"(?:chang(?:ed?|es|ing)|modif(?:y|ies|ied|ying)|edit(?:s|ed|ing)?|remov(?:ed?|es|ing)"
 _CHANGE += r"|renam(?:ed?|es|ing)|delet(?:ed?|es|ing)|touch(?:ed|es|ing)?)"
@@ -203,7 +207,8 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
                  tuple(_cited_in(result.completeness)))  # fmt: skip
     if result.commits:
         people = Counter(commit.author for commit in result.commits).most_common()
-        by = ", ".join(f"{name} ({number:,})" for name, number in people)
+        by = ", ".join(f"{name} ({number:,})" for name, number in people[:AUTHORS])
+        by += f" and {len(people) - AUTHORS:,} more" * (len(people) > AUTHORS)
         commits = (
             Cited(f"- {code_span(one.id)} {one.date} {escape(f'{one.author}: {one.subject}')}")
             for one in result.commits

@@ -27,7 +27,7 @@ SECONDS = 20.0
 """How long git may take: the history of one function in a long repository takes some."""
 MOST_COMMITS = 50
 MOST_OTHERS = 3
-"""Files of the same name that are named."""
+"""Files or definitions of the same name that are named."""
 _FORMAT = "--format=%h%x00%as%x00%an%x00%s"
 _SAFE = ("--no-textconv", "--no-ext-diff")
 """Programs that the repository's own configuration names for its diffs are not run."""
@@ -132,6 +132,11 @@ def blame(
     )
 
 
+def _not(others: Sequence[str]) -> str:
+    """Said of what else is called so."""
+    return f", not {', '.join(others)}" if others else ""
+
+
 def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     """What `wanted` is, and how git is asked for its history. Raises NotFoundError."""
     if not wanted:
@@ -139,14 +144,14 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     mentions, _ = resolve_mentions(box.tables(), [wanted.removeprefix("@").removesuffix("()")])
     for mention in mentions:
         if mention.units:
-            unit = box.tables().by_ids(mention.units[:1])[0]
+            unit, *rest = box.tables().by_ids(mention.units[: 1 + MOST_OTHERS])
+            named = f"{unit.qualified_name} ({unit.location}{_not([u.location for u in rest])})"
             # Lines as they are in the index; after later edits git finds those nearby.
-            return unit.location, [f"-L{unit.start_line},{unit.end_line}:./{unit.path}"]
+            return named, [f"-L{unit.start_line},{unit.end_line}:./{unit.path}"]
         if paths := [*mention.files, *mention.folders]:
             path = wanted if wanted in paths else paths[0]
             others = [] if path == wanted else [one for one in mention.files if one != path]
-            also = f" (not {', '.join(others[:MOST_OTHERS])})" if others else ""
-            return f"{path}{also}", ["--", path]
+            return f"{path}{_not(others[:MOST_OTHERS])}", ["--", path]
     raise NotFoundError(
         f"Nothing here is called {wanted!r}.", "Give a path, or the name of a definition."
     )
