@@ -15,7 +15,7 @@ from codeqa.symbols.surroundings import language_name
 from codeqa.text import counted
 from codeqa.tools.declaration import Toolbox
 from codeqa.tools.reading import constants
-from codeqa.tools.results import Place, ToolResult, list_text
+from codeqa.tools.results import Place, ToolResult, bare_place, list_text
 from codeqa.types import Unit
 
 MOST_HITS = 20
@@ -155,15 +155,7 @@ def _shown(unit: Unit, note: str = "") -> Place:
         imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
         lines = lines[: imports if any(map(str.strip, lines[:imports])) else len(lines)]
     last = unit.start_line + len(lines) - 1
-    return Place(
-        path=unit.path,
-        start_line=unit.start_line,
-        end_line=last,
-        text="\n".join(lines),
-        language=unit.language,
-        name=unit.qualified_name or unit.name,
-        kind=unit.kind,
-        note=note
-        if last == unit.end_line
-        else f"{note or 'cut'}; the rest is open_file lines {last + 1}-{unit.end_line}",
-    )
+    if last < unit.end_line:
+        note = f"{note or 'cut'}; the rest is open_file lines {last + 1}-{unit.end_line}"
+    shown = {"end_line": last, "text": "\n".join(lines), "note": note}
+    return bare_place(unit).model_copy(update=shown)

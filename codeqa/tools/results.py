@@ -74,7 +74,7 @@ class ToolResult(BaseModel, frozen=True):
     """How sure what was counted is, and what cannot be seen, as sentences."""
 
 
-def bare_place(unit: Unit, note: str = "") -> Place:
+def bare_place(unit: Unit) -> Place:
     """Where `unit` is, without its text."""
     return Place(
         path=unit.path,
@@ -83,7 +83,6 @@ def bare_place(unit: Unit, note: str = "") -> Place:
         language=unit.language,
         name=unit.qualified_name or unit.name,
         kind=unit.kind,
-        note=note,
     )
 
 
