@@ -480,3 +480,13 @@ def test_a_large_diagram_is_drawn_at_once_also_where_it_goes_in_circles(page: Pa
         for left, top, *_ in boxes[:at]
     ]
     assert all(apart)
+    chain = [f"n{one} --> n{one + 1}" for one in range(119)]
+    endless = [["a --> a"] * 100_000, [*chain, *(f"n{one % 9} --> n119" for one in range(270))]]
+    drawn = page.evaluate(
+        """async (sources) => {
+          const { drawDiagram } = await import("/static/js/answer/diagram.js");
+          return sources.map(drawDiagram);
+        }""",
+        ["\n".join(["flowchart TD", *lines]) for lines in endless],
+    )
+    assert drawn == [None, None], "a model that repeats itself does not stop the page"

@@ -7,7 +7,7 @@ const HEAD = /^(?:flowchart|graph) (LR|TD|TB)$/;
 const BOX = String.raw`([A-Za-z_][\w-]*?)(?:\["([^"]*)"\])?`;
 const NODE = new RegExp(`^${BOX}$`);
 const ARROW = new RegExp(String.raw`^${BOX} ?-->(?:\|"?([^|"]*)"?\|)? ?${BOX}$`);
-const MOST = { boxes: 120, arrows: 400 }; // beyond that nobody reads it
+const MOST = { boxes: 120, arrows: 400, places: 5000 }; // beyond that nobody reads it
 const LETTER = 7.3; // pixels of one, in the fixed-width font of the boxes
 const LINE = 17;
 const PADDING = { x: 12, y: 8 };
@@ -19,7 +19,9 @@ const TIP = 7;
 export function drawDiagram(source) {
   const graph = read(source);
   if (!graph) return null;
-  place(order(layersOf(graph)), graph);
+  const layers = layersOf(graph);
+  if (layers.flat().length > MOST.places) return null;
+  place(order(layers), graph);
   return draw(graph);
 }
 
@@ -27,7 +29,7 @@ function read(source) {
   const lines = source.split("\n").map((line) => line.trim().replace(/;$/, ""));
   const [head, ...rest] = lines.filter((line) => line && !line.startsWith("%%"));
   const direction = HEAD.exec(head ?? "")?.[1];
-  if (!direction) return null;
+  if (!direction || rest.length > MOST.boxes + MOST.arrows) return null;
   const graph = { sideways: direction === "LR", boxes: new Map(), arrows: [] };
   for (const line of rest) {
     const [, from, label, words, to, other] = ARROW.exec(line) ?? [];
@@ -36,9 +38,10 @@ function read(source) {
     const first = box(graph.boxes, from ?? node[1], from ? label : node[2]);
     if (!from) continue;
     const last = box(graph.boxes, to, other);
-    if (first === last) resize(first, `${first.label} ↻`);
+    if (first === last) first.again = true;
     else graph.arrows.push({ from: first, to: last, words: plain(words ?? ""), bends: [] });
   }
+  for (const one of graph.boxes.values()) if (one.again) resize(one, `${one.label} ↻`);
   const few = graph.boxes.size <= MOST.boxes && graph.arrows.length <= MOST.arrows;
   return graph.boxes.size && few ? graph : null;
 }
