@@ -168,16 +168,8 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
 
 
 def _chunk_unit(chunk: Chunk) -> Unit:
-    return Unit(
-        path=chunk.path,
-        language=chunk.language,
-        kind="chunk",
-        name="",
-        qualified_name="",
-        source_code=chunk.content,
-        start_line=chunk.start_line,
-        end_line=chunk.end_line,
-    )
+    lines = (chunk.start_line, chunk.end_line)
+    return Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
 
 
 def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
