@@ -13,11 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from conftest import ROOT
 
+from codeqa.chat import AskOptions
 from codeqa.cli import conversing, prompt
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings
@@ -155,3 +157,10 @@ def test_lines_are_read_where_python_has_no_line_editing(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     result = codeqa("chat", "--no-model", "--repo", shop)
     assert result.status == 0 and "def total_price" in result.out
+
+
+def test_a_file_whose_name_commands_the_terminal_is_not_offered() -> None:
+    items = [SimpleNamespace(text=name, kind="file") for name in ("a\x1b[2J.py", "app.py")]
+    complete = SimpleNamespace(complete=lambda _: SimpleNamespace(items=items))
+    talk = conversing.Conversing(cast(Engine, SimpleNamespace(completion=complete)), AskOptions(""))
+    assert talk.completions("what does @a", "@a") == ["@app.py "]

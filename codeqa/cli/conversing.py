@@ -163,7 +163,9 @@ class Conversing:
     def completions(self, line: str, word: str) -> list[str]:
         """What `word`, the last one of `line`, may become."""
         if word.startswith("@"):
-            found = self.engine.completion.complete(word[1:]).items
+            # Readline prints them as they are; names of files may hold anything.
+            every = self.engine.completion.complete(word[1:]).items
+            found = [one for one in every if one.text.isprintable()]
             places = [f"@{one.text}{'' if one.kind == 'folder' else ' '}" for one in found]
             # The terminal shortens the word to what all have in common, so that they must go on
             # from what was typed; of those that only hold it the best takes its place.
