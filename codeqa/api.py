@@ -15,7 +15,6 @@ from codeqa.chat.options import about_code
 from codeqa.engine import Engine
 from codeqa.engine import open_engine as join_parts
 from codeqa.errors import CodeQAError, UsageError, error_from
-from codeqa.llm import parse_choice
 from codeqa.search import SearchResult
 from codeqa.search.hybrid import SearchOptions
 from codeqa.settings import load_settings
@@ -156,7 +155,5 @@ def open_engine(
     root = Path(repository)
     engine = join_parts(load_settings(root, data=data), root)
     if model and model != NO_MODEL:
-        choice = parse_choice(model)
-        engine.models.endpoint(choice)  # says now what is wrong with it
-        engine.models.prefer(choice)
+        engine.models.prefer_named(model)
     return CodeEngine(engine, model != NO_MODEL)

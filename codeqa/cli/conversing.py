@@ -23,7 +23,7 @@ from codeqa.cli.work import begun
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.intents import ISSUE
-from codeqa.llm import PROVIDERS, parse_choice
+from codeqa.llm import PROVIDERS
 from codeqa.settings import load_settings
 from codeqa.types import EFFORTS, MODES
 
@@ -112,7 +112,7 @@ class Conversing:
     def _do_model(self, name: str) -> None:
         models = self.engine.models
         if name and name != "none":
-            self.prefer(name)
+            models.prefer_named(name)
         if name:
             self.chosen = replace(self.chosen, use_model=name != "none")
         current = models.current() if self.chosen.use_model else None
@@ -120,12 +120,6 @@ class Conversing:
             click.echo(visible(f"{current} at {models.endpoint(current).host} answers."))
         else:
             click.echo("No model is used: answers are put together from the code.")
-
-    def prefer(self, model: str) -> None:
-        """Have `model` (provider/name) answer. Raises CodeQAError for what is wrong with it."""
-        models, choice = self.engine.models, parse_choice(model)
-        models.endpoint(choice)
-        models.prefer(choice)
 
     def _do_context(self, number: str) -> None:
         turns = self.engine.conversations.turns(self.conversation)
@@ -187,7 +181,7 @@ def converse(repo: str | None, go_on: bool, model: str, **options: Any) -> int:
         engine.tables()  # says now when there is no index
         talk, name = Conversing(engine, AskOptions("", **options)), visible(engine.location.name)
         if model:
-            talk.prefer(model)
+            engine.models.prefer_named(model)
         if go_on:
             talk.go_on()
         with Prompt(f"{name}> ", talk.completions, islice(talk.earlier(), REMEMBERED)) as prompt:

@@ -17,7 +17,7 @@ from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
-from codeqa.llm import Model, Models, parse_choice
+from codeqa.llm import Model, Models
 from codeqa.repositories import take_up
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location
@@ -149,7 +149,7 @@ def model_for_comments(models: Models, name: str = "", *, yes: bool = False) -> 
     anything is done.
     """
     if name:
-        models.prefer(parse_choice(name))
+        models.prefer_named(name)
     model = models.connect()
     if model is None:
         raise UsageError(

@@ -47,7 +47,6 @@ def review_command(
     if model and no_model:
         raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
     from codeqa.engine import open_engine
-    from codeqa.llm import parse_choice
     from codeqa.review import IssueReport, Reviewer
 
     if file:
@@ -57,7 +56,7 @@ def review_command(
     settings = load_settings(root)
     with closing(open_engine(settings, root)) as engine:
         if model:
-            engine.models.prefer(parse_choice(model))
+            engine.models.prefer_named(model)
         asked = None if no_model else engine.models.connect()
         for told in Reviewer(engine.toolbox, asked, settings.config_dir).review(title, body):
             if not isinstance(told, IssueReport):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.llm import Cancelled, Models, never, parse_choice
+from codeqa.llm import Cancelled, Models, never
 from codeqa.repositories import take_up
 from codeqa.search import Search, language_named, open_search
 from codeqa.settings import load_settings
@@ -78,9 +78,7 @@ def _ask(
     from codeqa.chat.options import about_code
 
     if model:
-        engine.models.prefer(parse_choice(model))
-        if choice := engine.models.current():
-            engine.models.endpoint(choice)  # says now what is wrong with it
+        engine.models.prefer_named(model)
     # A name per repository: what is cached for a conversation belongs to one of them.
     conversation = f"{USER}-{engine.location.id}"
     # A new question owes nothing to those before it; thanks for an answer do not put it away.

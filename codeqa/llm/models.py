@@ -83,11 +83,19 @@ class Models:
 
         CODEQA_MODEL_URL goes with it unless that is set for another provider.
         """
-        if choice is not None and not choice.address and self._settings.model_url:
-            configured = self._settings.model.strip().partition("/")[0]
-            if configured in ("", choice.provider):
-                choice = replace(choice, address=self._settings.model_url)
-        self._preferred = settled(choice) if choice else None
+        self._preferred = self._reached(choice) if choice else None
+
+    def prefer_named(self, name: str) -> None:
+        """The same for `provider/name`; raises what is wrong with it, and then changes nothing."""
+        choice = self._reached(parse_choice(name))
+        self.endpoint(choice)
+        self._preferred = choice
+
+    def _reached(self, choice: ModelChoice) -> ModelChoice:
+        configured = self._settings.model.strip().partition("/")[0]
+        if not choice.address and configured in ("", choice.provider):
+            choice = replace(choice, address=self._settings.model_url)
+        return settled(choice)
 
     def problem(self) -> str:
         """What is wrong with the file of the pick and the keys; '' when nothing is."""
