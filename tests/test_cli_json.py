@@ -88,6 +88,7 @@ def test_a_shell_completes_commands_tools_options_and_repositories(
     for words, expected in {
         "codeqa comp": ["plain,completion"],
         "codeqa outl": ["plain,outline"],
+        "codeqa list-all tod": ["plain,todos"],
         "codeqa ask --repo my": ["plain,my shop"],
         "codeqa callers --repo ": ["plain,my shop"],
         "codeqa index my": ["plain,my shop"],

@@ -29,7 +29,7 @@ FILES = {
     "def keep_order(store: DiskStore):\n    return store.save()\n\n\n"
     "@click.command('import-orders')\ndef import_orders():\n    return orders()\n",
     "tests/test_app.py": "from shop.app import orders\n\n\ndef test_orders():\n"
-    "    assert orders()\n\n\ndef helper():\n    return 1\n",
+    "    assert orders()\n\n\ndef helper():\n    def test_in(): pass\n\n    return 1\n",
     "web/server.js": "function handler(request) { return process.env.WEB_PORT; }\n"
     "app.get('/items', handler);\nclient.get('/elsewhere', {retry: 1});\n"
     "// app.get('/no', handler)\n"

@@ -78,11 +78,11 @@ def _as_typed(text: str) -> str:
 
 def _parameter(name: str, field: Mapping[str, Any], required: bool) -> Any:
     choices = [one for one in field.get("enum", ()) if one]
+    kind = click.Choice(choices) if choices else TYPES.get(field["type"])
     if required or (field["type"] == "string" and name != "path" and not choices):
-        return click.argument(name, required=required)
+        return click.argument(name, required=required, type=kind)
     flag = "--" + name.replace("_", "-")
     if field["type"] == "boolean":
         return click.option(flag, is_flag=True, default=None, help=field["description"])
     default = f" Default: {field['default']}." if field.get("default") else ""
-    kind = click.Choice(choices) if choices else TYPES[field["type"]]
     return click.option(flag, type=kind, help=f"{field['description']}{default}")

@@ -234,7 +234,8 @@ def _tests(tables: Tables, where: str) -> Iterator[Place]:
         if not unit.is_method:
             continue
         pattern = _NAMED_TEST.get(unit.language, _NAMED_TEST[""])
-        named = unit.role == "test" and re.match(pattern, unit.name)
+        inner = unit.kind == "function" and "." in unit.qualified_name  # no runner sees those
+        named = unit.role == "test" and not inner and re.match(pattern, unit.name)
         head = unit.source_code.partition(unit.signature)[0] if unit.signature else ""
         if (named and not _FIXTURE.search(head)) or _MARKED_TEST.search(head):
             yield bare_place(unit).model_copy(update={"kind": unit.role})
