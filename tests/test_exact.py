@@ -135,6 +135,7 @@ def test_a_follow_up_means_what_was_found_before(engine: Engine) -> None:
     talk = uuid.uuid4().hex
     ask(engine, "who calls keep_order?", talk)
     assert "**orders is called in 2 places.**" in ask(engine, "and who calls that?", talk)
+    assert " is called in " in ask(engine, "list its callers", talk)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ def _relation(verb: str, done: str, noun: str) -> tuple[str, ...]:
     return (
         rf"(?:who|what|which (?:{_THINGS})) (?:else )?(?:{verb}) {name}(?: directly)?",
         rf"{all_of} (?:of|to|for) {name}",
+        rf"(?:{_LIST}|(?:what|who) are |how many )(?:all )?(?P<name>its) (?:{noun})(?: are there)?",
         rf"(?:where|how often|how many times) (?:is|are|was) {name} (?:{done})(?: from)?",
         rf"how many (?:{_THINGS}) (?:{verb}) {name}",
         rf"how many (?:{noun}) (?:does|do|has|have) {name}(?: have)?",
@@ -130,7 +131,7 @@ _ASKED: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
         rf"changes) (?:of|for|in|to) {_PATH}")),
 )  # fmt: skip
 """Tool, the arguments that the form says, and the forms, whose groups are the other arguments."""
-_POINTING = ("it", "that", "this", "them", "those", "these", "here")
+_POINTING = ("it", "its", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(
     r"(?:[,;?.]\s+(?:and\s+)?|\s+and\s+)(?=(?:why|how|explain|what|which|should|does|is|are)\b)"
 )
