@@ -17,10 +17,10 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import provider_named
@@ -42,6 +42,8 @@ COUNTED_AT_LEAST = 1_000
 _FIELDS = ("max_model_len", "loaded_context_length", "context_length", "context_window",
            "max_context_length")  # fmt: skip
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
+
+T = TypeVar("T")
 
 _known: dict[tuple[str, str], tuple[float, int]] = {}
 
@@ -70,20 +72,26 @@ def cut_off(prompt_tokens: int, characters: int) -> bool:
 
 def _ask_bounded(endpoint: Endpoint) -> int:
     """What `_ask` gives within ASK_SECONDS, 0 for everything else: nobody fails for a number."""
-    said: Future[int] = Future()
-
-    def ask() -> None:
-        try:
-            said.set_result(_ask(endpoint))
-        except Exception as error:
-            said.set_exception(error)
-
-    threading.Thread(target=ask, daemon=True).start()
     try:
-        return said.result(timeout=ASK_SECONDS)
+        return within(ASK_SECONDS, lambda: _ask(endpoint))
     except Exception as error:
         log.info("no window from %s: %s", endpoint.host, type(error).__name__)
         return 0
+
+
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """What `call` gives, in a thread that is left to itself after `seconds` (TimeoutError)."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:  # whatever it is belongs to the one who waits
+            done.set_exception(error)
+
+    # A daemon: a request that hangs must not keep the program from ending.
+    threading.Thread(target=run, daemon=True).start()
+    return done.result(timeout=seconds)
 
 
 def _ask(endpoint: Endpoint) -> int:

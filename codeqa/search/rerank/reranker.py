@@ -4,14 +4,13 @@ bounded time, half of the say."""
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from codeqa.errors import RerankerError
+from codeqa.llm.window import within
 from codeqa.search.query import Query
 from codeqa.search.ranking import role_penalties
 from codeqa.types import Hit, Unit
@@ -31,8 +30,6 @@ file names and roles that the model does not see. Not tuned: late interaction ad
 
 ScoreHits = Callable[[Sequence[Hit], Query], Sequence[float | None]]
 """Relevance of each hit, in their order; None for one that was not read."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +135,6 @@ def combined(read: Sequence[tuple[Hit, float]], query: Query, name: str) -> list
         why = f"reranked by {name}: {score:.2f}"
         found.append(replace(hit, score=mixed, why=(*hit.why, why)))
     return found
-
-
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """What `call` gives, in a thread that is left to itself after `seconds` (TimeoutError)."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(call())
-        except BaseException as error:  # whatever it is belongs to the one who waits
-            done.set_exception(error)
-
-    # A daemon: a request that hangs must not keep the program from ending.
-    threading.Thread(target=run, daemon=True).start()
-    return done.result(timeout=seconds)
 
 
 def parse_rerank(value: object) -> bool:
