@@ -32,6 +32,8 @@ FILES = {
     "def other(found):\n    return found.merge_all()\n",
     "a_test/test_core.py": "from core import merge_all\n\n\ndef test_merge():\n"
     "    merge_all()\n    merge_all()\n\n    merge_all()\n",
+    "src/test/java/MarkTest.java": "class MarkTest {\n  @Test\n  public void testOne() {}\n\n"
+    "  private void testHelper() {}\n}\n",
     "codec.py": "".join(
         f"def encode_json_{n}(json, encoder):\n    return encoder(json)\n\n\n" for n in range(5)
     ),
@@ -67,6 +69,8 @@ def test_what_is_not_listed_is_counted(engine: Engine) -> None:
     told = exact_answer(engine.toolbox, ExactQuestion("list_all", {"kind": "todos"}), ()).text
     assert "150 of them" in told and " more:" not in told, "a file stands for all of its lines"
     assert call(engine, "list_all", kind="routes").summary == "no routes found"
+    tests = call(engine, "list_all", kind="tests", of="src/test/")
+    assert [place.name for place in tests.places] == ["MarkTest.testOne"]
 
 
 def test_calls_are_told_by_the_function_that_makes_them_source_first(engine: Engine) -> None:

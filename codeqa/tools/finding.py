@@ -143,7 +143,9 @@ def no_definition(tables: Tables, name: str) -> ToolResult:
     """That nothing is called so, and what is called nearly so."""
     summary = f"nothing here is called {name}"
     near = ", ".join(nearest_names(tables, re.split(r"\W+", name)[-1]))
-    instead = f"The nearest name is {near}." if near else "No name is near it; grep looks for it as text."
+    instead = (
+        f"The nearest name is {near}." if near else "No name is near it; grep looks for it as text."
+    )
     text = f"{summary}. {instead}"
     return ToolResult(summary=summary, text=text, unknown=name, completeness=instead)
 

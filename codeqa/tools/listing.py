@@ -230,6 +230,7 @@ def _by_line(
 
 
 def _tests(tables: Tables, where: str) -> Iterator[Place]:
+    by_name, marked = list[Unit](), list[Unit]()
     for unit in tables.units(Filter(paths=(where,) if where else ())):
         if not unit.is_method:
             continue
@@ -237,8 +238,13 @@ def _tests(tables: Tables, where: str) -> Iterator[Place]:
         inner = unit.kind == "function" and "." in unit.qualified_name  # no runner sees those
         named = unit.role == "test" and not inner and re.match(pattern, unit.name)
         head = unit.source_code.partition(unit.signature)[0] if unit.signature else ""
-        if (named and not _FIXTURE.search(head)) or _MARKED_TEST.search(head):
-            yield bare_place(unit).model_copy(update={"kind": unit.role})
+        if _MARKED_TEST.search(head):
+            marked.append(unit)
+        elif named and not _FIXTURE.search(head):
+            by_name.append(unit)
+    marking = {unit.path for unit in marked}  # there a name alone makes no test
+    for unit in (*marked, *(unit for unit in by_name if unit.path not in marking)):
+        yield bare_place(unit).model_copy(update={"kind": unit.role})
 
 
 def _line(path: str, number: int, name: str, line: str, role: str) -> Place:
