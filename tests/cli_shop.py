@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.cli import main
+from codeqa.settings import Settings, load_settings
 
 FILES = {
     "store/basket.py": (
@@ -104,3 +105,10 @@ def copied_codeqa(codeqa: Command, shop: Path, tmp_path: Path) -> Command:
     """The same with a copy of the shop's index in the test's own data folder."""
     shutil.copytree(shop.parent / "data", tmp_path / "data")
     return codeqa
+
+
+@pytest.fixture
+def shop_settings(shop: Path, data_dir: Path) -> Settings:
+    """Settings with a copy of the shop's index."""
+    shutil.copytree(shop.parent / "data", data_dir)
+    return load_settings(data=data_dir, threads=8)

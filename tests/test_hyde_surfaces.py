@@ -79,7 +79,7 @@ def test_the_stages_come_with_the_stream_and_in_order(make_client: Client) -> No
     stages = [one.get("stage") for one in told if "stage" in one]
     assert stages == [
         "classified", "hits", "drafting", "drafted", "drafting", "drafted", "hits", "retrieved",
-        "generating",
+        "generating", "cited",
     ]  # fmt: skip
     begun, ended = told[2], told[3]
     plain, final = (one["hits"] for one in told if one.get("stage") == "hits")

@@ -218,5 +218,5 @@ def test_a_flood_without_text_can_be_stopped() -> None:
     began = time.monotonic()
     with model_at(endless(flood)) as model:
         stopped = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.5)
-        assert list(stopped) == []
+        assert not any(isinstance(one, str) for one in stopped)  # but what it thinks
     assert time.monotonic() - began < 4

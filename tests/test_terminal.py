@@ -29,7 +29,7 @@ from codeqa.web.server import bind, make_server, terminal_door
 if TYPE_CHECKING:
     from cli_shop import Command
 
-pytest_plugins = ("cli_shop", "web_kit")
+pytest_plugins = ("cli_shop",)
 
 QUESTION = "how is an article put into the basket?"
 LIGHT = (
