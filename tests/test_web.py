@@ -30,10 +30,10 @@ TOKEN = "correct horse battery"
 
 
 @pytest.fixture
-def guarded(data_dir: Path, engine: FakeEngine) -> FlaskClient:
+def guarded(data_dir: Path, fake_engine: FakeEngine) -> FlaskClient:
     """A client of a server that was started with a token, for everybody in the network."""
     settings = load_settings(data=data_dir, token=TOKEN, host="0.0.0.0")
-    return client_of(settings, engine)
+    return client_of(settings, fake_engine)
 
 
 def stream(client: FlaskClient, question: str | None, **more: Any) -> list[str]:
@@ -170,34 +170,34 @@ def test_a_page_also_receives_times_and_what_the_answer_came_from(client: FlaskC
 
 
 def test_an_error_reaches_a_page_with_its_hint_and_the_turn_that_keeps_what_had_come(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     error = {"message": "It did not work.", "hint": "Try it again.", "code": "error"}
     assert {"error": error, "turn": ""} in annotations(stream(client, "fail", render=True))
-    engine.models.choose(ModelChoice("openai", "gpt-4o"))
+    fake_engine.models.choose(ModelChoice("openai", "gpt-4o"))
     last = annotations(stream(client, "modelfail", render=True))[-1]
     assert last["turn"].startswith("turn-") and "key" in last["error"]["message"]
     assert not any("turn" in value for value in annotations(stream(client, "modelfail")))
 
 
 def test_all_that_a_question_can_wish_for_reaches_the_chat(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     wishes = {"retrieval": "auto", "strict": True, "after": "turn-1", "mode": "plan",
               "replaces": "turn-0", "conversation": "c",
               "pin": ["a.py:1-2"], "exclude": ["b c.py:3-40", "d:1:2-2"]}  # fmt: skip
     stream(client, "x", without_model="true", **wishes)
-    asked = engine.chat.asked[-1]
+    asked = fake_engine.chat.asked[-1]
     assert {name: asked[name] for name in wishes} == wishes
     assert (asked["use_model"], asked["user"]) == (False, "local")
     stream(client, "x", retrieval=None, strict="false", after="", pin=[], exclude=None)
     plain = {"retrieval": "", "strict": False, "after": "", "mode": "", "replaces": "",
              "pin": [], "exclude": [], "use_model": True}  # fmt: skip
-    assert {name: engine.chat.asked[-1][name] for name in plain} == plain
+    assert {name: fake_engine.chat.asked[-1][name] for name in plain} == plain
 
 
 def test_the_conversation_of_the_ai_sdk_is_understood(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     parts = [{"type": "text", "text": "second "}, {"type": "text", "text": "question"}]
     messages = [
@@ -206,17 +206,17 @@ def test_the_conversation_of_the_ai_sdk_is_understood(
         {"role": "user", "parts": parts},
     ]
     assert client.post("/chat/stream", json={"messages": messages}).status_code == 200
-    assert engine.chat.asked[-1]["question"] == "second question"
+    assert fake_engine.chat.asked[-1]["question"] == "second question"
 
 
 @pytest.mark.parametrize("empty", ["", " \n", None])
 def test_of_question_query_and_messages_the_first_that_holds_words_is_asked(
-    client: FlaskClient, engine: FakeEngine, empty: str | None
+    client: FlaskClient, fake_engine: FakeEngine, empty: str | None
 ) -> None:
     stream(client, empty, query="the query", messages=[{"role": "user", "content": "no"}])
-    assert engine.chat.asked[-1]["question"] == "the query"
+    assert fake_engine.chat.asked[-1]["question"] == "the query"
     stream(client, empty, query=empty, messages=[{"role": "user", "content": "the last"}])
-    assert engine.chat.asked[-1]["question"] == "the last"
+    assert fake_engine.chat.asked[-1]["question"] == "the last"
 
 
 @pytest.mark.parametrize(
@@ -301,18 +301,20 @@ def test_a_server_that_ends_says_so_instead_of_half_an_answer(client: FlaskClien
 
 
 def test_a_question_to_the_root_is_answered_in_one_piece(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     response = client.post("/", json={"query": "@codebase x", "rerank": "true"})
     assert response.json == {"response": ANSWER}
-    assert engine.chat.asked[-1]["rerank"] is True and engine.chat.asked[-1]["conversation"]
+    assert (
+        fake_engine.chat.asked[-1]["rerank"] is True and fake_engine.chat.asked[-1]["conversation"]
+    )
     assert error_of(client.post("/", json={"query": "fail"}), 500)["hint"] == "Try it again."
 
 
-def test_one_session_is_one_conversation(client: FlaskClient, engine: FakeEngine) -> None:
+def test_one_session_is_one_conversation(client: FlaskClient, fake_engine: FakeEngine) -> None:
     for question in ("one", "two"):
         client.post("/", json={"query": question})
-    first, second = (asked["conversation"] for asked in engine.chat.asked)
+    first, second = (asked["conversation"] for asked in fake_engine.chat.asked)
     assert first == second
 
 
@@ -387,9 +389,9 @@ def test_the_context_of_an_answer_is_exactly_what_was_packed(client: FlaskClient
 
 
 def test_the_messages_of_an_answer_are_exactly_what_was_sent(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
-    engine.models.choose(ModelChoice("openai", "gpt-4o"))
+    fake_engine.models.choose(ModelChoice("openai", "gpt-4o"))
     stream(client, "x", conversation="c")
     context = client.get("/api/context/turn-1").json
     roles = [message["role"] for message in context["messages"]]
@@ -407,12 +409,12 @@ def test_examples_are_made_from_the_repository(client: FlaskClient) -> None:
     assert len(questions) == 4
 
 
-def test_health_and_readiness_are_told_apart(client: FlaskClient, engine: FakeEngine) -> None:
+def test_health_and_readiness_are_told_apart(client: FlaskClient, fake_engine: FakeEngine) -> None:
     assert client.get("/health").json == {"status": "ok"}
     assert client.get("/ready").status_code == 200
-    engine.index.current = type(engine.index.current)("x", "x", "missing")
+    fake_engine.index.current = type(fake_engine.index.current)("x", "x", "missing")
     assert error_of(client.get("/ready"), 503)["code"] == "not_ready"
-    engine.index.current = type(engine.index.current)("x", "x", "indexing")
+    fake_engine.index.current = type(fake_engine.index.current)("x", "x", "indexing")
     assert error_of(client.get("/ready"), 503)["code"] == "not_ready"
 
 
@@ -434,9 +436,9 @@ def test_a_path_that_is_no_folder_is_explained(settings: Settings, path: str) ->
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_payload_is_never_markup_in_a_page(
-    client: FlaskClient, engine: FakeEngine, payload: str
+    client: FlaskClient, fake_engine: FakeEngine, payload: str
 ) -> None:
-    engine.location.name = payload
+    fake_engine.location.name = payload
     for response in (client.get("/"), client.get("/", query_string={"repo": payload})):
         assert "window.hacked=1</script>" not in response.text
         assert not re.search(r"<(img|svg|iframe|a)[^>]*(onerror|onload|javascript:)", response.text)
@@ -463,7 +465,7 @@ def test_a_bad_question_is_explained(client: FlaskClient, body: str) -> None:
     assert error_of(client.post("/chat/stream", data=body, headers=headers), 400)["hint"]
 
 
-def test_every_refusal_has_the_same_shape(client: FlaskClient, engine: FakeEngine) -> None:
+def test_every_refusal_has_the_same_shape(client: FlaskClient, fake_engine: FakeEngine) -> None:
     error_of(client.get("/nowhere"), 404)
     error_of(client.get("/api/context/unknown"), 404)
     error_of(client.get("/static/nowhere.js"), 404)
@@ -479,12 +481,12 @@ def test_every_refusal_has_the_same_shape(client: FlaskClient, engine: FakeEngin
 
 
 def test_a_crash_in_a_view_says_nothing_of_its_cause(
-    client: FlaskClient, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(engine.index, "status", broken)
+    monkeypatch.setattr(fake_engine.index, "status", broken)
     assert "secret" not in json.dumps(error_of(client.get("/api/status"), 500))
 
 
@@ -501,10 +503,10 @@ def test_only_the_names_of_this_machine_are_answered(client: FlaskClient) -> Non
      {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://localhost:9999"}, {"Origin": "http://["}],
 )  # fmt: skip
 def test_a_question_from_another_page_is_refused(
-    client: FlaskClient, engine: FakeEngine, headers: dict[str, str]
+    client: FlaskClient, fake_engine: FakeEngine, headers: dict[str, str]
 ) -> None:
     error_of(client.post("/chat/stream", json={"question": "x"}, headers=headers), 403)
-    assert not engine.chat.asked
+    assert not fake_engine.chat.asked
     for ours in ({}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}):
         answered = client.post("/chat/stream", json={"question": "x"}, headers=ours)
         assert answered.status_code == 200

@@ -29,7 +29,7 @@ def provider(overview: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in overview["providers"] if one["name"] == name)
 
 
-def test_the_overview_asks_nobody(client: FlaskClient, engine: FakeEngine) -> None:
+def test_the_overview_asks_nobody(client: FlaskClient, fake_engine: FakeEngine) -> None:
     overview = client.get("/api/models").json
     assert set(overview) == {"current", "providers", "problem", "changeable"}
     assert overview["current"] is None and overview["changeable"] is True
@@ -43,20 +43,20 @@ def test_the_overview_asks_nobody(client: FlaskClient, engine: FakeEngine) -> No
     }  # fmt: skip
     assert provider(overview, "ollama")["local"] is True
     assert provider(overview, "custom")["needs_address"] is True
-    assert engine.models.probed == 0 and engine.models.tested == []
+    assert fake_engine.models.probed == 0 and fake_engine.models.tested == []
 
 
 def test_local_servers_are_looked_for_only_when_asked(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     (server,) = client.get("/api/models/local").json["servers"]
     assert set(server) == {"provider", "title", "address", "models"}
     assert server["provider"] == "ollama" and "qwen3:8b" in server["models"]
-    assert engine.models.probed == 1
+    assert fake_engine.models.probed == 1
 
 
 def test_the_models_of_a_provider_are_listed_and_one_is_tested_before_it_is_chosen(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     listed = post(client, "/api/models/list", provider="openai", key=KEY)
     assert listed["models"][:2] == ["gpt-4o", "gpt-4o-mini"]
@@ -64,11 +64,11 @@ def test_the_models_of_a_provider_are_listed_and_one_is_tested_before_it_is_chos
     assert tested == {"milliseconds": 640, "model": "gpt-4o", "host": "api.openai.com"}
     refused = client.post("/api/models/test", json={"provider": "openai", "key": f"wrong-{KEY}"})
     assert refused.status_code == 502 and refused.json["error"]["code"] == "model"
-    assert KEY not in refused.text and engine.models.current() is None
+    assert KEY not in refused.text and fake_engine.models.current() is None
 
 
 def test_a_chosen_model_is_used_until_none_is_chosen(
-    client: FlaskClient, engine: FakeEngine
+    client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     chosen = post(client, "/api/models", provider="openai", model="gpt-4o", key=KEY)
     assert chosen["current"] == {
@@ -76,11 +76,11 @@ def test_a_chosen_model_is_used_until_none_is_chosen(
         "host": "api.openai.com", "local": False, "source": "page", "key": "stored",
     }  # fmt: skip
     assert client.get("/api/models").json == chosen
-    assert engine.models.keys == {"api.openai.com": KEY}
+    assert fake_engine.models.keys == {"api.openai.com": KEY}
     assert post(client, "/api/models", provider="")["current"] is None
-    assert engine.models.current() is None
+    assert fake_engine.models.current() is None
     forgotten = post(client, "/api/models/forget", provider="openai", model="gpt-4o")
-    assert forgotten["current"] is None and engine.models.keys == {}
+    assert forgotten["current"] is None and fake_engine.models.keys == {}
 
 
 def test_an_address_on_this_machine_is_said_to_be_local(client: FlaskClient) -> None:
@@ -112,13 +112,13 @@ def test_an_address_on_this_machine_is_said_to_be_local(client: FlaskClient) -> 
     ids=str,
 )
 def test_a_bad_choice_is_refused_without_repeating_its_key(
-    client: FlaskClient, engine: FakeEngine, address: str, body: dict[str, Any]
+    client: FlaskClient, fake_engine: FakeEngine, address: str, body: dict[str, Any]
 ) -> None:
     refused = client.post(address, json=body)
     assert refused.status_code == 400
     assert set(refused.json) == {"error"} and refused.json["error"]["hint"]
     assert KEY not in refused.text
-    assert engine.models.current() is None and engine.models.keys == {}
+    assert fake_engine.models.current() is None and fake_engine.models.keys == {}
 
 
 @pytest.mark.parametrize("address", POSTS)
@@ -128,19 +128,19 @@ def test_a_bad_choice_is_refused_without_repeating_its_key(
      {"Sec-Fetch-Site": "same-site"}],
 )  # fmt: skip
 def test_another_page_cannot_choose_a_model(
-    client: FlaskClient, engine: FakeEngine, address: str, headers: dict[str, str]
+    client: FlaskClient, fake_engine: FakeEngine, address: str, headers: dict[str, str]
 ) -> None:
     body = {"provider": "custom", "model": "m", "address": "http://evil.example/v1", "key": KEY}
     assert client.post(address, json=body, headers=headers).status_code == 403
     assert client.post(address, data=body).status_code == 415  # as a form of theirs would
-    assert engine.models.current() is None and engine.models.tested == []
+    assert fake_engine.models.current() is None and fake_engine.models.tested == []
 
 
 def test_only_the_owner_of_a_shared_server_sees_to_the_model(
-    data_dir: Path, engine: FakeEngine
+    data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     settings = load_settings(data=data_dir, token="owner,guest", host="0.0.0.0")
-    client = client_of(settings, engine)
+    client = client_of(settings, fake_engine)
     owner, guest = ({"Authorization": f"Bearer {token}"} for token in ("owner", "guest"))
     body = {"provider": "custom", "model": "m", "address": "http://127.0.0.1:9/v1"}
     for address in POSTS:
@@ -148,6 +148,6 @@ def test_only_the_owner_of_a_shared_server_sees_to_the_model(
         assert refused.status_code == 403 and "first token" in refused.json["error"]["hint"]
     assert client.get("/api/models/local", headers=guest).status_code == 403
     assert client.get("/api/models", headers=guest).json["changeable"] is False
-    assert engine.models.current() is None and engine.models.probed == 0
+    assert fake_engine.models.current() is None and fake_engine.models.probed == 0
     assert client.post("/api/models", json=body, headers=owner).status_code == 200
     assert client.get("/api/models", headers=guest).json["current"]["host"] == "127.0.0.1"

@@ -30,9 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
-def port(data_dir: Path, engine: FakeEngine) -> Iterator[int]:
+def port(data_dir: Path, fake_engine: FakeEngine) -> Iterator[int]:
     """A server with few threads."""
-    with serving(load_settings(data=data_dir, threads=24), engine=engine) as port:
+    with serving(load_settings(data=data_dir, threads=24), engine=fake_engine) as port:
         yield port
 
 
@@ -55,13 +55,13 @@ def test_an_answer_arrives_while_it_is_written(port: int) -> None:
 
 
 def test_an_answer_whose_reader_left_is_cancelled_though_nothing_is_written(
-    port: int, engine: FakeEngine
+    port: int, fake_engine: FakeEngine
 ) -> None:
     response = post(port, "silent")
     assert b"classified" in response.readline()
-    assert not engine.chat.cancelled.wait(0.2)
+    assert not fake_engine.chat.cancelled.wait(0.2)
     response.close()
-    assert engine.chat.cancelled.wait(10)
+    assert fake_engine.chat.cancelled.wait(10)
 
 
 def test_twenty_readers_are_served_at_once(port: int) -> None:
@@ -73,9 +73,9 @@ def test_twenty_readers_are_served_at_once(port: int) -> None:
 
 @pytest.mark.slow
 def test_two_hundred_readers_are_served_at_once_by_the_settings_as_shipped(
-    data_dir: Path, engine: FakeEngine
+    data_dir: Path, fake_engine: FakeEngine
 ) -> None:
-    with serving(load_settings(data=data_dir), engine=engine) as port:
+    with serving(load_settings(data=data_dir), engine=fake_engine) as port:
         responses = [post(port, "slow") for _ in range(200)]
         assert all(b"classified" in response.readline() for response in responses)
         texts = [response.readline() for response in responses]

@@ -20,25 +20,25 @@ pytest_plugins = ("web_kit",)
 ANNA, BELA = "anna's token", "bela's token"
 
 
-def start(data_dir: Path, engine: FakeEngine, token: str, **more: Any) -> FlaskClient:
+def start(data_dir: Path, fake_engine: FakeEngine, token: str, **more: Any) -> FlaskClient:
     settings = load_settings(data=data_dir, token=token, **more)
-    return client_of(settings, engine)
+    return client_of(settings, fake_engine)
 
 
 @pytest.fixture
-def shared(data_dir: Path, engine: FakeEngine) -> FlaskClient:
+def shared(data_dir: Path, fake_engine: FakeEngine) -> FlaskClient:
     """A client of a server with two tokens."""
-    return start(data_dir, engine, f"{ANNA}, {BELA}", host="0.0.0.0")
+    return start(data_dir, fake_engine, f"{ANNA}, {BELA}", host="0.0.0.0")
 
 
 def bearer(token: str) -> dict[str, dict[str, str]]:
     return {"headers": {"Authorization": f"Bearer {token}"}}
 
 
-def test_each_token_is_a_user_of_its_own(shared: FlaskClient, engine: FakeEngine) -> None:
+def test_each_token_is_a_user_of_its_own(shared: FlaskClient, fake_engine: FakeEngine) -> None:
     ask(shared, "mine", "one", **bearer(ANNA))
     ask(shared, "yours", "one", **bearer(BELA))
-    anna, bela = (asked["user"] for asked in engine.chat.asked)
+    anna, bela = (asked["user"] for asked in fake_engine.chat.asked)
     assert anna != bela
     for user in (anna, bela):
         assert user.startswith("token-") and len(user) == len("token-") + 8
@@ -59,21 +59,21 @@ def test_a_user_cannot_reach_what_belongs_to_another(shared: FlaskClient) -> Non
 
 
 def test_a_session_belongs_to_the_token_it_was_opened_with(
-    shared: FlaskClient, engine: FakeEngine
+    shared: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     ask(shared, "as a program", "one", **bearer(BELA))
     assert shared.post("/login", data={"token": BELA}).headers["Location"] == "/"
     ask(shared, "as a browser", "two")
-    assert len({asked["user"] for asked in engine.chat.asked}) == 1
+    assert len({asked["user"] for asked in fake_engine.chat.asked}) == 1
     assert {one["id"] for one in listed(shared)} == {"one", "two"}
 
 
 def test_everybody_at_a_server_without_a_token_is_the_local_user(
-    data_dir: Path, engine: FakeEngine
+    data_dir: Path, fake_engine: FakeEngine
 ) -> None:
-    client = start(data_dir, engine, "")
+    client = start(data_dir, fake_engine, "")
     ask(client, "x", "one", **bearer(ANNA))
-    assert engine.chat.asked[-1]["user"] == "local"
+    assert fake_engine.chat.asked[-1]["user"] == "local"
 
 
 @pytest.mark.parametrize(
@@ -104,17 +104,17 @@ def test_the_tokens_together_are_no_token(shared: FlaskClient) -> None:
 
 
 def test_a_token_that_is_taken_away_ends_its_sessions_and_no_others(
-    data_dir: Path, engine: FakeEngine
+    data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     cookies = []
     both = f"{ANNA},{BELA}"
     for token in (ANNA, BELA):
-        response = start(data_dir, engine, both).post("/login", data={"token": token})
+        response = start(data_dir, fake_engine, both).post("/login", data={"token": token})
         cookies.append(response.headers["Set-Cookie"].split(";")[0].split("=", 1))
     later = f"a new one,{BELA}"
     statuses = []
     for cookie in cookies:
-        client = start(data_dir, engine, later)
+        client = start(data_dir, fake_engine, later)
         client.set_cookie(*cookie)
         statuses.append(client.get("/api/status").status_code)
     assert statuses == [401, 200]

@@ -13,11 +13,11 @@ from codeqa.settings import Settings
 
 
 @pytest.fixture
-def engine() -> FakeEngine:
+def fake_engine() -> FakeEngine:
     return FakeEngine()
 
 
 @pytest.fixture
-def client(settings: Settings, engine: FakeEngine) -> Iterator[FlaskClient]:
-    with client_of(settings, engine) as client:
+def client(settings: Settings, fake_engine: FakeEngine) -> Iterator[FlaskClient]:
+    with client_of(settings, fake_engine) as client:
         yield client
