@@ -67,7 +67,7 @@ def test_a_file_that_changed_just_before_the_question_is_read_again(
     at_question = settings.model_copy(update={"watch": True})
     with closing(open_engine(at_question, root)) as engine:
         engine.index.run()
-        for number in range(5):  # the file is another one each time
+        for number in range(3):  # the file is another one each time
             code = f"def find_user(key):\n    return users[{number}]\n"
             (root / "a.py").write_text("\n" * number + code)
             found = engine.search.search("where is find_user?")
@@ -94,7 +94,7 @@ def test_changes_of_git_and_of_codeqa_itself_are_none(tmp_path: Path) -> None:
     seen = changes(root, [own], stop)
     next(seen)
     write(root, {".git/HEAD": "main", "data/tables": "rows", "database.py": "x = 1"})
-    threading.Timer(1.0, stop.set).start()
+    threading.Timer(0.4, stop.set).start()
     assert len(list(seen)) == 1
 
 

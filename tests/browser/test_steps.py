@@ -47,8 +47,8 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
         return stream([json.dumps(REVIEW)], first=20 if "slow" in str(body["messages"]) else 0)
     if "aloud" in str(body["messages"][-1]):
         return Streamed(
-            (delta(reasoning_content=f"{THOUGHT} "), *map(delta, (*ANSWER, "\n\nThere")),
-             delta(" is"), delta(" more."), delta(reason="stop")), delay=0.7,
+            (delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta("\n\nThere"),
+             delta(" is more."), delta(reason="stop")), delay=0.4,
         )  # fmt: skip
     if not body.get("tools"):
         return stream(["none"])
@@ -56,7 +56,7 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
         return calls(
             [("callers", {"name": "reserve_copies"}), ("open_file", {"path": LONG_NAME})], SAID
         )
-    return stream(ANSWER, first=1.5)
+    return stream(ANSWER, first=1.0)
 
 
 @pytest.fixture
