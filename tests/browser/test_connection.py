@@ -19,7 +19,7 @@ from codeqa.web.app import create_app
 from codeqa.web.server import bind, make_server
 
 AWAY = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
-        "ERR_EMPTY_RESPONSE", "ERR_CONTENT_LENGTH_MISMATCH",
+        "ERR_EMPTY_RESPONSE", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_SOCKET_NOT_CONNECTED",
         "ERR_INTERNET_DISCONNECTED")  # fmt: skip
 
 

@@ -45,10 +45,10 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
         if not given:
             return calls([("search_code", {"query": "reserve copies"})])
         return stream([json.dumps(REVIEW)], first=20 if "slow" in str(body["messages"]) else 0)
-    if "aloud" in str(body["messages"][-1]):
+    if "aloud" in str(body["messages"][-1]) and not body.get("max_tokens"):  # no draft
         return Streamed(
             (delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta("\n\nThere"),
-             delta(" is more."), delta(reason="stop")), delay=0.4,
+             delta(" is more."), delta(reason="stop")), delay=1.2,
         )  # fmt: skip
     if not body.get("tools"):
         return stream(["none"])
