@@ -49,12 +49,9 @@ endif
 
 WITHOUT_BROWSER := $(if $(filter no,$(BROWSER)), and not browser)
 
-# A third of the time tests wait, for a browser, a server, a process: one worker more than cores.
-WORKERS = $$($(PY) -c "import os; print(os.cpu_count() + 1)")
-
 # Compiled tests are kept whatever the environment says: compiling takes seven seconds each time.
 test: browser
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n auto --dist loadfile -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
 
 test-slow: browser
 	@$(PY) -m pytest -q -m "(slow or hypothesis)$(WITHOUT_BROWSER)" --hypothesis-profile random $(ARGS)

@@ -216,6 +216,7 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
         key.fill("half typed")  # what was not used does not stay in the dialog
         leave()
         expect(page.locator("#model-key")).to_have_value("")
+    expect(dialog).to_be_hidden()  # a click while it closes would be lost
     choose_provider(page, "Anthropic")
     key.fill("a-good-key")
     use.click()
