@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+import watchfiles
 
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing.watching import changes
@@ -85,6 +87,40 @@ def test_a_served_index_ends_at_once_and_stays_whole(served: Engine) -> None:
     assert time.monotonic() - began < SECONDS / 2
     status = served.index.status()
     assert (status.state, status.watched) == ("ready", False)
+
+
+def test_where_the_system_tells_no_changes_they_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = watchfiles.watch
+
+    def watch(*paths: Path, **options: Any) -> Iterator[object]:
+        if not options["force_polling"]:
+            raise OSError("OS file watch limit reached.")  # as it says it
+        return really(*paths, **options)
+
+    monkeypatch.setattr(watchfiles, "watch", watch)
+    monkeypatch.setattr("codeqa.indexing.watching.POLL_MS", 100)
+    root, stop = write(tmp_path / "repo", FILES), threading.Event()
+    seen = changes(root, [], stop)
+    next(seen)
+    threading.Timer(SECONDS, stop.set).start()
+    write(root, {"c.py": "x = 1"})
+    assert next(seen, "nothing") is None
+    stop.set()
+
+
+def test_a_search_whose_index_cannot_catch_up_says_what_changed(
+    settings: Settings, tmp_path: Path
+) -> None:
+    root = write(tmp_path / "repo", FILES)
+    with closing(open_engine(settings.model_copy(update={"watch": True}), root)) as engine:
+        engine.index.run()
+        write(root, {"a.py": "def find_user(key):\n    return None\n"})
+        lock = engine.location.folder / "lock"
+        lock.unlink(missing_ok=True)
+        lock.mkdir()
+        assert engine.search.search("where is find_user?").changed == {"a.py": "changed"}
 
 
 def test_changes_of_git_and_of_codeqa_itself_are_none(tmp_path: Path) -> None:

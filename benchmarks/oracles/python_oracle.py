@@ -225,19 +225,19 @@ def tables_in(table: Any) -> Iterator[Any]:
 
 def own_nodes(node: Any) -> Iterator[ast.AST]:
     """The nodes of a scope in the order of the text, without what is inside of other scopes."""
-    todo = list(reversed(node.body))
-    while todo:
-        yield (one := todo.pop())
+    waiting = list(reversed(node.body))
+    while waiting:
+        yield (one := waiting.pop())
         if not isinstance(one, DEFINITIONS):
             inside = [c for c in ast.iter_child_nodes(one) if not isinstance(c, ast.Lambda)]
-            todo.extend(reversed(inside))
+            waiting.extend(reversed(inside))
 
 
 def calls(module: Scope) -> Iterator[tuple[Scope, ast.Call, frozenset[str]]]:
     """Each call, the scope that it stands in, and names that a lambda or comprehension binds."""
-    todo: list[tuple[Any, Scope, frozenset[str]]] = [(module.node, module, frozenset())]
-    while todo:
-        node, scope, shadowed = todo.pop()
+    waiting: list[tuple[Any, Scope, frozenset[str]]] = [(module.node, module, frozenset())]
+    while waiting:
+        node, scope, shadowed = waiting.pop()
         if isinstance(node, ast.Call):
             yield scope, node, shadowed
         if isinstance(node, ast.Lambda):
@@ -247,7 +247,7 @@ def calls(module: Scope) -> Iterator[tuple[Scope, ast.Call, frozenset[str]]]:
             shadowed |= {one.id for one in targets if isinstance(one, ast.Name)}
         body = {id(one) for one in node.body} if isinstance(node, DEFINITIONS) else ()
         for child in ast.iter_child_nodes(node):
-            todo.append((child, scope.inner[id(node)] if id(child) in body else scope, shadowed))
+            waiting.append((child, scope.inner[id(node)] if id(child) in body else scope, shadowed))
 
 
 def method_around(scope: Scope) -> tuple[Scope, str] | None:

@@ -197,7 +197,7 @@ class Indexer:
                 return True
             except IndexBusyError:
                 time.sleep(0.05)
-            except CodeQAError:  # nothing can be written, for example
+            except (CodeQAError, OSError, RuntimeError):  # nothing can be written, for example
                 break
         return False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 QUIET_MS, AT_MOST_MS = 50, 1_000
@@ -23,7 +22,8 @@ def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[
     """Yield once when changes will be noticed from now on, then after changes below `root`, until
     `stop` is set. What git keeps for itself and what lies in `own` is no change.
 
-    What happens while nobody asks is told with the next step. Raises OSError when `root` is gone.
+    What happens while nobody asks is told with the next step. Raises OSError when `root` is gone,
+    and OSError or RuntimeError when looking fails as well.
     """
     from watchfiles import watch
 
@@ -34,14 +34,19 @@ def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[
 
     began = False
     for polling in (False, True):
-        with suppress(RuntimeError):  # what watchfiles makes of most failures of the system
+        try:
             for changed in watch(
                 root, watch_filter=counts, stop_event=stop, debounce=AT_MOST_MS, step=QUIET_MS,
                 rust_timeout=WAKE_MS, yield_on_timeout=True, raise_interrupt=False,
-                force_polling=polling, poll_delay_ms=POLL_MS, ignore_permission_denied=True,
+                force_polling=polling, poll_delay_ms=POLL_MS,
+                # Asked of events it would hide that the limit of watched folders is reached.
+                ignore_permission_denied=polling,
             ):  # fmt: skip
                 if changed or not began:
                     began = True
                     yield
             return
+        except (OSError, RuntimeError):  # the limit of watched folders, and what has no name
+            if polling or not root.is_dir():
+                raise
         logger.warning("Changes of %s cannot be had from the system and are looked for.", root)

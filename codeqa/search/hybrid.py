@@ -172,8 +172,8 @@ class Search:
             encoders, trouble = {}, error.message
             query, found, warnings = find_candidates(tables, asked, encoders)
         hits = rank(found, query)
-        stale = self._catch_up and changed_files(tables, [hit.unit.path for hit in hits])
-        if stale and self._catch_up and self._catch_up():
+        catch_up, paths = self._catch_up, (hit.unit.path for hit in hits)
+        if catch_up and changed_files(tables, paths) and catch_up():
             tables.look_again()
             query, found, warnings = find_candidates(tables, asked, encoders)
             hits = rank(found, query)
