@@ -35,7 +35,8 @@ def take_up(settings: Settings, root: Path) -> Location:
     Raises UsageError when it is no folder.
     """
     location = locate(settings, root)
-    State(settings.data_dir).repositories.remember(location.root)
+    if not location.snapshot_of:
+        State(settings.data_dir).repositories.remember(location.root)
     return location
 
 

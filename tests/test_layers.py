@@ -25,7 +25,7 @@ LAYERS = (
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},
-    {"search", "files", "repositories"},
+    {"search", "files", "repositories", "snapshots"},
     {"symbols", "whole_files"},
     {"intents", "neighbours"},
     {"selection"},

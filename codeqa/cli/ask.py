@@ -17,6 +17,7 @@ from codeqa.cli.command import (
     local_option,
     question_options,
     repo_option,
+    rev_option,
 )
 from codeqa.cli.console import Waiting
 from codeqa.cli.somewhere import done
@@ -32,11 +33,13 @@ from codeqa.types import MODES
         'codeqa ask -c "and who calls it?"          goes on from what was found before',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
         'codeqa ask --deep "why are tasks lost?"    the model reads on with tools first',
+        'codeqa ask --rev v2.3 "how are sessions signed?"   as it was at that tag',
         "pytest 2>&1 | codeqa ask -                  asks about the traceback in it",
     ],
 )
 @click.argument("question")
 @repo_option
+@rev_option
 @question_options
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
@@ -45,6 +48,7 @@ from codeqa.types import MODES
 def ask_command(
     question: str,
     repo: str | None,
+    rev: str,
     chosen: Mapping[str, Any],
     mode: str | None,
     go_on: bool,
@@ -66,7 +70,7 @@ def ask_command(
     waiting.show("Opening the index…")
     with (
         closing(waiting),
-        closing(done("ask", repo, values, local or bool(chosen["model"]))) as events,
+        closing(done("ask", repo, values, local or bool(chosen["model"]), rev)) as events,
     ):
         told = watched(events, waiting)
         try:

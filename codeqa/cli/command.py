@@ -58,6 +58,12 @@ repo_option = click.option(
     shell_complete=complete_repositories,
     help="Folder of the repository, or the name it has in 'codeqa repos list'.",
 )
+rev_option = click.option(
+    "--rev",
+    default="",
+    metavar="COMMIT",
+    help="The repository as it was at this commit, branch or tag; nothing of it is touched.",
+)
 model_option = click.option(
     "--model",
     default="",

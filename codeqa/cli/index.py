@@ -11,7 +11,13 @@ from pathlib import Path
 
 import click
 
-from codeqa.cli.command import command, complete_repositories, json_option, model_option
+from codeqa.cli.command import (
+    command,
+    complete_repositories,
+    json_option,
+    model_option,
+    rev_option,
+)
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary, visible
 from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.errors import UsageError
@@ -20,6 +26,7 @@ from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
 from codeqa.llm import Model, Models
 from codeqa.repositories import take_up
 from codeqa.settings import Settings, load_settings
+from codeqa.snapshots import take_snapshot
 from codeqa.store import Location
 from codeqa.types import IndexSummary
 
@@ -30,10 +37,12 @@ from codeqa.types import IndexSummary
         "codeqa index                    the repository of the current folder",
         "codeqa index ~/src/flask        another one; later runs read only what changed",
         "codeqa index ~/src/flask --full build everything anew",
+        "codeqa index --rev v2.3         as it was at that tag, beside it",
         "codeqa index --comments         and let the chosen language model describe the methods",
     ],
 )
 @click.argument("repo", required=False, shell_complete=complete_repositories)
+@rev_option
 @click.option("--full", is_flag=True, help="Read every file again and rebuild the tables.")
 @click.option("--no-refine", is_flag=True, help="Leave the chosen embedding's vectors for later.")
 @click.option(
@@ -53,6 +62,7 @@ from codeqa.types import IndexSummary
 @json_option
 def index_command(
     repo: str | None,
+    rev: str,
     full: bool,
     no_refine: bool,
     comments: bool,
@@ -69,6 +79,8 @@ def index_command(
     root = chosen_repository(load_settings(), repo)
     settings = load_settings(root)
     location, models = take_up(settings, root), Models(settings)
+    if rev:
+        location = take_snapshot(settings, location, rev)
     describing = model_for_comments(models, model, yes=yes) if comments else None
     with contextlib.closing(models), ProgressDisplay() as show:
         refine = not no_refine and not comments

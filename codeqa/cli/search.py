@@ -14,6 +14,7 @@ from codeqa.cli.command import (
     local_option,
     repo_option,
     rerank_option,
+    rev_option,
 )
 from codeqa.cli.console import print_json, search_notes, visible
 from codeqa.cli.somewhere import outcome
@@ -38,6 +39,7 @@ MOST_HITS = 300
 )
 @click.argument("question")
 @repo_option
+@rev_option
 @click.option(
     "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
 )
@@ -53,6 +55,7 @@ MOST_HITS = 300
 def search_command(
     question: str,
     repo: str | None,
+    rev: str,
     kind: str | None,
     lang: str,
     path: str,
@@ -78,7 +81,7 @@ def search_command(
         "rerank": rerank,
         "hyde": hyde or "off",
     }
-    found = outcome("search", repo, values, local)
+    found = outcome("search", repo, values, local, rev)
     if as_json:
         print_json(found)
         return

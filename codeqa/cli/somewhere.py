@@ -34,20 +34,27 @@ UNFIT = (OSError, HTTPException, ValueError, LookupError, TypeError, StopIterati
 """What comes of a server that is going away, or of something else that listens there."""
 
 
-def done(name: str, repo: str | None, values: Mapping[str, Any], local: bool) -> Events:
-    """The events of `cli.work.work`; with `local` made in this process. Raises CodeQAError."""
-    events = None if local else _served(name, repo, values)
+def done(
+    name: str, repo: str | None, values: Mapping[str, Any], local: bool, revision: str = ""
+) -> Events:
+    """The events of `cli.work.work`; with `local`, and at a `revision`, made in this process.
+
+    Raises CodeQAError.
+    """
+    events = None if local or revision else _served(name, repo, values)
     if events is None:
         from codeqa.cli.work import work_here
 
-        events = work_here(name, repo, values)
+        events = work_here(name, repo, values, revision)
     with closing(events):
         yield from events
 
 
-def outcome(name: str, repo: str | None, values: Mapping[str, Any], local: bool) -> dict[str, Any]:
+def outcome(
+    name: str, repo: str | None, values: Mapping[str, Any], local: bool, revision: str = ""
+) -> dict[str, Any]:
     """What a command found that has no more than that to tell. Raises CodeQAError."""
-    with closing(done(name, repo, values, local)) as events:
+    with closing(done(name, repo, values, local, revision)) as events:
         for event in events:
             if event.kind == "error":
                 raise error_from(event.data)

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from codeqa.cli.command import DONE, FAILED, command, json_option, local_option, repo_option
+from codeqa.cli.command import (
+    DONE,
+    FAILED,
+    command,
+    json_option,
+    local_option,
+    repo_option,
+    rev_option,
+)
 from codeqa.cli.console import print_either, visible
 from codeqa.cli.somewhere import fitting_servers, outcome
 from codeqa.errors import CodeQAError
@@ -53,10 +61,10 @@ def tool_command(name: str) -> click.Command:
 
 
 def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click.Command:
-    def run(repo: str | None, local: bool, as_json: bool, **values: Any) -> int:
+    def run(repo: str | None, rev: str, local: bool, as_json: bool, **values: Any) -> int:
         given = {name: value for name, value in values.items() if value is not None}
         try:
-            result = outcome(tool, repo, given, local)
+            result = outcome(tool, repo, given, local, rev)
         except CodeQAError as error:
             error.hint = _as_typed(error.hint)
             raise
@@ -64,7 +72,7 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
         return FAILED if result["unknown"] else DONE
 
     run.__doc__ = description
-    made = repo_option(local_option(json_option(run)))
+    made = repo_option(rev_option(local_option(json_option(run))))
     required = arguments.get("required", ())
     for name, field in reversed(arguments.get("properties", {}).items()):
         made = _parameter(name, field, name in required)(made)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import NotFoundError, UsageError
+from codeqa.indexing import Indexer
 from codeqa.llm import Cancelled, Models, never
 from codeqa.repositories import take_up
 from codeqa.search import Search, language_named, open_search
 from codeqa.settings import load_settings
+from codeqa.snapshots import take_snapshot
 from codeqa.store import Tables, open_once
 from codeqa.types import Event, Events, Hit
 
@@ -29,10 +31,14 @@ TOLD_OF_UNITS = (
 """What is told of a search and of each unit, among others."""
 
 
-def work_here(name: str, repo: str | None, values: Mapping[str, Any]) -> Events:
-    """`work` with an engine of its own."""
+def work_here(name: str, repo: str | None, values: Mapping[str, Any], revision: str = "") -> Events:
+    """`work` with an engine of its own, for the repository as it is or was at `revision`."""
     root = chosen_repository(load_settings(), repo)
     settings = load_settings(root)
+    if revision:
+        snapshot = take_snapshot(settings, take_up(settings, root), revision)
+        Indexer(settings, snapshot).run(refine=False)
+        root = snapshot.root
     if name == "search":  # takes less than an engine
         tables = open_once(take_up(settings, root))
         with closing(Models(settings)) as models:

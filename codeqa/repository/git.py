@@ -123,10 +123,13 @@ def _lies_in(path: Path, folders: set[Path]) -> bool:
     return not folders.isdisjoint({path, *path.parents, real, *real.parents})
 
 
-def read_git(git: str, folder: Path, arguments: Sequence[str], seconds: float) -> bytes | None:
-    """What a git command that only reads prints; None when it fails or takes longer."""
+def read_git(
+    git: str, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b""
+) -> bytes | None:
+    """What a git command that only reads prints; None when it fails or takes longer. `given` is
+    its standard input."""
     with suppress(TimeoutError):
-        done = _run(git, ["-C", folder, *arguments], seconds)
+        done = _run(git, ["-C", folder, *arguments], seconds, given)
         return None if done.returncode else done.stdout
     return None
 

@@ -24,6 +24,8 @@ def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str
         files = f"{counts.files:,} of {counts.files:,} files"
     else:
         files = f"{counts.files:,} files so far, indexing goes on"
+    if tables.location.snapshot_of:
+        files += f" of {tables.location.name}"
     filled = {"vector": counts.embedded, "vector_refined": counts.refined}
     parts = [
         f"vectors of {record.name} for {filled[column]:,} of {counts.units:,} units"

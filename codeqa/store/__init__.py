@@ -12,6 +12,8 @@ from codeqa.store.location import (
     locate,
     remove,
     save_location,
+    snapshots_folder,
+    snapshots_of,
 )
 from codeqa.store.lookups import TextSearch, VectorSearch
 from codeqa.store.meta import EmbeddingRecord
@@ -36,4 +38,6 @@ __all__ = [
     "open_once",
     "remove",
     "save_location",
+    "snapshots_folder",
+    "snapshots_of",
 ]

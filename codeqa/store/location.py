@@ -2,7 +2,8 @@
 
 `<data>/repos/<name>-<hash of the real path>/` holds `repository.json`, the lock, the
 progress record and, unless `CODEQA_TABLES` names another place, the tables. Locks and
-progress are always local, the tables may lie on object storage.
+progress are always local, the tables may lie on object storage. What a repository was like at
+a commit (`codeqa.snapshots`) lies with its index in `<data>/revs/<id of the repository>/`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Location:
     id: str
     folder: Path
     tables: str
+    snapshot_of: str = ""
+    """Id of the repository whose files at a commit these are; '' for one that people work on."""
 
     @property
     def tables_are_local(self) -> bool:
@@ -71,7 +74,9 @@ def _location(settings: Settings, real: Path) -> Location:
     name = real.name or "root"
     readable = _UNSAFE.sub("-", name)[:NAME_CHARACTERS].strip("-.") or "repository"
     identity = f"{readable}-{digest}"
-    folder = settings.data_dir / "repos" / identity
+    folder, snapshot_of = settings.data_dir / "repos" / identity, ""
+    if real.parent.parent == (settings.data_dir / "revs").resolve():
+        folder, snapshot_of = real.with_name(f"{real.name}.index"), real.parent.name
     base = settings.tables.rstrip("/")
     if not base:
         tables = str(folder / "tables")
@@ -79,7 +84,7 @@ def _location(settings: Settings, real: Path) -> Location:
         tables = f"{base}/{identity}"
     else:
         tables = str(Path(base).expanduser().absolute() / identity)
-    return Location(real, name, identity, folder, tables)
+    return Location(real, name, identity, folder, tables, snapshot_of)
 
 
 def save_location(location: Location) -> None:
@@ -93,22 +98,36 @@ def save_location(location: Location) -> None:
         write_atomically(path, text)
 
 
-def list_locations(settings: Settings) -> list[Location]:
-    """All repositories that have a folder here, by name; those that moved away included."""
+def list_locations(settings: Settings, below: str = "repos") -> list[Location]:
+    """All repositories that have a folder here, by name; those that moved away included.
+
+    `below` is the part of the data folder: `revs/*` for snapshots.
+    """
     found = []
-    for note in sorted((settings.data_dir / "repos").glob("*/repository.json")):
+    for note in sorted(settings.data_dir.resolve().glob(f"{below}/*/repository.json")):
         try:
             root = Path(json.loads(note.read_text(encoding="utf-8"))["root"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
         location = _location(settings, root)
-        if location.folder == note.parent:
+        if location.folder.resolve() == note.parent:
             found.append(location)
     return found
 
 
+def snapshots_folder(settings: Settings, location: Location) -> Path:
+    """Where the snapshots of the repository at `location` lie."""
+    return settings.data_dir.resolve() / "revs" / location.id
+
+
+def snapshots_of(settings: Settings, location: Location) -> list[Location]:
+    """The snapshots of the repository at `location` that have an index."""
+    return list_locations(settings, f"revs/{location.id}")
+
+
 def remove(settings: Settings, location: Location) -> None:
-    """Delete the index of `location`: its tables, wherever they lie, and its folder.
+    """Delete the index of `location`: its tables, wherever they lie, its folder and its snapshots;
+    of a snapshot its files as well.
 
     Raises NotFoundError when there is none.
     """
@@ -116,6 +135,12 @@ def remove(settings: Settings, location: Location) -> None:
         raise NotFoundError(
             f"There is no index of {location.root}.", "`codeqa repos list` shows what there is."
         )
+    for snapshot in snapshots_of(settings, location):
+        remove(settings, snapshot)
+    shutil.rmtree(
+        location.root if location.snapshot_of else snapshots_folder(settings, location),
+        ignore_errors=True,
+    )
     if location.tables_are_local:
         shutil.rmtree(location.tables, ignore_errors=True)
     else:

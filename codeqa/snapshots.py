@@ -1,0 +1,219 @@
+"""A repository as it was at a commit, indexed beside it; nothing of it is touched.
+
+`<data>/revs/<id of the repository>/<name>@<commit>` holds the files of that commit, and a folder of
+that name with `.index` behind it their index, which begins as a copy of the nearest one: rows of
+equal files are shared. The files come from git as objects, one by one: a checkout would run what
+the repository's configuration names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from codeqa.errors import IndexBusyError, NotFoundError, RepositoryError, UsageError
+from codeqa.indexing.lock import hold
+from codeqa.repository.git import find_git, read_git
+from codeqa.repository.skip import skip_by_name
+from codeqa.settings import Settings
+from codeqa.store import Location, locate, remove, save_location, snapshots_folder, snapshots_of
+
+SNAPSHOTS_KEPT = 10
+"""Of one repository; then the one that was not asked for longest goes."""
+NAMES_OFFERED = 200
+"""Branches and tags, those with the newest commits."""
+SECONDS = 60.0
+"""For one call of git: objects of a large repository are read in some seconds."""
+_FILES_AT_ONCE = 100
+"""Read by one call of git, which are in memory together."""
+_HASH_CHARACTERS = 12
+_LONGEST = 200
+"""Characters of the name of a commit."""
+
+_FILE = (b"100644", b"100755")
+"""Modes of a tree's entries that are files; links and submodules are none."""
+
+
+def take_snapshot(settings: Settings, location: Location, revision: str) -> Location:
+    """The repository at `location` as it was at `revision`; an indexing run makes it searchable.
+
+    `revision` is what git takes for a commit: a hash or its beginning, a branch, a tag, `HEAD~3`.
+    Raises UsageError and NotFoundError when it is none, RepositoryError when git cannot read it.
+    """
+    commit = commit_of(location.root, revision)
+    name = f"{location.root.name}@{commit[:_HASH_CHARACTERS]}"
+    folder = snapshots_folder(settings, location) / name
+    if not folder.is_dir():
+        _write_files(location.root, commit, folder, settings.max_file_bytes)
+    os.utime(folder)  # used now
+    there = locate(settings, folder)
+    _begin_with_nearest(settings, location, there)
+    kept = sorted(snapshots_of(settings, location), key=lambda one: -_last_used(one.root))
+    for old in kept[SNAPSHOTS_KEPT:]:
+        remove(settings, old)
+    return there
+
+
+def commit_of(root: Path, revision: str) -> str:
+    """The full hash of the commit that `revision` names; of a remote branch its own name will do.
+
+    Raises UsageError for what is no name of a commit, NotFoundError when there is none.
+    """
+    if not 0 < len(revision) <= _LONGEST or revision[0] == "-" or not revision.isprintable():
+        raise UsageError(
+            f"{revision[:_LONGEST]!r} is no commit.", "Name a commit, a branch or a tag."
+        )
+    short = revision.isascii() and not set("~^@:") & set(revision)
+    for named in (revision, f"origin/{revision}") if short else (revision,):
+        if found := _git(root, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}"):
+            return found.decode().strip()
+    if _git(root, "rev-parse", "--verify", "--quiet", "HEAD") is None:
+        raise NotFoundError(
+            "There is no history here.", "It takes git, and a git repository with a commit."
+        )
+    hint = "Name a commit, a branch or a tag that `git log` shows."
+    if _git(root, "rev-parse", "--is-shallow-repository") == b"true\n":
+        hint = "The clone is shallow: `git fetch --deepen=1000` there brings older commits."
+    raise NotFoundError(f"The repository has no commit {revision!r}.", hint)
+
+
+def revision_names(root: Path) -> list[str]:
+    """Branches and tags, the one with the newest commit first; none without a history."""
+    order = ("--sort=-creatordate", f"--count={NAMES_OFFERED}", "--format=%(refname:short)")
+    printed = _git(root, "for-each-ref", *order, "refs/heads", "refs/tags", "refs/remotes")
+    names = (printed or b"").decode("utf-8", "replace").split("\n")
+    return [name for name in names if name and not name.endswith("/HEAD") and name != "origin"]
+
+
+def _git(root: Path, *arguments: str, given: bytes = b"") -> bytes | None:
+    return read_git(find_git(root), root, arguments, SECONDS, given)
+
+
+def _asked(root: Path, *arguments: str, given: bytes = b"") -> bytes:
+    """What git prints. Raises RepositoryError when it fails."""
+    printed = _git(root, *arguments, given=given)
+    if printed is None:
+        raise RepositoryError(
+            f"git cannot read that commit of {root}.", "Run `git fsck` and `git fetch` there."
+        )
+    return printed
+
+
+def _write_files(root: Path, commit: str, folder: Path, max_file_bytes: int) -> None:
+    """Write the files of `commit` into `folder`, in one step, as a work tree of its own.
+
+    Its git directory borrows the objects of the repository and has no configuration of theirs; so
+    files are listed, and their history is told, as in a checkout.
+    """
+    made = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+    try:
+        for name, data in _blobs(root, commit, max_file_bytes):
+            path = made / os.fsdecode(name)
+            # A hostile tree may name a file twice, or a file as a folder: one of them is enough.
+            with suppress(FileExistsError, NotADirectoryError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:
+                    file.write(data)
+        _make_work_tree(root, commit, made)
+        with suppress(OSError):  # another process made it meanwhile
+            made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _blobs(root: Path, commit: str, max_file_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+    """Name and content of the files that an index may hold. Raises NotFoundError for none."""
+    wanted: list[tuple[bytes, bytes, int]] = []
+    for entry in _asked(root, "ls-tree", "-r", "-z", "-l", commit).split(b"\0")[:-1]:
+        about, _, name = entry.partition(b"\t")
+        mode, _, identity, size = about.split()
+        kept = mode in _FILE and _is_safe(name) and not skip_by_name(os.fsdecode(name))
+        if kept and int(size) <= max_file_bytes:
+            wanted.append((name, identity, int(size)))
+    if not wanted:
+        raise NotFoundError(f"The commit {commit[:_HASH_CHARACTERS]} has no files in {root}.")
+    for first in range(0, len(wanted), _FILES_AT_ONCE):
+        part = wanted[first : first + _FILES_AT_ONCE]
+        given = b"".join(identity + b"\n" for _, identity, _ in part)
+        printed, at = _asked(root, "cat-file", "--batch", given=given), 0
+        for name, identity, length in part:
+            head = b"%s blob %d\n" % (identity, length)
+            if not printed.startswith(head, at):
+                raise RepositoryError(
+                    f"An object of the commit is missing in {root}.",
+                    "A partial clone lacks it: `git checkout` the commit there once.",
+                )
+            at += len(head)
+            yield name, printed[at : at + length]
+            at += length + 1
+
+
+def _is_safe(name: bytes) -> bool:
+    """Whether `name` leads to a file below the folder that it is relative to, and into no git
+    directory."""
+    parts = name.lower().split(b"/")
+    return not any(one in (b"", b".", b"..", b".git", b"git~1") or b"\\" in one for one in parts)
+
+
+def _make_work_tree(root: Path, commit: str, folder: Path) -> None:
+    own = folder / ".git"
+    (own / "objects" / "info").mkdir(parents=True)
+    (own / "refs").mkdir()
+    (own / "HEAD").write_text(f"{commit}\n")
+    if len(commit) == 64:
+        version = "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectformat = sha256\n"
+        (own / "config").write_text(version)
+    for place, target in (("objects", "objects/info/alternates"), ("shallow", "shallow")):
+        printed = _asked(root, "rev-parse", "--git-path", place)
+        there = root / os.fsdecode(printed.removesuffix(b"\n"))
+        if place == "shallow" and there.is_file():
+            shutil.copyfile(there, own / target)
+        elif place == "objects":
+            (own / target).write_bytes(os.fsencode(there.resolve()) + b"\n")
+    tree = _asked(root, "rev-parse", "--verify", f"{commit}:./").decode().strip()
+    _asked(folder, "read-tree", tree)
+
+
+def _begin_with_nearest(settings: Settings, location: Location, there: Location) -> None:
+    """Copy the index of which fewest files differ, of the repository or of another snapshot; the
+    run that follows reads what differs. LanceDB never changes a file of a table, so links do."""
+    if not there.tables_are_local or Path(there.tables).exists():
+        return
+    commit, near = _commit_in_name(there), list[tuple[int, str, Location]]()
+    for one in (location, *snapshots_of(settings, location)):
+        if one != there and Path(one.tables).is_dir():
+            other = _commit_in_name(one) or "HEAD"
+            differing = _git(
+                location.root, "diff-tree", "-r", "--name-only", "--relative", other, commit
+            )
+            if differing is not None:
+                near.append((differing.count(b"\n"), one.id, one))
+    save_location(there)
+    made = Path(f"{there.tables}.tmp")
+    for *_, one in sorted(near, key=lambda item: item[:2]):
+        # One that is being written now is left alone.
+        with suppress(IndexBusyError), hold(one, wait=False), hold(there):
+            shutil.rmtree(made, ignore_errors=True)
+            shutil.copytree(one.tables, made, copy_function=_link)
+            made.rename(there.tables)
+            return
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(source, target)
+
+
+def _commit_in_name(location: Location) -> str:
+    return location.root.name.rpartition("@")[2] if location.snapshot_of else ""
+
+
+def _last_used(folder: Path) -> float:
+    with suppress(OSError):
+        return folder.stat().st_mtime
+    return 0.0

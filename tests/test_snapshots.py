@@ -1,0 +1,208 @@
+"""A repository as it was at a commit: equal to a checkout, and made without touching anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codeqa import snapshots
+from codeqa.cli.main import main
+from codeqa.errors import CodeQAError
+from codeqa.indexing import Indexer
+from codeqa.repositories import remove_repository, report_repositories, take_up
+from codeqa.search import open_search
+from codeqa.settings import Settings, load_settings
+from codeqa.snapshots import commit_of, revision_names, take_snapshot
+from codeqa.store import Location, Tables, open_once, snapshots_of
+from codeqa.types import IndexSummary
+from tests.repositories import git
+
+OLD = {
+    "shop/cart.py": "def add_item(cart, item):\n    cart.append(item)\n",
+    "shop/prices.py": "def total(cart):\n    return sum(item.price for item in cart)\n",
+    ".github/checks.yml": "name: checks\n",
+    "build/notes.md": "# Built\n\nKept although it is ignored.\n",
+    "secret_plans.py": "def plan(): ...\n",
+    ".codeqaignore": "secret_plans.py\n",
+    ".gitignore": "build/\n",
+    ".gitattributes": "*.py filter=evil\n",
+    "id_rsa": "-----BEGIN RSA PRIVATE KEY-----\n",
+    "key.py": 'KEY = "AKIAIOSFODNN7EXAMPLE"\n',
+}
+NEW = {"shop/cart.py": "def put_item(cart, item):\n    cart.insert(0, item)\n"}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Settings, Location, Path]]:
+    """Settings, an indexed repository of two commits, and what a command that it names leaves."""
+    folder = tmp_path_factory.mktemp("snapshots")
+    root, marker = folder / "shop", folder / "executed"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        for role in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{role}_NAME", "A. Tester")
+            patch.setenv(f"GIT_{role}_EMAIL", "tester@example.org")
+        for files in (OLD, NEW):
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            if files is OLD:
+                git(folder, "init", "-q", "-b", "main", "shop")
+                (root / "out").symlink_to("/etc/passwd")
+            git(root, "add", "-f", ".")
+            git(root, "commit", "-qm", "one" if files is OLD else "two")
+            git(root, "tag", "v1" if files is OLD else "v2")
+        git(root, "update-ref", "refs/remotes/origin/stable", "v1")
+        program = folder / "evil.sh"
+        program.write_text(f'#!/bin/sh\necho "$0" >> "{marker}"\nexit 1\n')
+        program.chmod(0o755)
+        for key in ("filter.evil.smudge", "filter.evil.clean", "core.fsmonitor"):
+            git(root, "config", key, str(program))
+        (root / ".git" / "hooks" / "post-checkout").symlink_to(program)
+        settings = load_settings(data=folder / "data", workers=2, watch=False)
+        location = take_up(settings, root)
+        Indexer(settings, location).run()
+        marker.unlink(missing_ok=True)
+        yield settings, location, marker
+
+
+def told(root: Path, *arguments: str) -> str:
+    """What plain git prints, without the monitor that the repository names."""
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(root), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def indexed(settings: Settings, location: Location, revision: str) -> tuple[Location, IndexSummary]:
+    there = take_snapshot(settings, location, revision)
+    return there, Indexer(settings, there).run(refine=False)
+
+
+def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
+    shop: tuple[Settings, Location, Path], tmp_path: Path
+) -> None:
+    settings, location, marker = shop
+    before = told(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
+    there, summary = indexed(settings, location, "v1")
+    assert summary.changed == 1, "equal files are not read again"
+    assert not marker.exists()
+    after = told(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
+    assert before == after
+    assert not (there.root / "out").is_symlink()
+    assert not (there.root / "id_rsa").exists()
+
+    git(location.root, "config", "--unset-all", "filter.evil.smudge")
+    git(tmp_path, "clone", "-q", str(location.root), "shop")
+    git(tmp_path / "shop", "checkout", "-q", "v1")
+    real = take_up(settings, tmp_path / "shop")
+    Indexer(settings, real).run()
+    files = [{r.path: r.hash for r in Tables.open(one).files() if r.hash} for one in (there, real)]
+    assert files[0] == files[1]
+    assert {".github/checks.yml", "build/notes.md"} <= files[0].keys()
+    assert "secret_plans.py" not in files[0]
+    found = [
+        [(hit.unit.path, hit.unit.start_line, hit.unit.source_code, round(hit.score, 3))
+         for hit in open_search(settings, open_once(one)).search(question).units]
+        for question in ("add an item to the cart", "key")
+        for one in (there, real)
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+    assert "AKIAIOSFODNN7EXAMPLE" not in str(found[2])
+
+
+@pytest.mark.parametrize("name", ["v1", "HEAD~1", "stable", "origin/stable", "main@{1}", "hash"])
+def test_a_commit_has_many_names(shop: tuple[Settings, Location, Path], name: str) -> None:
+    root = shop[1].root
+    hash_ = told(root, "rev-parse", "v1").strip()
+    assert commit_of(root, hash_[:7] if name == "hash" else name) == hash_
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("--upload-pack=touch x", "no commit"),
+        ("-x", "no commit"),
+        ("", "no commit"),
+        ("v1\nv2", "no commit"),
+        ("v1:shop/cart.py", "`git log` shows"),
+        ("v1 v2", "`git log` shows"),
+        ("nothing", "`git log` shows"),
+    ],
+)
+def test_what_names_no_commit_is_refused(
+    shop: tuple[Settings, Location, Path], name: str, said: str
+) -> None:
+    with pytest.raises(CodeQAError, match=said):
+        commit_of(shop[1].root, name)
+
+
+def test_a_shallow_clone_says_how_older_commits_come(
+    shop: tuple[Settings, Location, Path], tmp_path: Path
+) -> None:
+    git(tmp_path, "clone", "-q", "--depth=1", "-b", "main", f"file://{shop[1].root}", "shop")
+    assert commit_of(tmp_path / "shop", "main")
+    with pytest.raises(CodeQAError, match="git fetch --deepen"):
+        commit_of(tmp_path / "shop", "HEAD~1")
+
+
+def test_a_hostile_tree_is_written_nowhere_else(
+    shop: tuple[Settings, Location, Path], tmp_path: Path
+) -> None:
+    root = tmp_path / "hostile"
+    root.mkdir()
+    git(root, "init", "-q")
+    (root / "fine.py").write_text("def fine(): ...\n")
+    blob = told(root, "hash-object", "-w", "fine.py").strip()
+    entries = b"".join(
+        b"100644 " + name + b"\0" + bytes.fromhex(blob)
+        for name in (b"../../../escaped.py", b".git/hooks/run", b"/tmp/escaped.py", b"fine.py")
+    )
+    made = ["git", "-C", str(root), "hash-object", "-t", "tree", "-w", "--literally", "--stdin"]
+    tree = subprocess.run(made, input=entries, check=True, capture_output=True).stdout
+    commit = told(root, "commit-tree", "-m", "x", tree.decode().strip()).strip()
+    settings = load_settings(data=tmp_path / "data" / "inner", workers=2)
+    with pytest.raises(CodeQAError, match="git cannot read that commit"):
+        take_snapshot(settings, take_up(settings, root), commit)
+    assert not list(tmp_path.rglob("escaped.py"))
+    assert not list(tmp_path.rglob("revs/*/*")), "what was begun is cleared away"
+
+
+def test_snapshots_are_few_unlisted_and_go_with_their_repository(
+    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, location, _ = shop
+    monkeypatch.setattr(snapshots, "SNAPSHOTS_KEPT", 1)
+    assert set(revision_names(location.root)) == {"main", "v1", "v2", "origin/stable"}
+    for revision in ("v1", "v2"):
+        there, _ = indexed(settings, location, revision)
+        os.utime(there.root, (1, 1))
+    indexed(settings, location, "v1")
+    assert [one.root.name[:5] for one in snapshots_of(settings, location)] == ["shop@"]
+    assert str(there.root) not in {one.path for one in report_repositories(settings)}
+    remove_repository(settings, location.id)
+    assert not list((settings.data_dir / "revs").glob("*/*"))
+    Indexer(settings, location).run()
+
+
+def test_the_commands_ask_at_a_commit_and_say_so(
+    shop: tuple[Settings, Location, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    settings, location, _ = shop
+    monkeypatch.setenv("CODEQA_DATA", str(settings.data_dir))
+    where = ("--repo", str(location.root), "--rev", "v1")
+    assert main(["ask", "where is an item added to the cart?", "--no-model", *where]) == 0
+    answer = capfd.readouterr()
+    assert "add_item" in answer.out
+    assert "put_item" not in answer.out
+    assert "of shop@" in answer.out + answer.err
+    assert main(["grep", "put_item", *where]) == 0
+    assert "shop/cart.py" not in capfd.readouterr().out
+    assert main(["git-log", "add_item", *where]) == 0
+    assert "one" in capfd.readouterr().out
+    assert main(["search", "item", *where[:2], "--rev", "--upload-pack=x"]) == 2
