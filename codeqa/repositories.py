@@ -1,15 +1,27 @@
-"""The repositories that have an index here, or were opened lately: found, listed, removed."""
+"""The repositories that have an index here, or were opened lately: found, listed, cloned,
+brought up to date, renamed, removed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import json
+import re
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from codeqa.environment import with_home
-from codeqa.errors import NotFoundError
+from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.indexing.lock import hold, holder_of
+from codeqa.indexing.status import read_run
+from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
+from codeqa.store.location import location_of, save_location, write_atomically
+from codeqa.types import Progress
+
+_NAME = re.compile(r"\w[\w .+@-]{0,59}")
+"""A name that can be typed in a terminal and stands on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +31,10 @@ class RepositoryReport:
     name: str
     path: str
     state: str
-    """`ready` · `incomplete` · `folder gone` · `unreadable`."""
+    """`ready` · `indexing` · `incomplete` · `folder gone` · `unreadable`."""
+    url: str = ""
+    """Where a clone comes from; '' for a folder of the user's own."""
+    branch: str = ""
     files: int = 0
     units: int = 0
     references: int = 0
@@ -27,6 +42,7 @@ class RepositoryReport:
     updated_at: float = 0.0
     """Seconds since the epoch of the last completed run; 0 for none."""
     problem: str = ""
+    progress: Progress | None = None
 
 
 def take_up(settings: Settings, root: Path) -> Location:
@@ -69,39 +85,132 @@ def find_repository(settings: Settings, given: str | Path) -> Location:
 
 
 def remove_repository(settings: Settings, given: str | Path) -> Location:
-    """Delete the index of the repository with this id, path or name; its files stay.
+    """Delete the index of the repository with this id, path or name, and its files only when they
+    are a clone of ours.
 
-    Raises NotFoundError as `find_repository` does.
+    Raises NotFoundError as `find_repository` does, and IndexBusyError while it is written.
     """
     location = find_repository(settings, given)
-    remove(settings, location)
+    ours = is_clone(settings, location.root)
+    with hold(location, wait=False):
+        remove(settings, location)
+        if ours:
+            delete_clone(location.root)
     State(settings.data_dir).repositories.forget(location.root)
     return location
 
 
+def rename_repository(settings: Settings, given: str | Path, name: str) -> Location:
+    """Show the repository with this id, path or name as `name`; '' is its own name again.
+
+    Raises NotFoundError as `find_repository` does, and UsageError for a name that cannot be
+    typed or is another one's.
+    """
+    location = find_repository(settings, given)
+    name = name.strip() or location.root.name
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "This cannot be a name.", "Take up to 60 letters, digits, spaces and . + @ - _."
+        )
+    others = [one for one in list_locations(settings) if one.id != location.id]
+    if any(name in (one.name, one.id) for one in others):
+        raise UsageError(f"Another repository is called {name}.", "Take another name.")
+    save_location(location, name=name)
+    return location
+
+
+# Clones
+
+
+def clones_folder(settings: Settings) -> Path:
+    """Where the clones lie, as `host/owner/name`."""
+    return settings.data_dir.resolve() / "clones"
+
+
+def is_clone(settings: Settings, folder: Path) -> bool:
+    """Whether `folder` is a clone that lies in the data folder."""
+    parents = folder.resolve().parents
+    return len(parents) > 2 and parents[2] == clones_folder(settings) and folder.is_dir()
+
+
+def clone_location(settings: Settings, remote: Remote) -> Location:
+    """Where the index of the clone of `remote` is or will be."""
+    return location_of(settings, clones_folder(settings) / remote.folder)
+
+
+def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
+    """The clone of `remote`, made unless it is there; not indexed yet.
+
+    Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
+    """
+    folder = clone(remote, clones_folder(settings), report)
+    location = take_up(settings, folder)
+    if not location.remote[0]:
+        save_location(location, url=remote.url, branch=remote.branch)
+    return location
+
+
+def sync_clone(location: Location, report: Report) -> bool:
+    """Bring the files of a clone to the newest commit; False for a folder of the user's own.
+
+    Raises RepositoryError when it cannot be fetched: it is as it was; and what `report` raises.
+    """
+    url, branch = location.remote
+    if url:
+        sync(location.root, url, branch, report)
+    return bool(url)
+
+
+# The list
+
+
 def report_repositories(settings: Settings) -> list[RepositoryReport]:
     """What every index holds, by name; an unreadable one is reported, not raised."""
-    return [_report(location) for location in list_locations(settings)]
+    return [report_on(location) for location in list_locations(settings)]
 
 
-def _report(location: Location) -> RepositoryReport:
-    path, size = str(location.root), local_bytes(location)
+def report_on(location: Location) -> RepositoryReport:
+    """What there is of one repository now."""
+    url, branch = location.remote
+    report = replace(_counted(location), name=location.name, url=url, branch=branch)
+    if not location.root.is_dir():
+        return replace(report, state="folder gone")
+    if holder_of(location):
+        return replace(report, state="indexing", progress=read_run(location).progress)
+    return report
+
+
+def _counted(location: Location) -> RepositoryReport:
+    """What the index holds. A note says so where no run wrote since the last look: opening the
+    tables of fifty repositories takes a second."""
+    note = location.folder / "report.json"
+    report = RepositoryReport(location.name, str(location.root), "incomplete")
+    versions = 0
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
+        # A run changes this folder when it begins and when it ends.
+        versions = (Path(location.tables) / "meta.lance/_versions").stat().st_mtime_ns
+        known = json.loads(note.read_text(encoding="utf-8"))
+        if known.pop("versions") == versions:
+            return RepositoryReport(**known)
     try:
         tables = Tables.open(location)
         counts, meta = tables.counts(), tables.meta()
+    except IndexMissingError:
+        return report
     except Exception as error:
         # An index that cannot be opened must still be listed, or it could not be removed.
-        return RepositoryReport(
-            location.name, path, "unreadable", bytes_on_disk=size, problem=str(error)
-        )
-    state = "ready" if meta.complete and not meta.dirty else "incomplete"
-    return RepositoryReport(
-        name=location.name,
-        path=path,
-        state=state if location.root.is_dir() else "folder gone",
+        size = local_bytes(location)
+        return replace(report, state="unreadable", bytes_on_disk=size, problem=str(error))
+    report = replace(
+        report,
+        state="ready" if meta.complete and not meta.dirty else "incomplete",
         files=counts.files,
         units=counts.units,
         references=counts.references,
-        bytes_on_disk=size,
+        bytes_on_disk=local_bytes(location),
         updated_at=meta.updated_at,
     )
+    if versions and report.state == "ready":
+        with contextlib.suppress(OSError):
+            write_atomically(note, json.dumps(asdict(report) | {"versions": versions}))
+    return report

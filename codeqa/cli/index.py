@@ -24,7 +24,8 @@ from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
 from codeqa.llm import Model, Models
-from codeqa.repositories import take_up
+from codeqa.repositories import clone_location, take_clone, take_up
+from codeqa.repository.clones import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
 from codeqa.snapshots import take_snapshot
 from codeqa.store import Location
@@ -38,11 +39,13 @@ from codeqa.types import IndexSummary
         "codeqa index ~/src/flask        another one; later runs read only what changed",
         "codeqa index ~/src/flask --full build everything anew",
         "codeqa index --rev v2.3         as it was at that tag, beside it",
+        "codeqa index https://github.com/pallets/flask    a clone of it, kept in the data folder",
         "codeqa index --comments         and let the chosen language model describe the methods",
     ],
 )
 @click.argument("repo", required=False, shell_complete=complete_repositories)
 @rev_option
+@click.option("--branch", metavar="NAME", help="With an address: the branch or tag to clone.")
 @click.option("--full", is_flag=True, help="Read every file again and rebuild the tables.")
 @click.option("--no-refine", is_flag=True, help="Leave the chosen embedding's vectors for later.")
 @click.option(
@@ -63,6 +66,7 @@ from codeqa.types import IndexSummary
 def index_command(
     repo: str | None,
     rev: str,
+    branch: str | None,
     full: bool,
     no_refine: bool,
     comments: bool,
@@ -71,12 +75,20 @@ def index_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Index a repository, or bring its index up to date."""
+    """Index a repository, or bring its index up to date.
+
+    By https or ssh address its newest commit is cloned first; `codeqa sync` fetches later ones.
+    """
     if not comments and (model or limit or yes):
         raise UsageError("--model, --limit and --yes go with --comments.", "Add --comments.")
     if comments and as_json:
         raise UsageError("--comments and --json exclude each other.", "Leave one out.")
-    root = chosen_repository(load_settings(), repo)
+    if repo and looks_remote(repo):
+        root = _cloned(load_settings(), read_remote(repo, branch or ""))
+    elif branch:
+        raise UsageError("--branch goes with the address of a repository.", "Leave it out.")
+    else:
+        root = chosen_repository(load_settings(), repo)
     settings = load_settings(root)
     location, models = take_up(settings, root), Models(settings)
     if rev:
@@ -152,6 +164,14 @@ def serve_command(
     )
     settings = load_settings(repository, host=host, port=port)
     run_page(settings, repository, model=model, open_browser=open_browser)
+
+
+def _cloned(settings: Settings, remote: Remote) -> Path:
+    with ProgressDisplay() as show:
+        before = clone_location(settings, remote)
+        if before.root.is_dir():
+            click.echo(f"Cloned before; codeqa sync {before.id} fetches what is new.", err=True)
+        return take_clone(settings, remote, show).root
 
 
 def model_for_comments(models: Models, name: str = "", *, yes: bool = False) -> Model:

@@ -14,9 +14,9 @@ from codeqa.environment import completion_wanted, prepare_lancedb
 
 COMMANDS = (
     "ask", "chat", "completion", "doctor", "eval", "index", "mcp", "models", "policy", "privacy",
-    "repos", "review", "search", "serve", "watch",
+    "repos", "review", "search", "serve", "sync", "watch",
 )  # fmt: skip
-MODULES = {"eval": "evaluate", "serve": "index", "watch": "index"}
+MODULES = {"eval": "evaluate", "serve": "index", "sync": "repos", "watch": "index"}
 """Of commands that are not in the module of their name, as `<name>_command`."""
 
 

@@ -1,37 +1,58 @@
-"""`codeqa repos`: the indexed repositories; and which one a command is about."""
+"""`codeqa repos` and `codeqa sync`: the indexed repositories; and which one a command is about."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from codeqa.cli.command import ask_first, command, complete_repositories, json_option, yes_option
-from codeqa.cli.console import format_table, human_bytes, print_either, print_json
+from codeqa.cli.command import (
+    DONE,
+    FAILED,
+    ask_first,
+    command,
+    complete_repositories,
+    json_option,
+    print_error,
+    yes_option,
+)
+from codeqa.cli.console import (
+    ProgressDisplay,
+    format_table,
+    human_bytes,
+    print_either,
+    print_json,
+    visible,
+)
 from codeqa.environment import with_home
-from codeqa.errors import UsageError
+from codeqa.errors import CodeQAError, UsageError
+from codeqa.indexing import Indexer
 from codeqa.repositories import (
     find_repositories,
     find_repository,
+    is_clone,
     recent_repositories,
     remove_repository,
+    rename_repository,
     report_repositories,
+    sync_clone,
 )
 from codeqa.settings import Settings, load_settings
-from codeqa.store import list_locations
+from codeqa.store import Location, list_locations
 
 
 @click.group("repos")
 def repos_command() -> None:
-    """List or remove the indexed repositories."""
+    """List, rename, refresh or remove the indexed repositories."""
 
 
 @command("list", ["codeqa repos list", "codeqa repos list --json"], group=repos_command)
 @json_option
 def repos_list_command(as_json: bool) -> None:
-    """List the indexed repositories, their size and where the data lies."""
+    """List the indexed repositories, their size and where they lie or were cloned from."""
     settings = load_settings()
     reports = report_repositories(settings)
     if as_json:
@@ -41,7 +62,7 @@ def repos_list_command(as_json: bool) -> None:
     if not reports:
         click.echo("No repository is indexed. Index one: codeqa index /path/to/it", err=True)
         return
-    header = ("name", "files", "units", "on disk", "updated", "state", "path")
+    header = ("name", "files", "units", "on disk", "updated", "state", "from")
     table = [
         (
             report.name,
@@ -50,7 +71,7 @@ def repos_list_command(as_json: bool) -> None:
             human_bytes(report.bytes_on_disk),
             _when(report.updated_at),
             report.state,
-            report.path,
+            " ".join(filter(None, (report.url, report.branch))) or report.path,
         )
         for report in reports
     ]
@@ -68,13 +89,73 @@ def repos_list_command(as_json: bool) -> None:
 def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
     """Delete the index of a repository.
 
-    The repository itself is not touched.
+    The repository itself is not touched, unless it is a clone that `codeqa index` made.
     """
     settings = load_settings()
     root = find_repository(settings, repo).root
-    ask_first(yes, f"Remove the index of {root}?", "remove the index")
+    what = "the index and the clone" if is_clone(settings, root) else "the index"
+    ask_first(yes, f"Remove {what} of {root}?", f"remove {what}")
     remove_repository(settings, str(root))
-    print_either(as_json, {"removed": str(root)}, f"Removed the index of {root}")
+    print_either(as_json, {"removed": str(root)}, f"Removed {what} of {root}")
+
+
+@command("rename", ['codeqa repos rename flask "Our Flask"'], group=repos_command)
+@click.argument("repo", shell_complete=complete_repositories)
+@click.argument("name")
+@json_option
+def repos_rename_command(repo: str, name: str, as_json: bool) -> None:
+    """Show a repository by another name; an empty one is its folder's again.
+
+    Commands take the new name as well. The folder stays as it is.
+    """
+    location = rename_repository(load_settings(), repo, name)
+    renamed = {"path": str(location.root), "name": location.name}
+    print_either(as_json, renamed, f"{location.root} is now called {location.name}")
+
+
+@command("refresh", ["codeqa repos refresh", "codeqa repos refresh flask"], group=repos_command)
+@click.argument("repo", required=False, shell_complete=complete_repositories)
+def repos_refresh_command(repo: str | None) -> int:
+    """Bring repositories up to date, all without a name: clones are fetched, all are indexed."""
+    settings = load_settings()
+    return _refresh([find_repository(settings, repo)] if repo else list_locations(settings))
+
+
+@command("sync", ["codeqa sync                     all clones", "codeqa sync flask"])
+@click.argument("repo", required=False, shell_complete=complete_repositories)
+def sync_command(repo: str | None) -> int:
+    """Fetch the newest commit of clones and index what changed.
+
+    Clones are repositories that `codeqa index` was given by address. What was changed in their
+    files here is lost.
+    """
+    settings = load_settings()
+    found = [find_repository(settings, repo)] if repo else list_locations(settings)
+    clones = [location for location in found if location.remote[0]]
+    if not clones:
+        raise UsageError(
+            f"{repo} is no clone." if repo else "There are no clones.",
+            "Make one: codeqa index https://host/owner/name",
+        )
+    return _refresh(clones)
+
+
+def _refresh(locations: Sequence[Location]) -> int:
+    """Bring each up to date, whatever comes of the others; gives the exit status."""
+    status = DONE
+    for location in locations:
+        name = visible(location.name)
+        try:
+            with ProgressDisplay() as show:
+                sync_clone(location, show)
+                indexer = Indexer(load_settings(location.root), location)
+                summary = indexer.run(progress=show)
+            changes = f"{summary.changed:,} new or changed, {summary.removed:,} removed"
+            click.echo(f"{name}: {changes} ({summary.files:,} files)")
+        except CodeQAError as error:
+            print_error(f"{name}: {error}")
+            status = FAILED
+    return status
 
 
 def _when(seconds: float) -> str:

@@ -31,7 +31,7 @@ from codeqa.indexing.status import (
 )
 from codeqa.indexing.vectors import refine_units
 from codeqa.indexing.watching import changes
-from codeqa.repository.walk import walk
+from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
 from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
@@ -77,6 +77,7 @@ class Indexer:
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
         stop = cancelled or (lambda: False)
+        checked_root(self.location.root)  # one that was removed is not noted anew
         save_location(self.location)
 
         def waiting(holder: str) -> None:
@@ -144,7 +145,8 @@ class Indexer:
         """Folders of CodeQA, which may lie in the repository."""
         tables = Path(self.location.tables)
         local = [tables.parent, tables] if self.location.tables_are_local else []
-        return [self.settings.data_dir, *local]
+        folders = [self.settings.data_dir, *local]
+        return [one for one in folders if not self.location.root.is_relative_to(one)]  # a clone
 
     def _summary(self, outcome: Outcome, seconds: float) -> IndexSummary:
         tables = Tables.open(self.location)

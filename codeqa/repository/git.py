@@ -1,4 +1,5 @@
-"""The one place that runs git, and only to read: which files there are, what changed in them.
+"""The one place that runs git: to read which files there are and what changed in them, and to
+bring clones of our own (`clones`).
 
 A repository is somebody else's data, and its configuration can name commands. Git is
 therefore run so that none of them is executed: no file-system monitor, hook, pager,
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from codeqa.errors import RepositoryError
 
-_CONFIG = (
+CONFIG = (
     "core.fsmonitor=false",
     f"core.hooksPath={os.devnull}",
     "core.pager=cat",
@@ -219,14 +220,11 @@ def _run(
 
     Where it cannot be started, its exit status is -1.
     """
-    command = [git, "--no-pager"]
-    for setting in _CONFIG:
-        command += ["-c", setting]
     try:
         return subprocess.run(
-            [*command, *arguments],
+            [*guarded(git, CONFIG), *arguments],
             cwd=Path(git).anchor or None,
-            env=_environment(),
+            env=environment(),
             input=given,
             capture_output=True,
             timeout=max(seconds, 0.001),
@@ -238,11 +236,17 @@ def _run(
         return subprocess.CompletedProcess([], -1, b"", b"")
 
 
+def guarded(git: str, settings: Iterable[str]) -> list[str]:
+    """The beginning of a command of git, in which `settings` are above every configuration."""
+    return [git, "--no-pager", *(part for setting in settings for part in ("-c", setting))]
+
+
 def _unreadable(warnings: bytes) -> list[tuple[bytes, str]]:
     return [(name + b"/", why.decode()) for name, why in _UNREADABLE.findall(warnings)]
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """The caller's variables without those of git's, and without a way to ask or to fetch."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -16,7 +16,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.text.tokens import well_formed
@@ -39,12 +39,23 @@ class Location:
     """
 
     root: Path
-    name: str
     id: str
     folder: Path
     tables: str
     snapshot_of: str = ""
     """Id of the repository whose files at a commit these are; '' for one that people work on."""
+
+    @property
+    def name(self) -> str:
+        """What the user calls it, else the last part of its path; read anew, as it may change."""
+        return str(_note(self.folder).get("name") or self.root.name or "root")
+
+    @property
+    def remote(self) -> tuple[str, str]:
+        """Address and branch of what this is a clone of; '' for a folder of the user's own, and
+        the branch '' for the one that the server calls its own."""
+        note = _note(self.folder)
+        return str(note.get("url", "")), str(note.get("branch", ""))
 
     @property
     def tables_are_local(self) -> bool:
@@ -66,10 +77,11 @@ def locate(settings: Settings, root: Path) -> Location:
         raise RepositoryError(
             f"The path {str(real)!r} is not in UTF-8.", "Rename the folder that is not."
         )
-    return _location(settings, real)
+    return location_of(settings, real)
 
 
-def _location(settings: Settings, real: Path) -> Location:
+def location_of(settings: Settings, real: Path) -> Location:
+    """The location for the real path of a repository, be there a folder or not."""
     digest = hashlib.blake2b(os.fsencode(real), digest_size=16).hexdigest()[:HASH_CHARACTERS]
     name = real.name or "root"
     readable = _UNSAFE.sub("-", name)[:NAME_CHARACTERS].strip("-.") or "repository"
@@ -84,18 +96,31 @@ def _location(settings: Settings, real: Path) -> Location:
         tables = f"{base}/{identity}"
     else:
         tables = str(Path(base).expanduser().absolute() / identity)
-    return Location(real, name, identity, folder, tables, snapshot_of)
+    return Location(real, identity, folder, tables, snapshot_of)
 
 
-def save_location(location: Location) -> None:
-    """Create the folder and note in it which repository it belongs to."""
+def save_location(location: Location, **changed: str) -> None:
+    """Create the folder and note in it which repository it belongs to.
+
+    `changed` are `name`, or `url` and `branch`; what was noted of the others stays.
+    """
     location.folder.mkdir(parents=True, exist_ok=True)
-    path = location.folder / "repository.json"
-    text = json.dumps({"root": str(location.root), "name": location.name}, ensure_ascii=False)
-    if path.is_dir():
-        shutil.rmtree(path)
-    if not path.exists() or path.read_bytes() != text.encode():
-        write_atomically(path, text)
+    known = {"root": str(location.root), "name": location.name}
+    note = _note(location.folder)
+    if note != (wanted := note | known | changed):
+        path = location.folder / "repository.json"
+        if path.is_dir():
+            shutil.rmtree(path)
+        write_atomically(path, json.dumps(wanted, ensure_ascii=False))
+
+
+def _note(folder: Path) -> dict[str, Any]:
+    """What is noted of the repository whose index lies in `folder`; nothing if it is unreadable."""
+    try:
+        note = json.loads((folder / "repository.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 def list_locations(settings: Settings, below: str = "repos") -> list[Location]:
@@ -105,12 +130,9 @@ def list_locations(settings: Settings, below: str = "repos") -> list[Location]:
     """
     found = []
     for note in sorted(settings.data_dir.resolve().glob(f"{below}/*/repository.json")):
-        try:
-            root = Path(json.loads(note.read_text(encoding="utf-8"))["root"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        location = _location(settings, root)
-        if location.folder.resolve() == note.parent:
+        root = str(_note(note.parent).get("root", ""))
+        location = location_of(settings, Path(root))
+        if root and location.folder.resolve() == note.parent:
             found.append(location)
     return found
 

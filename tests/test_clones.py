@@ -1,0 +1,298 @@
+"""Clones of repositories on another machine: a git server on this one, over https as it is used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codeqa.cli.main import main
+from codeqa.errors import RepositoryError, UsageError
+from codeqa.indexing import Indexer
+from codeqa.repositories import (
+    clones_folder,
+    find_repository,
+    remove_repository,
+    rename_repository,
+    report_repositories,
+    sync_clone,
+    take_clone,
+)
+from codeqa.repository import clones
+from codeqa.repository.clones import clone, looks_remote, read_remote
+from codeqa.settings import Settings
+from codeqa.types import Progress
+from tests.git_server import GitServer, git_server
+
+SHOP = {"store.py": "def buy(article):\n    return article\n", "notes.md": "# Notes\n"}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
+    with git_server(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: GitServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitServer:
+    """Trusted by the user's own git configuration; the repository is the test's own."""
+    config = tmp_path / "gitconfig"
+    config.write_text(f"[http]\n\tsslCAInfo = {running.certificate}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    running.seen.clear()
+    running.held.set()
+    return running
+
+
+@pytest.fixture
+def shop(server: GitServer, request: pytest.FixtureRequest) -> str:
+    name = f"anna/{request.node.name.split('[')[0]}"
+    server.commit(name, {**SHOP})
+    return f"{server.address}/{name}"
+
+
+def quiet(step: Progress) -> None:
+    pass
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("address", "url", "folder"),
+    [
+        ("https://Host.org/a/b.git", "https://host.org/a/b.git", "host.org/a/b"),
+        ("https://host.org:8443/a/b/", "https://host.org:8443/a/b/", "host.org_8443/a/b"),
+        ("https://anna:secret@host.org/a/b", "https://host.org/a/b", "host.org/a/b"),
+        ("https://token@host.org/a/b", "https://host.org/a/b", "host.org/a/b"),
+        ("ssh://git:secret@host.org/a/b", "ssh://git@host.org/a/b", "host.org/a/b"),
+        ("git@host.org:a/b.git", "git@host.org:a/b.git", "host.org/a/b"),
+        ("https://host.org/group/sub/b", "https://host.org/group/sub/b", "host.org/group,sub/b"),
+        ("https://host.org/b", "https://host.org/b", "host.org/,/b"),
+    ],
+)
+def test_an_address_keeps_no_password_and_leads_to_one_folder(
+    address: str, url: str, folder: str
+) -> None:
+    remote = read_remote(address)
+    assert (remote.url, str(remote.folder)) == (url, folder)
+    assert str(read_remote(address, "v2/x").folder) == f"{folder}@v2,x"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://host.org/a/b", "git://host.org/a/b", "file:///etc/a", "ext::sh -c touch% x",
+        "ftp://host.org/a/b", "https:///a/b", "https://-oProxyCommand=x/a/b", "ssh://-x@host.org/a",
+        "git@-host:a/b", "git@host.org:../../etc", "https://host.org/../../etc/b",
+        "https://host.org/a/-b", "https://host.org/a/b?token=x", "https://host.org/a/b#x",
+        "https://host.org/a/..", "https://host.org/", "https://host.org:99999/a/b", "-uhttps://x/a",
+        "--upload-pack=touch x", "https://host.org/a/b\n", "https://ho st.org/a/b", "a\0://b/c",
+        "https://host.org/a/.git", "https://host.org/a/b,c", "git@host.org:-oX/b", "",
+    ],
+)  # fmt: skip
+def test_every_other_address_is_refused_before_git_is_run(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clones, "find_git", lambda: pytest.fail("git is run"))
+    if address.endswith("\n"):
+        assert read_remote(address).url == address.strip()
+        return
+    with pytest.raises(UsageError) as refused:
+        read_remote(address)
+    assert address not in str(refused.value) or not address
+
+
+def test_a_path_is_not_taken_for_an_address() -> None:
+    for path in ("~/src", "/a:b", "./a@b", "C:\\src", "src", "a/b@c:d", "x@y"):
+        assert not looks_remote(path), path
+    for address in ("https://x/a", "file:///a", "ext::sh", "git@h:a", "git://x"):
+        assert looks_remote(address), address
+    for branch in ("-x", "a..b", "a b", "@{1}", "a@{1}", "a\0", "x~1"):
+        with pytest.raises(UsageError):
+            read_remote("https://host.org/a/b", branch)
+
+
+def test_index_by_address_then_sync_reads_only_what_changed(
+    server: GitServer, shop: str, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = shop.replace("https://", "https://anna:s3cret@")
+    assert main(["index", private]) == 0
+    (location,) = [find_repository(settings, shop.rpartition("/")[2])]
+    assert location.remote == (shop, "")
+    (row,) = report_repositories(settings)
+    assert (row.state, row.files, row.url) == ("ready", 2, shop)
+    assert main(["index", private]) == 0 and "Cloned before" in capsys.readouterr().err
+    assert len(report_repositories(settings)) == 1
+
+    server.commit(shop.partition(server.address)[2][1:], {"new.py": "X = 1\n", "notes.md": None})
+    (location.root / "store.py").write_text("what is done here is lost")
+    (location.root / "left.py").write_text("x = 1")
+    (location.root / ".git" / "index.lock").touch()  # git was killed
+    assert main(["sync"]) == 0
+    said = capsys.readouterr()
+    assert "1 new or changed, 1 removed (2 files)" in said.out
+    assert sorted(path.name for path in location.root.glob("*.??")) == ["new.py", "store.py"]
+    assert (location.root / "store.py").read_text() == SHOP["store.py"]
+
+    assert main(["repos", "list"]) == 0 and shop in capsys.readouterr().out
+    everything = b"".join(
+        path.read_bytes() for path in settings.data_dir.rglob("*") if path.is_file()
+    )
+    assert b"s3cret" not in everything and "s3cret" not in f"{said}{server.seen}"
+    count = subprocess.run(
+        ["git", "-C", location.root, "rev-list", "--count", "HEAD"],
+        capture_output=True, check=True, env=os.environ | {"GIT_CONFIG_NOSYSTEM": "1"},
+    )  # fmt: skip
+    assert count.stdout == b"1\n"  # the newest commit and no other
+
+    assert main(["repos", "remove", location.id, "--yes"]) == 0
+    assert files_below(clones_folder(settings)) == [".lock"] and not report_repositories(settings)
+
+
+def test_a_branch_is_a_clone_of_its_own(server: GitServer, shop: str, settings: Settings) -> None:
+    name = shop.partition(server.address)[2][1:]
+    server.commit(name, {"only_there.py": "Y = 2\n"}, branch="topic/one")
+    usual = take_clone(settings, read_remote(shop), quiet)
+    topic = take_clone(settings, read_remote(shop, "topic/one"), quiet)
+    assert usual.root != topic.root and topic.remote == (shop, "topic/one")
+    assert (topic.root / "only_there.py").exists() and not (usual.root / "only_there.py").exists()
+    server.commit(name, {"only_there.py": "Y = 3\n"}, branch="topic/one")
+    assert sync_clone(topic, quiet)
+    assert (topic.root / "only_there.py").read_text() == "Y = 3\n"
+
+
+def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
+    server: GitServer, shop: str, settings: Settings
+) -> None:
+    folder = clones_folder(settings)
+    for address, branch in ((f"{shop}-not", ""), (shop, "no-such-branch")):
+        with pytest.raises(RepositoryError, match="git: ") as failed:
+            take_clone(settings, read_remote(address, branch), quiet)
+        assert "not found" in str(failed.value)
+        assert files_below(folder) == [".lock"]
+
+    def leave(step: Progress) -> None:
+        raise KeyboardInterrupt
+
+    server.held.clear()
+    with pytest.raises(KeyboardInterrupt):
+        clone(read_remote(shop), folder, leave)
+    with pytest.raises(RepositoryError, match="nothing came for"):
+        clone(read_remote(shop), folder, quiet, silence=0.5)
+    assert files_below(folder) == [".lock"]
+    server.held.set()
+    (folder / ".unfinished" / "of a killed process").mkdir(parents=True)
+    assert clone(read_remote(shop), folder, quiet).is_dir()
+    assert not (folder / ".unfinished").exists()
+
+
+def test_two_at_once_make_one_clone(server: GitServer, shop: str, settings: Settings) -> None:
+    found: list[Path] = []
+
+    def work() -> None:
+        found.append(clone(read_remote(shop), clones_folder(settings), quiet))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(found) == 3 and len(set(found)) == 1
+    assert sum("git-upload-pack" in path and "service" in path for path in server.seen) == 1
+
+
+def test_nothing_of_the_user_or_the_clone_is_run(
+    server: GitServer, shop: str, settings: Settings, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Templates with hooks, filters for large files, an ssh command, a helper that asks."""
+    marker = tmp_path / "marker"
+    attack = tmp_path / "attack.sh"
+    attack.write_text(f"#!/bin/sh\necho $0 $@ >> {marker}\nexit 1\n")
+    attack.chmod(0o755)
+    hooks = tmp_path / "template" / "hooks"
+    hooks.mkdir(parents=True)
+    for name in ("post-checkout", "reference-transaction", "post-merge", "pre-auto-gc"):
+        (hooks / name).write_text(attack.read_text())
+        (hooks / name).chmod(0o755)
+    usual = Path(os.environ["GIT_CONFIG_GLOBAL"])
+    attacking = tmp_path / "attacking"
+    attacking.write_text(
+        f"{usual.read_text()}[init]\n\ttemplateDir = {hooks.parent}\n"
+        f"[core]\n\thooksPath = {hooks}\n\tsshCommand = {attack}\n\tfsmonitor = {attack}\n"
+        f"\taskPass = {attack}\n"
+        f'[filter "lfs"]\n\tsmudge = {attack}\n\tprocess = {attack}\n\trequired = true\n'
+        '[url "http://localhost:9/"]\n\tinsteadOf = https://elsewhere.org/\n'
+    )
+    for name in ("GIT_ASKPASS", "SSH_ASKPASS", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND"):
+        monkeypatch.setenv(name, str(attack))
+    name = shop.partition(server.address)[2][1:]
+    files = {".gitattributes": "*.bin filter=lfs\n", "large.bin": "version https://git-lfs\n",
+             ".gitmodules": f'[submodule "x"]\n\tpath = x\n\turl = {attack}\n'}  # fmt: skip
+    server.commit(name, files)
+    with monkeypatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", str(attacking))
+        plain = ["git", "clone", "-q", shop, str(tmp_path / "plain")]
+        assert subprocess.run(plain, check=False, capture_output=True).returncode
+        assert marker.exists()  # git as it is falls for it
+        marker.unlink()
+        location = take_clone(settings, read_remote(shop), quiet)
+    server.commit(name, {"large.bin": "version https://git-lfs 2\n"})
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(attacking))
+    sync_clone(location, quiet)
+    assert (location.root / "large.bin").read_text() == "version https://git-lfs 2\n"
+    assert not (location.root / ".git" / "hooks").exists()
+    with pytest.raises(RepositoryError):  # the name resolves to nothing; ssh asks nothing
+        take_clone(settings, read_remote("ssh://git@nowhere.invalid/a/b"), quiet)
+    with pytest.raises(RepositoryError, match="transport 'http' not allowed"):
+        take_clone(settings, read_remote("https://elsewhere.org/a/b"), quiet)
+    assert not marker.exists(), marker.read_text()
+
+
+def test_a_new_name_is_shown_and_taken_and_outlives_a_run(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text("A = 1\n")
+        assert main(["index", str(tmp_path / folder)]) == 0
+    one = find_repository(settings, "one")
+    rename_repository(settings, "one", "Our shop")
+    assert one.name == "Our shop"  # also for who has it open
+    Indexer(settings, one).run()
+    capsys.readouterr()
+    assert main(["repos", "list", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["Our shop", "two"]
+    assert main(["search", "A", "--repo", "Our shop"]) == 0
+    for name in ("two", "-x", "a/b", "a\nb", "x" * 61, find_repository(settings, "two").id):
+        with pytest.raises(UsageError):
+            rename_repository(settings, "Our shop", name)
+    rename_repository(settings, "Our shop", "")
+    assert one.name == "one"
+    remove_repository(settings, "one")
+    assert (tmp_path / "one" / "a.py").exists()
+
+
+def test_the_list_opens_no_table_where_nothing_was_written_since(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.py").write_text("A = 1\n")
+    assert main(["index", str(tmp_path / "one")]) == 0
+    (first,) = report_repositories(settings)
+    with monkeypatch.context() as patch:
+        patch.setattr("codeqa.repositories.Tables.open", lambda _: pytest.fail("opened"))
+        assert report_repositories(settings) == [first]
+    (tmp_path / "one" / "b.py").write_text("B = 1\n")
+    time.sleep(0.01)
+    assert main(["index", str(tmp_path / "one")]) == 0
+    (second,) = report_repositories(settings)
+    assert (first.files, second.files) == (1, 2)
