@@ -204,7 +204,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
 def test_repos_list_shows_numbers_size_and_place(shop_codeqa: Command, shop: Path) -> None:
     result = shop_codeqa("repos", "list")
     header, line = result.out.splitlines()
-    assert header.split()[0] == "name" and header.split()[-1] == "path"
+    assert header.split()[0] == "name" and header.split()[-1] == "from"
     assert line.startswith("my shop") and line.endswith(str(shop)) and "ready" in line
     assert str(shop.parent / "data") in result.err
     (row,) = json.loads(shop_codeqa("repos", "list", "--json").out)

@@ -27,6 +27,7 @@ from codeqa.repositories import (
 from codeqa.repository import clones
 from codeqa.repository.clones import clone, looks_remote, read_remote
 from codeqa.settings import Settings
+from codeqa.store import save_location
 from codeqa.types import Progress
 from tests.git_server import GitServer, git_server
 
@@ -141,6 +142,13 @@ def test_index_by_address_then_sync_reads_only_what_changed(
     assert "1 new or changed, 1 removed (2 files)" in said.out
     assert sorted(path.name for path in location.root.glob("*.??")) == ["new.py", "store.py"]
     assert (location.root / "store.py").read_text() == SHOP["store.py"]
+
+    gone = take_clone(settings, read_remote(shop, "main"), quiet)
+    save_location(gone, branch="deleted")
+    assert main(["sync", "--json"]) == 1  # one that fails keeps no other from it
+    done = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert done[location.name]["unchanged"] == 2 and "deleted" in str(done[gone.name]["error"])
+    remove_repository(settings, gone.id)
 
     assert main(["repos", "list"]) == 0 and shop in capsys.readouterr().out
     everything = b"".join(

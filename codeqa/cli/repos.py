@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -115,15 +116,18 @@ def repos_rename_command(repo: str, name: str, as_json: bool) -> None:
 
 @command("refresh", ["codeqa repos refresh", "codeqa repos refresh flask"], group=repos_command)
 @click.argument("repo", required=False, shell_complete=complete_repositories)
-def repos_refresh_command(repo: str | None) -> int:
+@json_option
+def repos_refresh_command(repo: str | None, as_json: bool) -> int:
     """Bring repositories up to date, all without a name: clones are fetched, all are indexed."""
     settings = load_settings()
-    return _refresh([find_repository(settings, repo)] if repo else list_locations(settings))
+    found = [find_repository(settings, repo)] if repo else list_locations(settings)
+    return _refresh(found, as_json)
 
 
 @command("sync", ["codeqa sync                     all clones", "codeqa sync flask"])
 @click.argument("repo", required=False, shell_complete=complete_repositories)
-def sync_command(repo: str | None) -> int:
+@json_option
+def sync_command(repo: str | None, as_json: bool) -> int:
     """Fetch the newest commit of clones and index what changed.
 
     Clones are repositories that `codeqa index` was given by address. What was changed in their
@@ -137,12 +141,12 @@ def sync_command(repo: str | None) -> int:
             f"{repo} is no clone." if repo else "There are no clones.",
             "Make one: codeqa index https://host/owner/name",
         )
-    return _refresh(clones)
+    return _refresh(clones, as_json)
 
 
-def _refresh(locations: Sequence[Location]) -> int:
+def _refresh(locations: Sequence[Location], as_json: bool) -> int:
     """Bring each up to date, whatever comes of the others; gives the exit status."""
-    status = DONE
+    done: list[dict[str, Any]] = []
     for location in locations:
         name = visible(location.name)
         try:
@@ -150,12 +154,17 @@ def _refresh(locations: Sequence[Location]) -> int:
                 sync_clone(location, show)
                 indexer = Indexer(load_settings(location.root), location)
                 summary = indexer.run(progress=show)
+        except CodeQAError as error:
+            done.append({"repository": str(location.root), "name": name, "error": error.as_data()})
+            print_error(f"{name}: {error}")
+            continue
+        done.append(asdict(summary) | {"name": name})
+        if not as_json:
             changes = f"{summary.changed:,} new or changed, {summary.removed:,} removed"
             click.echo(f"{name}: {changes} ({summary.files:,} files)")
-        except CodeQAError as error:
-            print_error(f"{name}: {error}")
-            status = FAILED
-    return status
+    if as_json:
+        print_json(done)
+    return FAILED if any("error" in one for one in done) else DONE
 
 
 def _when(seconds: float) -> str:
