@@ -29,7 +29,7 @@ SECONDS = 60.0
 """For one call of git: objects of a large repository are read in some seconds."""
 _FILES_AT_ONCE = 100
 """Read by one call of git, which are in memory together."""
-_HASH_CHARACTERS = 12
+_HASH_CHARACTERS = 10
 _LONGEST = 200
 """Characters of the name of a commit."""
 

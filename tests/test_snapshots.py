@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.snapshots import commit_of, revision_names, take_snapshot
 from codeqa.store import Location, Tables, open_once, snapshots_of
 from codeqa.types import IndexSummary
+from codeqa.web.app import create_app
 from tests.repositories import git
 
 OLD = {
@@ -186,6 +188,30 @@ def test_snapshots_are_few_unlisted_and_go_with_their_repository(
     remove_repository(settings, location.id)
     assert not list((settings.data_dir / "revs").glob("*/*"))
     Indexer(settings, location).run()
+
+
+def test_only_the_owner_opens_another_commit(shop: tuple[Settings, Location, Path]) -> None:
+    settings, location, _ = shop
+    settings = load_settings(data=settings.data_dir, token="owner,member", watch=False)
+    app = create_app(settings, location.root)
+    calls = {
+        token: {"headers": {"Authorization": f"Bearer {token}"}} for token in ("owner", "member")
+    }
+    with app.test_client() as client:
+        body = {"revision": "v1"}
+        assert client.post("/api/revisions", json=body, **calls["member"]).status_code == 403
+        reply = client.post("/api/revisions", json=body, **calls["owner"])
+        opened = json.loads(reply.data)
+        reply = client.get(f"/api/revisions?repo={opened['id']}", **calls["member"])
+        there = json.loads(reply.data)
+        assert there["repository"] == location.id
+        assert opened["name"] == f"shop@{there['commit']}"
+        file = f"/api/file?repo={opened['id']}&path="
+        assert b"add_item" in client.get(f"{file}shop/cart.py", **calls["owner"]).data
+        assert client.get(f"{file}secret_plans.py", **calls["owner"]).status_code == 404
+        refused = client.post("/api/revisions", json={"revision": "-x"}, **calls["owner"])
+        assert refused.status_code == 400
+    app.extensions["codeqa"].close()
 
 
 def test_the_commands_ask_at_a_commit_and_say_so(

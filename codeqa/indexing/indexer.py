@@ -53,6 +53,7 @@ class Indexer:
     def __init__(self, settings: Settings, location: Location) -> None:
         self.settings = settings
         self.location = location
+        self._follows = settings.watch and not location.snapshot_of  # which never changes
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._verified = False
@@ -213,7 +214,7 @@ class Indexer:
         def work() -> None:
             # The record keeps the error for the status; there is nobody to raise it to.
             with contextlib.suppress(Exception):
-                if self.settings.watch:
+                if self._follows:
                     self.follow(lambda _: None)
                 else:
                     self.run(cancelled=self._stop.is_set)
@@ -233,7 +234,7 @@ class Indexer:
         """What the index holds and what any process is doing with it now."""
         alive = self._thread is not None and self._thread.is_alive()
         status = read_status(self.settings, self.location)
-        return replace(status, watched=alive and self.settings.watch)
+        return replace(status, watched=alive and self._follows)
 
     def skipped(self) -> list[Skipped]:
         """Files that are not indexed, each with its reason, by path."""

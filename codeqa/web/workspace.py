@@ -66,7 +66,9 @@ class Workspace:
         Raises RepositoryError when it is no folder, all folders there are, or the one that
         holds the keys and conversations of CodeQA itself.
         """
-        folder = _folder(path, self.settings.data_dir)
+        return self._open(_folder(path, self.settings.data_dir), update)
+
+    def _open(self, folder: Path, update: bool = True) -> Engine:
         with self._lock:
             engine = open_engine(self.settings, folder)
             engine = self._engines.setdefault(engine.location.id, engine)
@@ -121,6 +123,9 @@ class Workspace:
         for location in list_locations(self.settings):
             if location.id == repo:
                 return self.open(location.root)
+        for location in list_locations(self.settings, "revs/*"):
+            if location.id == repo:
+                return self._open(location.root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
 
     def _last_used(self) -> Path | None:

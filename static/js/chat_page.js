@@ -5,6 +5,7 @@ import { Conversation, newId } from "./chat/conversation.js";
 import { Scroll } from "./chat/scroll.js";
 import { clipboardActions, setUpShortcuts } from "./chat/shortcuts.js";
 import { Composer, showEstimate } from "./composer/composer.js";
+import { setUpRevisionField } from "./composer/revision_field.js";
 import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
 import { query, request } from "./lib/api.js";
 import { announce, byId, element } from "./lib/dom.js";
@@ -319,6 +320,7 @@ setUpTheme();
 setUpSidebar();
 new FileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
 setUpPrivacyDialog(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
+setUpRevisionField(repo, () => composer.text);
 setUpIssueDialog({ review, model: () => models.name });
 const indexStatus = new IndexStatus(repo, {
   status: (values) => {

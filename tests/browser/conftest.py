@@ -22,6 +22,7 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+from repositories import git
 
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
@@ -152,6 +153,11 @@ def serve_bookshop(folder: Path) -> Iterator[Server]:
     from codeqa.engine import open_engine
 
     repository = write_bookshop(folder / "bookshop")
+    git(repository, "init", "-q")
+    git(repository, "add", ".")
+    author = ("-c", "user.name=A. Tester", "-c", "user.email=tester@example.org")
+    git(repository, *author, "commit", "-qm", "The shop as it began")
+    git(repository, "tag", "v1")
     # HyDE makes requests of its own: a test that wants it chooses it.
     settings = load_settings(data=folder / "data", threads=24, workers=1, hyde="off")
     engine = open_engine(settings, repository)

@@ -79,6 +79,31 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     expect(cited.first).to_contain_text(first)
 
 
+def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    expecting(page, "404 (NOT FOUND)")
+    page.locator("#question").fill(ASK)
+    page.locator("#effort").click()
+    field = page.get_by_label("At commit")
+    field.fill("v9")
+    field.press("Enter")
+    expect(page.locator("#revision-about")).to_contain_text("no commit 'v9'")
+    field.fill("v1")
+    field.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("bookshop@"))).to_be_visible()
+    expect(page.locator("#question")).to_have_value(ASK)
+    get_answer(page, ASK)
+    expect(page.locator(".turn").last).to_contain_text(re.compile(r"files of bookshop@\w{10}"))
+    page.locator("a.citation").first.click()
+    expect(page.locator(".source .row.cited").first).to_be_visible()
+    page.locator("#effort").click()
+    field.fill("")
+    field.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile(r"bookshop\?$"))).to_be_visible()
+
+
 def test_the_context_is_shown_exactly_as_it_was_packed_and_packed_anew_without_a_piece(
     real: Server, open_page: OpenPage
 ) -> None:
