@@ -1,7 +1,9 @@
-"""What figures depend on beside the code: machine, Python, commit, command."""
+"""What figures depend on beside the code (machine, Python, commit, command), and what a running
+process and a folder take."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import platform
@@ -41,6 +43,29 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load": round(load, 1),
     }
+
+
+def memory_mb(pid: int | str = "self") -> float:
+    """Memory that a process holds now; 0.0 where the system does not tell it."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return round(int(line.split()[1]) * 1024 / 1e6, 1)
+    return 0.0
+
+
+def open_files(pid: int | str = "self") -> int:
+    """Descriptors that a process has open."""
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def disk_of(folder: Path) -> tuple[float, int]:
+    """MB and number of the files below `folder`; those that vanish meanwhile do not count."""
+    sizes = []
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                sizes.append(path.stat().st_size)
+    return round(sum(sizes) / 1e6, 1), len(sizes)
 
 
 def _git(*arguments: str) -> str:

@@ -3,7 +3,9 @@
 A copy of a folder is indexed and searched without a pause, as a served page does, while one file
 after another changes and is indexed again: by the same process, or with `--apart` by another one.
 Measured are, at the first and the last updates, the memory and the open files of the process that
-searches, the bytes and files of its tables, and the time that an update and a search take.
+searches, the bytes and files of its tables, and the time that an update and a search take. An
+edited file gets a new function in the place of its last one, so that the repository does not grow;
+with `--at-once` several files are edited before each update, as a watched folder's are.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.machine import conditions
+from benchmarks.machine import conditions, disk_of, memory_mb, open_files
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings, load_settings
 
@@ -78,7 +80,7 @@ class Searcher:
             self.failure = error
 
 
-def measure(source: Path, updates: int, every: int, apart: bool) -> list[Figures]:
+def measure(source: Path, updates: int, every: int, at_once: int, apart: bool) -> list[Figures]:
     """Figures after `WARM_UP` updates and after each `every` more."""
     with tempfile.TemporaryDirectory() as folder:
         repository = Path(folder) / "repository"
@@ -89,7 +91,7 @@ def measure(source: Path, updates: int, every: int, apart: bool) -> list[Figures
         searcher = Searcher(engine)
         try:
             writer = _Apart(settings, repository) if apart else _Here(engine)
-            return _measured(engine, searcher, writer, repository, updates, every)
+            return _measured(engine, searcher, writer, repository, updates, every, at_once)
         finally:
             searcher.stop()
             engine.close()
@@ -135,13 +137,17 @@ def _measured(
     repository: Path,
     updates: int,
     every: int,
+    at_once: int,
 ) -> list[Figures]:
     files = sorted(repository.rglob("*.py"))
     found: list[Figures] = []
     seconds: list[float] = []
     for number in range(1, updates + 1):
-        with files[number % len(files)].open("a", encoding="utf-8") as file:
-            file.write(f"\n\ndef added_{number}(value):\n    return value + {number}\n")
+        added = f"\n\ndef added_{number}(value):\n    return value + {number}\n"
+        for place in range(number * at_once, (number + 1) * at_once):
+            path = files[place % len(files)]
+            text = path.read_text(encoding="utf-8").partition("\n\ndef added_")[0]
+            path.write_text(text + added, encoding="utf-8")
         began = time.perf_counter()
         writer.update()
         seconds.append(time.perf_counter() - began)
@@ -156,23 +162,16 @@ def _measured(
 def _figures(
     engine: Engine, updates: int, seconds: Sequence[float], searches: Sequence[float]
 ) -> Figures:
-    tables = [path for path in Path(engine.location.tables).rglob("*") if path.is_file()]
+    megabytes, files = disk_of(Path(engine.location.tables))
     return Figures(
         updates=updates,
-        memory_mb=round(_memory() / 1e6, 1),
-        open_files=sum(1 for _ in Path("/proc/self/fd").iterdir()),
-        disk_mb=round(sum(path.stat().st_size for path in tables) / 1e6, 1),
-        disk_files=len(tables),
+        memory_mb=memory_mb(),
+        open_files=open_files(),
+        disk_mb=megabytes,
+        disk_files=files,
         update_ms=round(statistics.median(seconds) * 1000, 1),
         search_ms=round(statistics.median(searches or [0.0]), 1),
     )
-
-
-def _memory() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -181,10 +180,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repository", type=Path, default=here / "codeqa")
     parser.add_argument("--updates", type=int, default=1_000)
     parser.add_argument("--every", type=int, default=100, help="updates between two figures")
+    parser.add_argument("--at-once", type=int, default=1, help="files edited before each update")
     parser.add_argument("--apart", action="store_true", help="index in another process")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args(arguments)
-    found = measure(options.repository, options.updates, options.every, options.apart)
+    found = measure(
+        options.repository, options.updates, options.every, options.at_once, options.apart
+    )
     if options.json:
         command = ["python", "-m", "benchmarks.updates", *sys.argv[1:]]
         report = {**conditions(command), "figures": [asdict(one) for one in found]}

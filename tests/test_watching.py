@@ -19,9 +19,10 @@ from codeqa.engine import Engine, open_engine
 from codeqa.indexing.watching import changes
 from codeqa.settings import Settings
 from tests.indexed import write
+from tests.openai_server import Reply, openai_server
 
 FILES = {"a.py": "def find_user(key):\n    return key\n", "b.py": "def drop_user():\n    pass\n"}
-SECONDS = 20.0
+SECONDS = 60.0
 """Far more than it takes: a machine that does something else is no failure."""
 
 
@@ -30,6 +31,15 @@ def until(what: Callable[[], bool]) -> bool:
     while not what() and time.monotonic() < end:
         time.sleep(0.02)
     return what()
+
+
+def vectors_of(texts: list[str]) -> Reply:
+    data = [
+        {"object": "embedding", "index": index, "embedding": [1.0] * 8}
+        for index in range(len(texts))
+    ]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return 200, {}, {"object": "list", "data": data, "model": "m", "usage": usage}
 
 
 @pytest.fixture
@@ -79,6 +89,33 @@ def test_a_file_that_changed_just_before_the_question_is_read_again(
         (root / "a.py").unlink()
         again = engine.search.search("where is find_user?").units
         assert "a.py" not in [hit.unit.path for hit in again]
+
+
+def test_vectors_that_take_long_make_way_for_a_change(settings: Settings, tmp_path: Path) -> None:
+    functions = "".join(f"def part_{n}():\n    return {n}\n\n\n" for n in range(200))
+    root = write(tmp_path / "repo", {"a.py": functions})
+
+    def slowly(_: str, body: dict[str, Any]) -> Reply:
+        time.sleep(0.1)
+        return vectors_of(body["input"])
+
+    with openai_server(slowly) as server:
+        chosen = settings.model_copy(
+            update={
+                "watch": True, "embedding": "openai/text-embedding-3-large", "embedding_batch": 1,
+                "embedding_dimension": 8, "openai_base_url": server.base_url,
+                "openai_api_key": "sk-test",
+            }
+        )  # fmt: skip
+        with closing(open_engine(chosen, root)) as engine:
+            engine.index.start_background()
+            assert server.wait_for_requests(3, SECONDS)
+            write(root, {"b.py": FILES["b.py"]})
+            assert until(lambda: "drop_user" in names(engine))
+            asked = len(server.requests)
+            assert asked < 200  # else it waited for all of them
+            assert engine.tables().counts().refined  # what was made is kept
+            assert server.wait_for_requests(asked + 3, SECONDS)  # and the rest is made
 
 
 def test_a_served_index_ends_at_once_and_stays_whole(served: Engine) -> None:

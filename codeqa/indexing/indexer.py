@@ -42,6 +42,9 @@ from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
 LONGEST_REST = 5.0
 """Seconds until changes are looked at again behind a long run."""
+LOOK_ANYWAY = 300.0
+"""Seconds after which a followed repository is looked at though nothing told of a change: the
+system loses some when very many come at once, and what git keeps elsewhere is not watched."""
 
 Listener = Callable[[Progress], None]
 Pass = tuple[Writer, Outcome]
@@ -57,6 +60,9 @@ class Indexer:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._verified = False
+        self._wanted = threading.Event()
+        """Somebody waits for a pass over the files: vectors can wait."""
+        self._pass_seconds = 0.0
 
     def run(
         self,
@@ -66,14 +72,15 @@ class Indexer:
         full: bool = False,
         wait: bool = True,
         cancelled: Callable[[], bool] | None = None,
+        refined_enough: Callable[[], bool] = lambda: False,
     ) -> IndexSummary:
         """Bring the index up to date and say what that took.
 
         Text and symbols of every file come first and are searchable as they are
         committed; then, with `refine`, units without a vector of the chosen embedding
-        get one. `full` reads every file again, beside the index in use. Raises
-        IndexBusyError (with `wait` false, when another run holds the index), UsageError,
-        RepositoryError and EmbeddingError; what was committed stays in each case.
+        get one, until `refined_enough`. `full` reads every file again, beside the index in
+        use. Raises IndexBusyError (with `wait` false, when another run holds the index),
+        UsageError, RepositoryError and EmbeddingError; what was committed stays in each case.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
@@ -91,10 +98,12 @@ class Indexer:
             writer, outcome = self._mending(
                 lambda: self._first_pass(fast, full, started_ns, recorder), recorder
             )
+            self._pass_seconds = time.monotonic() - started
             if chosen is not None:
                 recorder.state("refining")
+                batch = self.settings.embedding_batch
                 try:
-                    refine_units(writer, chosen, self.settings.embedding_batch, recorder)
+                    refine_units(writer, chosen, batch, recorder, refined_enough)
                 except EmbeddingError as error:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
@@ -179,16 +188,38 @@ class Indexer:
     def follow(self, ran: Callable[[IndexSummary | Exception], None]) -> None:
         """Run now and after every change on disk, until `stop` is called; `ran` is told what came
         of each run, also when it failed. Raises OSError when the repository is gone."""
-        for _ in changes(self.location.root, self._own(), self._stop):
-            began = time.monotonic()
+
+        trouble: list[Exception] = []
+
+        def notice() -> None:
             try:
-                ran(self.run(cancelled=self._stop.is_set))
-            except CancelledError:
-                return
+                for _ in changes(self.location.root, self._own(), self._stop):
+                    self._wanted.set()
             except Exception as error:
-                ran(error)
-            # Where something writes all the time, half of it is for others.
-            self._stop.wait(min(time.monotonic() - began, LONGEST_REST))
+                trouble.append(error)
+            self._stop.set()
+            self._wanted.set()
+
+        self._wanted.clear()
+        threading.Thread(target=notice, name="codeqa-watch", daemon=True).start()
+        try:
+            while True:
+                self._wanted.wait(LOOK_ANYWAY)
+                self._wanted.clear()
+                if self._stop.is_set():
+                    break
+                try:
+                    ran(self.run(cancelled=self._stop.is_set, refined_enough=self._wanted.is_set))
+                except CancelledError:
+                    break
+                except Exception as error:
+                    ran(error)
+                # Where something writes all the time, half of it is for others.
+                self._stop.wait(min(self._pass_seconds, LONGEST_REST))
+        finally:
+            self._stop.set()
+        if trouble:
+            raise trouble[0]
 
     def catch_up(self) -> bool:
         """Bring the index up to date before it is asked; whether it is. A run that is on its way,
@@ -199,6 +230,7 @@ class Indexer:
                 self.run(refine=False, wait=False)
                 return True
             except IndexBusyError:
+                self._wanted.set()
                 time.sleep(0.05)
             except (CodeQAError, OSError, RuntimeError):  # nothing can be written, for example
                 break

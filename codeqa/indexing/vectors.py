@@ -74,9 +74,14 @@ def take_vectors(
 
 
 def refine_units(
-    writer: Writer, embedding: Embedding, batch: int, progress: Callable[[Progress], None]
+    writer: Writer,
+    embedding: Embedding,
+    batch: int,
+    progress: Callable[[Progress], None],
+    enough: Callable[[], bool],
 ) -> None:
-    """Embed the units that lack a vector of the chosen `embedding`, `batch` texts per call.
+    """Embed the units that lack a vector of the chosen `embedding`, `batch` texts per call, all of
+    them or until `enough`.
 
     Another embedding than the column holds empties the column first. Raises EmbeddingError, and
     ValueError for vectors of another dimension; what was committed stays.
@@ -96,14 +101,20 @@ def refine_units(
         for first in range(0, len(ids), REFINED_ROWS):
             query = handle.search().where(one_of("id", ids[first : first + REFINED_ROWS]))
             rows = query.select(["id", "code"]).limit(REFINED_ROWS).to_arrow()
-            texts, made = rows["code"].to_pylist(), []
+            texts = rows["code"].to_pylist()
+            made: list[np.ndarray] = []
             for at in range(0, len(texts), batch):
+                if made and enough():
+                    break
                 made.append(embedding.embed_passages(texts[at : at + batch]))
                 done += len(made[-1])
                 progress(Progress("embedding", done, total, embedding.name))
             vectors = vector_array(np.concatenate(made), handle.schema.field(REFINED).type)
-            found = pa.table([rows["id"], vectors], names=["id", REFINED])
+            ids_made = rows["id"].slice(0, len(vectors))
+            found = pa.table([ids_made, vectors], names=["id", REFINED])
             handle.merge_insert("id").when_matched_update_all().execute(found)
+            if done < total and enough():
+                return
     where = "status = 'indexed' AND tier = 'fast'"
     writer.tables["files"].update(where=where, values={"tier": "refined"})
     writer.tidy()

@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[None]:
     """Yield once when changes will be noticed from now on, then after changes below `root`, until
-    `stop` is set. What git keeps for itself and what lies in `own` is no change.
+    `stop` is set. What git keeps for itself, but for what says which files count, and what lies in
+    `own` is no change.
 
     What happens while nobody asks is told with the next step. Raises OSError when `root` is gone,
     and OSError or RuntimeError when looking fails as well.
@@ -29,8 +30,11 @@ def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[
 
     ignored = tuple(f"{folder.as_posix()}/" for folder in (root / ".git", *own))
 
+    rules = {(root / ".git" / name).as_posix() for name in ("index", "info/exclude")}
+
     def counts(_: object, path: str) -> bool:
-        return not f"{Path(path).as_posix()}/".startswith(ignored)
+        name = Path(path).as_posix()
+        return name in rules or not f"{name}/".startswith(ignored)
 
     began = False
     for polling in (False, True):
