@@ -113,6 +113,18 @@ def test_very_deep_nesting_neither_crashes_nor_hangs(
     assert time.process_time() - start < 10
 
 
+def test_a_short_file_that_holds_its_grammar_up_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.3)
+    start = time.process_time()
+    data = b"type X = " + b"-|" * 8_000 + b"\n"
+    parsed = parse_file("union.ts", data, "source")
+    check(parsed, data)
+    assert parsed.has_errors
+    assert time.process_time() - start < 3
+
+
 def test_balanced_nesting_of_fifty_thousand_levels_is_read() -> None:
     data = (
         b"def f():\n    return g(" + b"(" * 50_000 + b")" * 50_000 + b")\n\n\ndef h():\n    f()\n"

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
     Captures = dict[str, list[tree_sitter.Node]]
 
-SECONDS_PER_FILE = 10.0
-"""Time after which a file counts as one that its grammar cannot read.
-
-A megabyte takes about 0.2 s.
-"""
+SECONDS_PER_FILE = 3.0
+"""Of the processor, after which a file counts as one that its grammar cannot read: a megabyte takes
+0.2 s, and five kilobytes of `-|` in TypeScript have no end."""
 
 MAX_BROKEN_CHILDREN = 20_000
 """Children of a broken node (`((((…` without an end) beyond which no query is run.
@@ -32,14 +30,6 @@ MAX_BROKEN_CHILDREN = 20_000
 The query's cursor looks through all later siblings at each of them: 20,000 take 0.3 s,
 200,000 take 30 s.
 """
-
-_SMALL_FILE = 1 << 16
-"""Bytes of a file that is parsed without a look at the clock, unless it is `_lopsided`: no
-grammar takes more than some seconds for so few."""
-
-_LOPSIDED = 1000
-"""Brackets left open beyond which a file is suspect: the Bash grammar needs a time that grows
-with the square of their number."""
 
 _READ_BYTES = 1 << 12
 """Bytes handed to the parser at a time. The predicates of a query read anew for every node,
@@ -122,22 +112,18 @@ def parse(grammar: Grammar, data: bytes) -> tree_sitter.Tree:
     """Syntax tree of UTF-8 bytes. Raises TooSlowError."""
     import tree_sitter
 
-    parser = tree_sitter.Parser(grammar.grammar)
-    if len(data) <= _SMALL_FILE and not _lopsided(data):
-        tree = parser.parse(data)
-    else:
-        limit = time.monotonic() + SECONDS_PER_FILE
+    limit = time.thread_time() + SECONDS_PER_FILE
 
-        def read(offset: int, _point: object) -> bytes:
-            return data[offset : offset + _READ_BYTES]
+    def read(offset: int, _point: object) -> bytes:
+        return data[offset : offset + _READ_BYTES]
 
+    try:
         # The progress callback is heeded only when the parser reads through a function.
-        try:
-            tree = parser.parse(
-                read, progress_callback=lambda _offset, _error: time.monotonic() > limit
-            )
-        except ValueError as error:  # "Parsing failed": the callback ended it
-            raise TooSlowError from error
+        tree = tree_sitter.Parser(grammar.grammar).parse(
+            read, progress_callback=lambda _offset, _error: time.thread_time() > limit
+        )
+    except ValueError as error:  # "Parsing failed": the callback ended it
+        raise TooSlowError from error
     if tree is None or (tree.root_node.has_error and _is_too_wide(tree.root_node)):
         raise TooSlowError
     return tree
@@ -151,13 +137,6 @@ def matches(grammar: Grammar, tree: tree_sitter.Tree) -> list[tuple[int, Capture
     import tree_sitter
 
     return tree_sitter.QueryCursor(grammar.query).matches(tree.root_node)
-
-
-def _lopsided(data: bytes) -> bool:
-    return any(
-        data.count(opening) - data.count(closing) > _LOPSIDED
-        for opening, closing in ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
-    )
 
 
 def _is_too_wide(root: tree_sitter.Node) -> bool:

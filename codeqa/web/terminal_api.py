@@ -20,7 +20,7 @@ from codeqa.repositories import take_up
 from codeqa.running import proof
 from codeqa.types import Events
 from codeqa.web.endpoints import ENGINE, Endpoints
-from codeqa.web.schemas import Schema, Values
+from codeqa.web.schemas import Id, Schema, Values
 from codeqa.web.security import TERMINAL_TOKEN
 from codeqa.web.workspace import workspace
 
@@ -28,7 +28,7 @@ endpoints = Endpoints("terminal", "Terminal")
 
 
 class Challenge(Schema):
-    challenge: str
+    challenge: Id
 
 
 class Proof(Schema):
