@@ -70,13 +70,13 @@ def open_engine(
     tables = open_once(location)
     files = Files(tables, settings.max_file_bytes)
     index = Indexer(settings, location)
-    search = open_search(settings, tables, models=models, catch_up=index.catch_up)
+    search = open_search(settings, index.tables, models=models, catch_up=index.catch_up)
     privacy = Privacy(DataInventory(settings, state, cache, models))
     vectors = QuestionVectors(fast_embedding)
     conversations = Conversations(state, cache, settings, location.id, vectors)
     retrieval = Retrieval(
         search=search,
-        open_tables=tables,
+        open_tables=index.tables,
         files=files,
         settings=settings,
         hooks=load_hooks(settings, location.root),

@@ -279,7 +279,7 @@ class IndexStatus:
     repository: str
     name: str
     state: str
-    """`missing` · `indexing` · `ready` · `refining` · `failed`."""
+    """`missing` · `indexing` · `refining` · `paused` · `ready` · `stopped` · `failed`."""
     files: int = 0
     units: int = 0
     references: int = 0
@@ -289,8 +289,12 @@ class IndexStatus:
     """Name of the embedding in use; '' for none."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     updated_at: float = 0.0
-    """Seconds since the epoch of the last completed run."""
+    """Seconds since the epoch of the last run that changed anything."""
+    checked_at: float = 0.0
+    """The same of the last completed run."""
     watched: bool = False
     """Changes on disk are followed."""
     progress: Progress | None = None
+    seconds_left: float = 0.0
+    """Until the phase of `progress` ends; 0 while that is unknown."""
     error: str = ""

@@ -310,7 +310,7 @@ def test_an_interrupted_run_is_said_and_completed(
     with pytest.raises(KeyboardInterrupt):
         indexer.run(interrupt)
     assert not holder_of(indexer.location)
-    assert indexer.status().state == "failed"
+    assert indexer.status().state == "stopped"
     assert "interrupted" in indexer.status().error
     indexer.run()
     assert indexer.status().error == ""

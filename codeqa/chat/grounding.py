@@ -228,7 +228,7 @@ def what_is_not_known(
     places = [f"{chunk.path}:{chunk.start_line}-{chunk.end_line}" for chunk in chunks[:NEAREST]]
     if search:
         words = ", ".join(f"“{word}”" for word in search.query.words)
-        files = search.coverage.partition(",")[0]
+        files = search.coverage.partition(", ")[0]
         told += f"Searched: {files}{f' for {words}' if words else ''}. "
         units = [hit.unit for hit in search.units[:NEAREST]]
         places = [f"{u.qualified_name} ({u.path}:{u.start_line}-{u.end_line})" for u in units]

@@ -102,6 +102,7 @@ class ProgressDisplay:
         self._terminal = self._stream.isatty()
         self._phase = self._line = ""
         self._started = self._shown = 0.0
+        self._before = 0
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +115,8 @@ class ProgressDisplay:
         if progress.phase != self._phase:
             self.close()
             self._phase, self._started, self._shown = progress.phase, now, 0.0
-        self._line = describe_progress(progress, now - self._started)
+            self._before = progress.done
+        self._line = describe_progress(progress, now - self._started, self._before)
         pause = SECONDS_BETWEEN_CHANGES if self._terminal else SECONDS_BETWEEN_LINES
         if now - self._shown >= pause:
             self._show("" if self._terminal else "\n")
@@ -132,15 +134,16 @@ class ProgressDisplay:
         self._line = ""
 
 
-def describe_progress(progress: Progress, seconds: float) -> str:
-    """`parsing: 200 of 1,000 (20 %), 100/s, 8 s left` after `seconds` of this phase."""
+def describe_progress(progress: Progress, seconds: float, before: int = 0) -> str:
+    """`parsing: 200 of 1,000 (20 %), 100/s, 8 s left` after `seconds` of this phase, which began
+    with `before` done."""
     if not progress.done and not progress.total:
         return progress.phase
     parts = [f"{progress.done:,}"]
     if progress.total:
         share = 100 * progress.done // progress.total
         parts = [f"{progress.done:,} of {progress.total:,} ({share} %)"]
-    rate = progress.done / seconds if seconds > 0.05 else 0.0
+    rate = (progress.done - before) / seconds if seconds > 0.05 else 0.0
     if rate:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if progress.total > progress.done:

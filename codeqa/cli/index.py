@@ -23,6 +23,7 @@ from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
+from codeqa.indexing.lock import holder_of
 from codeqa.llm import Model, Models
 from codeqa.repositories import clone_location, take_clone, take_up
 from codeqa.repository.clones import Remote, looks_remote, read_remote
@@ -41,6 +42,7 @@ from codeqa.types import IndexSummary
         "codeqa index --rev v2.3         as it was at that tag, beside it",
         "codeqa index https://github.com/pallets/flask    a clone of it, kept in the data folder",
         "codeqa index --comments         and let the chosen language model describe the methods",
+        "codeqa index --pause            also a run of the page or of another terminal waits",
     ],
 )
 @click.argument("repo", required=False, shell_complete=complete_repositories)
@@ -62,6 +64,9 @@ from codeqa.types import IndexSummary
     help="With --comments: describe at most N more methods.",
 )
 @click.option("--yes", is_flag=True, help="With --comments: send without asking.")
+@click.option("--pause", "action", flag_value="pause", help="Let indexing wait, wherever it runs.")
+@click.option("--resume", "action", flag_value="resume", help="Let it go on.")
+@click.option("--cancel", "action", flag_value="cancel", help="End it; what was indexed is kept.")
 @json_option
 def index_command(
     repo: str | None,
@@ -73,6 +78,7 @@ def index_command(
     model: str,
     limit: int | None,
     yes: bool,
+    action: str | None,
     as_json: bool,
 ) -> None:
     """Index a repository, or bring its index up to date.
@@ -93,6 +99,8 @@ def index_command(
     location, models = take_up(settings, root), Models(settings)
     if rev:
         location = take_snapshot(settings, location, rev)
+    if action and steered_elsewhere(Indexer(settings, location), action):
+        return
     describing = model_for_comments(models, model, yes=yes) if comments else None
     with contextlib.closing(models), ProgressDisplay() as show:
         refine = not no_refine and not comments
@@ -106,6 +114,23 @@ def index_command(
             describe_methods(
                 settings, location, describing, limit=limit, yes=yes, refine=not no_refine
             )
+
+
+def steered_elsewhere(indexer: Indexer, action: str) -> bool:
+    """Pause, resume or cancel what indexes, in any process, and say so; false where a paused run
+    is to go on and there is none, so that it is made here."""
+    running = bool(holder_of(indexer.location))
+    if action == "pause":
+        indexer.pause()
+        waits = "Indexing pauses" if running else "Nothing is indexed behind the page or a search"
+        click.echo(f"{waits} until `codeqa index --resume`.")
+    elif action == "cancel":
+        told = "What was indexed is kept; `codeqa index` completes it."
+        click.echo(f"Indexing ends. {told}" if indexer.cancel() else "Nothing is being indexed.")
+    elif running:
+        indexer.resume()
+        click.echo("Indexing goes on.")
+    return action != "resume" or running
 
 
 @command(
@@ -131,7 +156,10 @@ def watch_command(repo: str | None) -> None:
 
     click.echo(f"Watching {visible(str(root))}; Ctrl-C ends.", err=True)
     with contextlib.suppress(KeyboardInterrupt):  # what was written until then is kept
-        Indexer(settings, take_up(settings, root)).follow(ran)
+        indexer = Indexer(settings, take_up(settings, root))
+        indexer.resume()
+        indexer.follow(ran)
+        click.echo("Indexing was cancelled, so watching ends.", err=True)
 
 
 @command(

@@ -31,6 +31,10 @@ from codeqa.types import Progress
 BATCH_ROWS = 20_000
 """Units and edges in one batch at most; keeps memory bounded by rows, not by files."""
 
+FIRST_FILES = 20
+"""Files of the first batch, so that something can be searched at once; each is twice as large as
+the one before, up to the setting."""
+
 TIME_RESOLUTION_NS = 2_000_000_000
 """Coarsest step of file times in use (FAT). A file that changed so shortly before it was
 read may have changed again within the same step, unseen by its size and time; such files
@@ -119,10 +123,13 @@ def build(
     pending: Future[None] | None = None
     touched: list[FileRecord] = []
     total = len(plan.read)
+    batch_files = min(FIRST_FILES, settings.batch_files)
 
     def begin() -> None:
         if not outcome.wrote:
             writer.begin(manifest)
+            if not writer.meta.complete:
+                writer.update_meta(expected=len(found.files))
             outcome.wrote = True
 
     def write(full: Batch) -> None:
@@ -154,8 +161,9 @@ def build(
                 continue
             outcome.changed += 1
             _append(batch, result)
-            if len(batch.files) >= settings.batch_files or batch.rows >= BATCH_ROWS:
+            if len(batch.files) >= batch_files or batch.rows >= BATCH_ROWS:
                 begin()
+                batch_files = min(2 * batch_files, settings.batch_files)
                 if pending is not None:
                     pending.result()
                 pending, batch = thread.submit(write, batch), Batch()

@@ -21,7 +21,7 @@ from codeqa.errors import (
     StorageError,
 )
 from codeqa.indexing.build import Outcome, build, parser_fingerprint
-from codeqa.indexing.lock import hold
+from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import (
     INTERRUPTED,
     CancelledError,
@@ -29,6 +29,7 @@ from codeqa.indexing.status import (
     count_reasons,
     read_status,
 )
+from codeqa.indexing.steering import CANCEL, PAUSE, steer, steered
 from codeqa.indexing.vectors import refine_units
 from codeqa.indexing.watching import changes
 from codeqa.repository.walk import checked_root, walk
@@ -36,7 +37,7 @@ from codeqa.settings import Settings
 from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED
-from codeqa.store.tables import Tables, is_damaged
+from codeqa.store.tables import Tables, is_damaged, open_once
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
@@ -60,6 +61,7 @@ class Indexer:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._verified = False
+        self._open = open_once(location)
         self._wanted = threading.Event()
         """Somebody waits for a pass over the files: vectors can wait."""
         self._pass_seconds = 0.0
@@ -71,6 +73,7 @@ class Indexer:
         refine: bool = True,
         full: bool = False,
         wait: bool = True,
+        resume: bool = True,
         cancelled: Callable[[], bool] | None = None,
         refined_enough: Callable[[], bool] = lambda: False,
     ) -> IndexSummary:
@@ -80,19 +83,24 @@ class Indexer:
         committed; then, with `refine`, units without a vector of the chosen embedding
         get one, until `refined_enough`. `full` reads every file again, beside the index in
         use. Raises IndexBusyError (with `wait` false, when another run holds the index),
-        UsageError, RepositoryError and EmbeddingError; what was committed stays in each case.
+        UsageError, RepositoryError, EmbeddingError and CancelledError; what was committed stays in
+        each case. A pause ends, for who asks for a run wants it now, unless `resume` is false.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
         stop = cancelled or (lambda: False)
         checked_root(self.location.root)  # one that was removed is not noted anew
         save_location(self.location)
+        if resume:
+            self.resume()
 
         def waiting(holder: str) -> None:
             listener(Progress("waiting", 0, 0, f"the index is held by {holder}"))
 
         recorder = RunRecorder(self.location, listener, stop)
         with hold(self.location, wait=wait, waiting=waiting, cancelled=stop), _recorded(recorder):
+            if steered(self.location) == CANCEL:  # of a run that ended before it saw it
+                steer(self.location, "")
             fast = fast_embedding()
             chosen = chosen_embedding(self.settings) if refine else None
             writer, outcome = self._mending(
@@ -185,9 +193,12 @@ class Indexer:
 
     # Behind a page
 
-    def follow(self, ran: Callable[[IndexSummary | Exception], None]) -> None:
-        """Run now and after every change on disk, until `stop` is called; `ran` is told what came
-        of each run, also when it failed. Raises OSError when the repository is gone."""
+    def follow(
+        self, ran: Callable[[IndexSummary | Exception], None], progress: Listener | None = None
+    ) -> None:
+        """Run now and after every change on disk, until `stop` is called or a run cancelled; `ran`
+        is told what came of each run, also when it failed. Raises OSError when the repository is
+        gone."""
 
         trouble: list[Exception] = []
 
@@ -209,7 +220,9 @@ class Indexer:
                 if self._stop.is_set():
                     break
                 try:
-                    ran(self.run(cancelled=self._stop.is_set, refined_enough=self._wanted.is_set))
+                    enough = self._wanted.is_set
+                    stop = self._stop.is_set
+                    ran(self.run(progress, resume=False, cancelled=stop, refined_enough=enough))
                 except CancelledError:
                     break
                 except Exception as error:
@@ -225,9 +238,9 @@ class Indexer:
         """Bring the index up to date before it is asked; whether it is. A run that is on its way,
         which may have passed what changed, is waited for, for some seconds."""
         end = time.monotonic() + LONGEST_REST
-        while time.monotonic() < end:
+        while not steered(self.location) and time.monotonic() < end:
             try:
-                self.run(refine=False, wait=False)
+                self.run(refine=False, wait=False, resume=False)
                 return True
             except IndexBusyError:
                 self._wanted.set()
@@ -236,10 +249,14 @@ class Indexer:
                 break
         return False
 
-    def start_background(self) -> None:
+    def start_background(
+        self,
+        progress: Listener | None = None,
+        ran: Callable[[IndexSummary | Exception], None] = lambda _: None,
+    ) -> None:
         """Run in a thread of its own and, where the settings say so, after every change on disk;
-        does nothing while that lives."""
-        if self._thread is not None and self._thread.is_alive():
+        `progress` and `ran` are told of it. Does nothing while that lives."""
+        if self._alive():
             return
         self._stop.clear()
 
@@ -247,12 +264,59 @@ class Indexer:
             # The record keeps the error for the status; there is nobody to raise it to.
             with contextlib.suppress(Exception):
                 if self._follows:
-                    self.follow(lambda _: None)
+                    self.follow(ran, progress)
                 else:
-                    self.run(cancelled=self._stop.is_set)
+                    ran(self.run(progress, resume=False, cancelled=self._stop.is_set))
 
         self._thread = threading.Thread(target=work, name="codeqa-index", daemon=True)
         self._thread.start()
+
+    def pause(self) -> None:
+        """Let every run on this index, now and later, wait until `resume`, or until somebody asks
+        for a run; what is committed can be searched."""
+        save_location(self.location)
+        steer(self.location, PAUSE)
+
+    def resume(self) -> None:
+        """Let paused runs go on."""
+        steer(self.location, "")
+
+    def cancel(self) -> bool:
+        """Ask the run that is on its way, in any process, to end; whether there is one."""
+        running = bool(holder_of(self.location))
+        steer(self.location, CANCEL if running else "")
+        return running
+
+    def check(self) -> None:
+        """Bring the index up to date behind the page, now, whether changes are followed or not."""
+        self.resume()
+        self._wanted.set()
+        self.start_background()
+
+    def tables(self) -> Tables:
+        """The index to be searched: what a first run commits first is waited for, some seconds.
+
+        Raises IndexMissingError and IndexFormatError.
+        """
+        end = time.monotonic() + LONGEST_REST
+        while self._nothing_yet() and time.monotonic() < end:
+            time.sleep(0.05)
+        return self._open()
+
+    def _nothing_yet(self) -> bool:
+        """Whether nothing can be searched, and a run is about to change that."""
+        begins = self._alive() and not self._verified
+        if steered(self.location) or not (begins or holder_of(self.location)):
+            return False
+        try:
+            tables = self._open()
+            tables.look_again()
+            return not (tables.counts().files or tables.meta().complete)
+        except IndexMissingError:
+            return True
+
+    def _alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
 
     def stop(self, timeout: float = 30.0) -> None:
         """Ask the background run to end after its batch, and wait for it."""
@@ -264,9 +328,8 @@ class Indexer:
 
     def status(self) -> IndexStatus:
         """What the index holds and what any process is doing with it now."""
-        alive = self._thread is not None and self._thread.is_alive()
         status = read_status(self.settings, self.location)
-        return replace(status, watched=alive and self._follows)
+        return replace(status, watched=self._alive() and self._follows)
 
     def skipped(self) -> list[Skipped]:
         """Files that are not indexed, each with its reason, by path."""
@@ -282,8 +345,11 @@ def _recorded(recorder: RunRecorder) -> Iterator[None]:
     recorder.state("indexing")
     try:
         yield
-    except (KeyboardInterrupt, CancelledError):
-        recorder.state("failed", INTERRUPTED)
+    except KeyboardInterrupt:
+        recorder.state("stopped", INTERRUPTED)
+        raise
+    except CancelledError as error:
+        recorder.state("stopped", error.message)
         raise
     except CodeQAError as error:
         recorder.state("failed", str(error))

@@ -10,11 +10,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, IndexMissingError
 from codeqa.indexing.lock import holder_of
+from codeqa.indexing.steering import CANCEL, LOOK_SECONDS, PAUSE, steered
 from codeqa.settings import Settings
 from codeqa.store.location import Location, write_atomically
 from codeqa.store.records import SKIPPED, FileRecord, IndexCounts
@@ -24,10 +25,12 @@ from codeqa.types import IndexStatus, Progress
 WRITE_SECONDS = 0.5
 """Pause between two writes of a run's progress; the page asks about once a second."""
 INTERRUPTED = "The last run was interrupted; the next one completes it."
+CANCELLED = "Indexing was cancelled; the next run completes it."
+RUNNING = ("indexing", "refining", "paused")
 
 
-class CancelledError(Exception):
-    """The run was asked to stop; what is committed stays."""
+class CancelledError(CodeQAError, code="cancelled", http_status=409):
+    """The run was asked to end; what is committed stays."""
 
 
 def read_status(settings: Settings, location: Location) -> IndexStatus:
@@ -35,18 +38,22 @@ def read_status(settings: Settings, location: Location) -> IndexStatus:
 
     Raises nothing because of the index: one that cannot be read has the state `failed`.
     """
-    held = bool(holder_of(location))
+    held, paused = bool(holder_of(location)), steered(location) == PAUSE
     record = read_run(location)
     try:
         tables = Tables.open(location)
         meta, counts, files = tables.meta(), tables.counts(), tables.files()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)
-        state = "indexing" if held else ("failed" if error else "missing")
+        state = "failed" if error else "missing"
+        if held or paused:
+            state = "paused" if paused else "indexing"
         return IndexStatus(
             str(location.root), location.name, state, progress=record.progress, error=error
         )
     state, error = _state(held, record.state, record.error, meta.complete, meta.dirty)
+    if paused:
+        state, error = "paused", ""
     embedding, embedded = _embedding(settings, tables, counts)
     return IndexStatus(
         repository=str(location.root),
@@ -59,7 +66,9 @@ def read_status(settings: Settings, location: Location) -> IndexStatus:
         embedding=embedding,
         skipped=count_reasons(files),
         updated_at=meta.updated_at,
+        checked_at=record.at if record.state == "ready" else meta.updated_at,
         progress=record.progress if held else None,
+        seconds_left=record.seconds_left if held else 0.0,
         error=error,
     )
 
@@ -72,10 +81,10 @@ def count_reasons(files: Iterable[FileRecord]) -> dict[str, int]:
 
 def _state(held: bool, state: str, error: str, complete: bool, dirty: bool) -> tuple[str, str]:
     if held:
-        return (state if state in ("indexing", "refining") else "indexing"), ""
-    if state in ("indexing", "refining") or (dirty and not error):
-        error = INTERRUPTED
-    return ("ready" if complete else "failed"), error
+        return (state if state in RUNNING else "indexing"), ""
+    if state in RUNNING or (dirty and not error):
+        state, error = "stopped", INTERRUPTED
+    return ("ready" if complete else "stopped" if state == "stopped" else "failed"), error
 
 
 def _embedding(settings: Settings, tables: Tables, counts: IndexCounts) -> tuple[str, int]:
@@ -92,8 +101,10 @@ class RunRecord:
     """The last thing a run said of itself."""
 
     state: str = ""
-    """`indexing` · `refining` · `ready` · `failed`."""
+    """`indexing` · `refining` · `paused` · `ready` · `stopped` · `failed`."""
     progress: Progress | None = None
+    seconds_left: float = 0.0
+    """Until the phase of `progress` ends, at the speed it has had; 0 while that is unknown."""
     error: str = ""
     at: float = 0.0
 
@@ -102,7 +113,7 @@ class RunRecorder:
     """Writes the record of one run, and passes progress on to `listener`.
 
     Each step of the run reports its progress here, which raises CancelledError when
-    `cancelled` says so.
+    `cancelled` says so or a person does, and does not return while a person wants a pause.
     """
 
     def __init__(
@@ -111,31 +122,53 @@ class RunRecorder:
         listener: Callable[[Progress], None],
         cancelled: Callable[[], bool],
     ) -> None:
-        self._path = _path(location)
+        self._location = location
         self._listener = listener
         self._cancelled = cancelled
         self._state = "indexing"
-        self._written = 0.0
+        self._written = self._looked = self._began = 0.0
         self._phase = ""
 
     def state(self, state: str, error: str = "") -> None:
         """Say what the run does now; `ready` and `failed` end it."""
         self._state = state
-        self._write(RunRecord(state, None, error, time.time()))
+        self._write(RunRecord(state, error=error, at=time.time()))
 
     def __call__(self, progress: Progress) -> None:
-        if self._cancelled():
-            raise CancelledError
+        self._heed(progress)
         self._listener(progress)
         now = time.monotonic()
-        if progress.phase != self._phase or now - self._written >= WRITE_SECONDS:
-            self._phase, self._written = progress.phase, now
-            self._write(RunRecord(self._state, progress, "", time.time()))
+        if progress.phase != self._phase:
+            self._phase, self._began, self._written = progress.phase, now, 0.0
+        if now - self._written >= WRITE_SECONDS:
+            self._written, left = now, 0.0
+            if progress.done:
+                left = (now - self._began) / progress.done * (progress.total - progress.done)
+            self._write(RunRecord(self._state, progress, left, at=time.time()))
+
+    def _heed(self, progress: Progress) -> None:
+        """Do what the caller and people want of the run before it goes on."""
+        now = began = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            while word := steered(self._location):
+                if self._cancelled() or word == CANCEL:
+                    break
+                if now == began:
+                    self._listener(replace(progress, phase=f"{progress.phase}, paused"))
+                    self._write(RunRecord("paused", progress, at=time.time()))
+                time.sleep(LOOK_SECONDS)
+                now = time.monotonic()
+            self._looked, self._written = now, self._written if now == began else 0.0
+            self._began += now - began
+            if word == CANCEL:
+                raise CancelledError(CANCELLED)
+        if self._cancelled():
+            raise CancelledError(INTERRUPTED)
 
     def _write(self, record: RunRecord) -> None:
         # A full disk must not turn a progress display into a failure.
         with contextlib.suppress(OSError):
-            write_atomically(self._path, json.dumps(asdict(record)))
+            write_atomically(_path(self._location), json.dumps(asdict(record)))
 
 
 def read_run(location: Location) -> RunRecord:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from codeqa.indexing.lock import holder_of
+from codeqa.indexing.steering import steered
 from codeqa.store import Tables
 
 FRESH_FILES = 10
@@ -17,13 +19,27 @@ def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
     return {path: state for path, state in states.items() if state}
 
 
+def shortfall(tables: Tables) -> str:
+    """A sentence on what an answer misses while the first index is made; '' once it is complete."""
+    rest = "is being indexed"
+    if not holder_of(tables.location):
+        tables.look_again()  # the run may have ended just now
+        rest = "is not indexed: `codeqa index` goes on"
+    elif steered(tables.location):
+        rest = "waits, for indexing is paused"
+    meta, files = tables.meta(), tables.counts().files
+    if meta.complete:
+        return ""
+    return f"Answered from {files:,} of {meta.expected:,} files; the rest {rest}."
+
+
 def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
     """What was searched: files, and by text, symbols and the vectors of `columns`."""
     counts = tables.counts()
     if tables.meta().complete:
         files = f"{counts.files:,} of {counts.files:,} files"
     else:
-        files = f"{counts.files:,} files so far, indexing goes on"
+        files = f"{counts.files:,} of {tables.meta().expected:,} files so far"
     if tables.location.snapshot_of:
         files += f" of {tables.location.name}"
     filled = {"vector": counts.embedded, "vector_refined": counts.refined}

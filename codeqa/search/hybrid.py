@@ -13,7 +13,7 @@ from codeqa.embeddings import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, Models, never
 from codeqa.search.channels import QueryEncoder, filter_of
-from codeqa.search.freshness import changed_files, coverage
+from codeqa.search.freshness import changed_files, coverage, shortfall
 from codeqa.search.hyde import (
     alternate,
     merge,
@@ -173,10 +173,12 @@ class Search:
             query, found, warnings = find_candidates(tables, asked, encoders)
         hits = rank(found, query)
         catch_up, paths = self._catch_up, (hit.unit.path for hit in hits)
-        if catch_up and changed_files(tables, paths) and catch_up():
+        complete = tables.meta().complete
+        if catch_up and complete and changed_files(tables, paths) and catch_up():
             tables.look_again()
             query, found, warnings = find_candidates(tables, asked, encoders)
             hits = rank(found, query)
+        warnings += [] if complete else filter(None, [shortfall(tables)])
         files = rank_files(hits)
         stages: list[StageTime] = []
         by_model = rerank and self._settings.reranker.strip() == BY_MODEL

@@ -71,6 +71,8 @@ class Meta:
     """Tables that a rebuild is writing; 0 for none."""
     building_key: str = ""
     """What that rebuild is for; a run that wants something else starts it again."""
+    expected: int = 0
+    """Files that are to be read until the first pass is complete, with those read before."""
     complete: bool = False
     """The current generation's first pass was finished once."""
     dirty: bool = False

@@ -63,7 +63,7 @@ class Status(Schema):
     """The command in that text, to be copied; empty where nothing is missing."""
     repository: str
     name: str
-    state: Literal["missing", "indexing", "ready", "refining", "failed"]
+    state: Literal["missing", "indexing", "refining", "paused", "ready", "stopped", "failed"]
     files: int
     units: int
     references: int
@@ -73,10 +73,21 @@ class Status(Schema):
     """Reason and number of files, the most frequent first."""
     skipped_total: int
     updated_at: float
+    """When the last run that changed anything ended, in seconds since the epoch."""
+    checked_at: float
+    """The same of the last run."""
     watched: bool
     """Changes on disk are followed."""
+    steerable: bool
+    """Who asks may pause, cancel and check."""
     progress: Progress | None
+    seconds_left: float
+    """Until the phase of `progress` ends; 0 while that is unknown."""
     error: str
+
+
+class SteerBody(RepoQuery):
+    action: Literal["pause", "cancel", "check"]
 
 
 class SkippedGroup(Schema):
@@ -132,6 +143,20 @@ class PathBody(Schema):
 def status(query: RepoQuery) -> Values:
     """What the index holds and what is being done to it."""
     return status_values(engine_of(query))
+
+
+@endpoints.route("POST", "/api/index", {202: (Status,)})
+def steer(body: SteerBody) -> tuple[Values, int]:
+    """Pause or cancel indexing, in whatever process it runs, or look for changes now, which ends
+    a pause.
+
+    What is committed stays and can be searched. It concerns every user, so it is the owner's.
+    """
+    if not member_of_request().owner:
+        raise RequestRefusedError(403, "Only the first token in CODEQA_TOKEN may steer indexing.")
+    engine = engine_of(body)
+    getattr(engine.index, body.action)()
+    return status_values(engine), 202
 
 
 @endpoints.route("GET", "/api/skipped", SkippedFiles)
@@ -254,6 +279,7 @@ def status_values(engine: Engine) -> Values:
         # A reason that stands first is the most frequent one; objects in JSON have no order.
         skipped=list(status.skipped.items()),
         skipped_total=sum(status.skipped.values()),
+        steerable=member_of_request().owner,
     )
 
 

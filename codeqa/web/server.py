@@ -24,6 +24,7 @@ from codeqa.repository.git import trusted_programs
 from codeqa.running import announced
 from codeqa.settings import Settings, variables_of_answers
 from codeqa.tools import TOOLS
+from codeqa.types import IndexSummary, Progress
 from codeqa.web.app import create_app
 from codeqa.web.security import BODY_BYTES, EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
 from codeqa.web.workspace import Workspace
@@ -100,15 +101,24 @@ def show_in_browser(address: str, repository: Path | None) -> None:
 
 
 def prepare(space: Workspace, repository: Path) -> None:
-    """Open `repository`; without an index, make one of text and symbols first."""
+    """Open `repository` and bring its index up to date behind; a first index is told of here."""
     engine = space.open(repository.absolute(), update=False)
-    if engine.index.status().files == 0:
-        with ProgressDisplay() as show:
-            summary = engine.index.run(progress=show, refine=False)
-        print_summary(summary, sys.stderr)
-        if not summary.files:
-            print(f"Nothing to read was found in {repository}.", file=sys.stderr)
-    engine.index.start_background()
+    first = not engine.index.status().checked_at
+    show = ProgressDisplay()
+
+    def ran(outcome: IndexSummary | Exception) -> None:
+        nonlocal first
+        if first:
+            show.close()
+            first = False
+            if isinstance(outcome, IndexSummary):
+                print_summary(outcome, sys.stderr)
+
+    def tell(progress: Progress) -> None:
+        if first:
+            show(progress)
+
+    engine.index.start_background(tell, ran)
     threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
 
 

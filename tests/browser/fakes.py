@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -542,7 +543,7 @@ class FakeIndex:
         self.current = IndexStatus(
             repository="/home/you/src/store", name="store", state="ready", files=4, units=31,
             references=120, skipped={"binary": 2, "larger than 1,000,000 bytes": 1},
-            updated_at=time.time() - 130,
+            updated_at=time.time() - 130, checked_at=time.time() - 130,
         )  # fmt: skip
 
     def status(self) -> IndexStatus:
@@ -556,6 +557,14 @@ class FakeIndex:
         ]
 
     def start_background(self) -> None: ...
+
+    def pause(self) -> None:
+        self.current = replace(self.current, state="paused")
+
+    def check(self) -> None:
+        self.current = replace(
+            self.current, state="ready", progress=None, watched=True, checked_at=time.time()
+        )
 
     def stop(self) -> None: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from browser.fakes import FakeEngine
 from playwright.sync_api import expect
 
 from codeqa.settings import load_settings
+from codeqa.types import Progress
 from codeqa.web.app import create_app
 from codeqa.web.server import bind, make_server
 
@@ -142,3 +144,19 @@ def test_while_nothing_is_asked_it_is_said_as_well_and_taken_back(
     expect(page.locator("#index-state")).to_contain_text("Ready")
     page.clock.run_for(9_000)
     expect(page.locator("#connection")).to_be_hidden()
+
+
+def test_indexing_is_followed_paused_and_resumed_beside_the_question(
+    restartable: Restartable, open_page: OpenPage
+) -> None:
+    far = Progress("indexing", 2_100, 4_800)
+    fake = restartable.engine.index
+    fake.current = replace(fake.current, state="indexing", progress=far, seconds_left=7.2)
+    page = open_page(restartable.start())
+    index = page.get_by_role("region", name="Index")
+    expect(index).to_contain_text("Indexing: 2,100 of 4,800, 8 s left")
+    index.get_by_role("button", name="Pause").click()
+    expect(page.locator("#index-state")).to_have_text("Paused")
+    index.get_by_role("button", name="Resume").click()
+    expect(index).to_contain_text("Checked just now, changes are followed")
+    expect(index.get_by_role("button", name="Check now")).to_be_focused()

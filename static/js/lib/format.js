@@ -13,10 +13,11 @@ export function duration(milliseconds) {
   return `${(milliseconds / 1000).toFixed(1)} s`;
 }
 
-/** Seconds since the epoch → `3 min ago`. */
+/** Seconds since the epoch → `12 s ago`, `3 min ago`. */
 export function ago(seconds) {
   const passed = Math.max(0, Date.now() / 1000 - seconds);
-  if (passed < 60) return "just now";
+  if (passed < 5) return "just now";
+  if (passed < 60) return `${Math.floor(passed)} s ago`;
   if (passed < 3600) return `${Math.floor(passed / 60)} min ago`;
   if (passed < 86400) return `${Math.floor(passed / 3600)} h ago`;
   return new Date(seconds * 1000).toLocaleDateString("en-GB", {
@@ -24,6 +25,12 @@ export function ago(seconds) {
     month: "short",
     year: "numeric",
   });
+}
+
+/** Seconds → `8 s left`, `3 min left`; "" while nothing is known. */
+export function left(seconds) {
+  if (!seconds) return "";
+  return seconds < 60 ? `${Math.ceil(seconds)} s left` : `${Math.ceil(seconds / 60)} min left`;
 }
 
 /** The same, for where there is little room: `now`, `3 min`, `5 h`, `2 d`, `4 Mar`. */

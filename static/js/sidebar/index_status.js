@@ -1,8 +1,8 @@
 // The state of the index, in the sidebar and the top bar.
 
 import { query, request } from "../lib/api.js";
-import { byId } from "../lib/dom.js";
-import { ago, count, plural } from "../lib/format.js";
+import { byId, element } from "../lib/dom.js";
+import { ago, count, left, plural } from "../lib/format.js";
 import { failureText } from "../lib/widgets.js";
 
 const BUSY = 1000; // milliseconds between questions while something happens
@@ -13,8 +13,17 @@ const LABELS = {
   indexing: "Indexing",
   ready: "Ready",
   refining: "Ready, refining",
+  paused: "Paused",
+  stopped: "Not complete",
   failed: "Indexing failed",
   unreachable: "Server not reachable",
+};
+
+const CHECK = { check: "Check now" };
+const ACTIONS = {
+  indexing: { pause: "Pause", cancel: "Cancel" },
+  refining: { pause: "Pause", cancel: "Cancel" },
+  paused: { check: "Resume", cancel: "Cancel" },
 };
 
 export class IndexStatus {
@@ -29,6 +38,10 @@ export class IndexStatus {
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.#ask();
     });
+    byId("index-actions").addEventListener("click", (event) => {
+      const { action } = event.target.dataset;
+      if (action) this.#ask({ repo: this.#repo, action });
+    });
     this.#ask();
   }
 
@@ -36,11 +49,14 @@ export class IndexStatus {
     this.#ask();
   }
 
-  async #ask() {
+  /** Asks how the index is; with `body` something is to be done with it first. */
+  async #ask(body = null) {
     clearTimeout(this.#timer);
     let status;
     try {
-      status = await request(`/api/status${query({ repo: this.#repo })}`);
+      status = body
+        ? await request("/api/index", { body })
+        : await request(`/api/status${query({ repo: this.#repo })}`);
       this.#hooks.status(status);
     } catch (error) {
       if (error.code === "away") this.#hooks.lost();
@@ -50,7 +66,8 @@ export class IndexStatus {
       };
     }
     show(status);
-    const pause = ["indexing", "refining", "missing"].includes(status.state) ? BUSY : IDLE;
+    const pause = ["indexing", "refining", "missing"].includes(status.state) || body ? BUSY : IDLE;
+    clearTimeout(this.#timer); // of what was asked meanwhile
     if (!document.hidden) this.#timer = setTimeout(() => this.#ask(), pause);
   }
 }
@@ -72,6 +89,7 @@ function show(status) {
   detail.hidden = !detail.textContent;
 
   const figures = byId("index-figures");
+  showActions(status);
   figures.hidden = !status.units;
   for (const name of ["files", "units", "references"]) {
     figures.querySelector(`[data-figure="${name}"]`).textContent = count(status[name] ?? 0);
@@ -81,6 +99,22 @@ function show(status) {
   skipped.textContent = status.skipped_total
     ? `${plural(status.skipped_total, "file")} skipped: why?`
     : "";
+}
+
+/** The buttons for what can be done now, the same ones as long as that is the same. */
+function showActions({ state, steerable }) {
+  const place = byId("index-actions");
+  const actions = Object.entries(ACTIONS[state] ?? CHECK);
+  place.hidden = !steerable;
+  if (place.dataset.shown === String(actions)) return;
+  place.dataset.shown = String(actions);
+  const focused = place.contains(document.activeElement);
+  place.replaceChildren(
+    ...actions.map(([action, label]) =>
+      element("button.link", { type: "button", "data-action": action }, label),
+    ),
+  );
+  if (focused) place.firstElementChild.focus();
 }
 
 /** Fills a progress bar; without a total it just moves. */
@@ -96,17 +130,21 @@ export function showProgress(bar, progress) {
 
 /** A line on what happens, or on what the index is. */
 export function describe(status) {
-  const { error, progress, embedding, embedded, units, updated_at: updated, watched } = status;
+  const { error, progress, embedding, embedded, units, checked_at: checked, watched } = status;
   if (error) return error;
-  if (progress?.total)
-    return `${capital(progress.phase)}: ${count(progress.done)} of ${count(progress.total)}`;
-  if (progress) return capital(progress.phase);
-  if (!updated) return "";
+  if (progress) {
+    const far = progress.total
+      ? `: ${count(progress.done)} of ${count(progress.total)}`
+      : "";
+    const parts = [`${capital(progress.phase)}${far}`, left(status.seconds_left)];
+    return parts.filter(Boolean).join(", ");
+  }
+  if (!checked) return "";
   if (!status.files) return "Nothing to read was found in this folder.";
   const covered =
     embedding && embedded < units ? `, ${count(embedded)} of ${count(units)} with vectors` : "";
   const follows = watched ? ", changes are followed" : "";
-  return `Updated ${ago(updated)}${follows}${embedding ? `, ${embedding}` : ""}${covered}`;
+  return `Checked ${ago(checked)}${follows}${embedding ? `, ${embedding}` : ""}${covered}`;
 }
 
 const share = ({ done, total }) => Math.min(100, Math.floor((100 * done) / total));

@@ -1,0 +1,142 @@
+"""How soon a new repository can be asked: `python -m benchmarks.first_index FOLDER [--json FILE]`.
+
+The page's server is started on FOLDER without an index, in a process of its own and without a
+model. Taken are: when the page answers, when something can be searched, the first answer, when all
+is searchable; and what a turn takes while indexing goes on and while it is paused, in turns of a
+few questions each, so that whatever else the machine does falls on both alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from benchmarks.turns import free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+QUESTIONS = (
+    "where is the configuration loaded?",
+    "how are errors handled?",
+    "what does simplify do?",
+    "how is an expression printed?",
+    "where are the tests of the parser?",
+)
+ROUND = 5
+"""Questions while indexing goes on, and as many while it is paused."""
+LABELS = {
+    "page": "until the page answers, s",
+    "first_batch": "until something is searchable, s",
+    "first_answer": "until the first answer is there, s",
+    "all": "until all is searchable, s, questions and pauses left out",
+    "paused": "a turn while indexing is paused, ms (median)",
+    "indexing": "a turn while indexing goes on, ms (median)",
+    "times": "the one over the other",
+    "turns": "turns of each kind",
+    "load": "load of the machine before",
+}
+
+
+class Page:
+    """The API of a server, as the page asks it."""
+
+    def __init__(self, port: int) -> None:
+        self._base = f"http://127.0.0.1:{port}"
+
+    def call(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(self._base + path, data, {"Content-Type": "application/json"})
+        with urlopen(request, timeout=60) as response:
+            return bytes(response.read())
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.call("/api/status"))
+        return found
+
+    def steer(self, action: str) -> None:
+        self.call("/api/index", {"action": action})
+
+    def ask(self, number: int) -> float:
+        """Seconds of a whole turn."""
+        question = QUESTIONS[number % len(QUESTIONS)]
+        began = time.monotonic()
+        self.call("/chat/stream", {"question": f"@codebase {question}", "conversation": "b"})
+        return time.monotonic() - began
+
+
+def measure(folder: Path) -> dict[str, float]:
+    port, load = free_port(), os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as data:
+        environment = {**os.environ, "CODEQA_DATA": data, "CODEQA_EFFORT": "fast"}
+        command = [sys.executable, "-m", "codeqa", "serve", str(folder), "--port", str(port)]
+        began = time.monotonic()
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
+        try:
+            return {**followed(Page(port), began), "load": load}
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def followed(page: Page, began: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    while "page" not in found:
+        try:
+            page.status()
+            found["page"] = time.monotonic() - began
+        except URLError:
+            time.sleep(0.02)
+    page.ask(0)
+    found["first_answer"] = time.monotonic() - began
+    while not (status := page.status())["files"]:
+        time.sleep(0.02)
+    found["first_batch"] = time.monotonic() - began
+    times: dict[str, list[float]] = {"indexing": [], "paused": []}
+    left_out = number = 0
+    while status["state"] == "indexing":
+        for kind in times:
+            turned = time.monotonic()
+            if kind == "paused":
+                page.steer("pause")
+                while (status := page.status())["state"] == "indexing":
+                    time.sleep(0.02)
+                page.ask(0)  # what was written last is read once
+            for number in range(ROUND):
+                took = page.ask(number)
+                times[kind].append(took)
+            if kind == "paused":
+                page.steer("resume")
+                left_out += time.monotonic() - turned
+        time.sleep(0.5)
+        status = page.status()
+    found["all"] = time.monotonic() - began - left_out
+    medians = {kind: 1000 * statistics.median(taken) for kind, taken in times.items()}
+    times_ = medians["indexing"] / medians["paused"]
+    return {**found, **medians, "times": times_, "turns": len(times["paused"])}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    options = parser.parse_args(arguments)
+    found = measure(options.folder.resolve())
+    for name, label in LABELS.items():
+        print(f"  {label:<60}{found[name]:>10,.{0 if found[name] >= 100 else 2}f}")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
