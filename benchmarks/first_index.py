@@ -102,7 +102,7 @@ def followed(page: Page, began: float) -> dict[str, float]:
         time.sleep(0.02)
     found["first_batch"] = time.monotonic() - began
     times: dict[str, list[float]] = {"indexing": [], "paused": []}
-    left_out = number = 0
+    left_out = 0.0
     while status["state"] == "indexing":
         for kind in times:
             turned = time.monotonic()

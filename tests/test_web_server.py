@@ -174,14 +174,14 @@ def test_the_front_door_indexes_serves_and_ends_cleanly(
         assert server.stdout is not None and server.stderr is not None
         assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
         assert server.stdout.readline() == "Questions go to openai/m at models.example.\n"
+        assert any("Indexed" in line for line in server.stderr)  # behind the page, told here
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("GET", "/ready")
         assert connection.getresponse().status == 200
         connection.close()
         server.send_signal(signal.SIGINT)
         assert server.wait(20) == 0
-        messages = server.stderr.read()
-        assert "Indexed" in messages and messages.endswith("Stopped.\n")
+        assert server.stderr.read().endswith("Stopped.\n")
     finally:
         server.kill()
         server.communicate()

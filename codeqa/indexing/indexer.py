@@ -305,15 +305,15 @@ class Indexer:
 
     def _nothing_yet(self) -> bool:
         """Whether nothing can be searched, and a run is about to change that."""
-        begins = self._alive() and not self._verified
-        if steered(self.location) or not (begins or holder_of(self.location)):
-            return False
         try:
             tables = self._open()
+            if tables.counts().files or tables.meta().complete:
+                return False
             tables.look_again()
-            return not (tables.counts().files or tables.meta().complete)
         except IndexMissingError:
-            return True
+            pass
+        begins = self._alive() and not self._verified
+        return not steered(self.location) and (begins or bool(holder_of(self.location)))
 
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
