@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,16 +16,15 @@ from codeqa.errors import (
     EmbeddingError,
     IndexBusyError,
     IndexMissingError,
-    StorageError,
 )
 from codeqa.indexing.build import Outcome, build, parser_fingerprint
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import (
-    INTERRUPTED,
     CancelledError,
     RunRecorder,
     count_reasons,
     read_status,
+    recorded,
 )
 from codeqa.indexing.steering import CANCEL, PAUSE, steer, steered
 from codeqa.indexing.vectors import refine_units
@@ -98,7 +95,7 @@ class Indexer:
             listener(Progress("waiting", 0, 0, f"the index is held by {holder}"))
 
         recorder = RunRecorder(self.location, listener, stop)
-        with hold(self.location, wait=wait, waiting=waiting, cancelled=stop), _recorded(recorder):
+        with hold(self.location, wait=wait, waiting=waiting, cancelled=stop), recorded(recorder):
             if steered(self.location) == CANCEL:  # of a run that ended before it saw it
                 steer(self.location, "")
             fast = fast_embedding()
@@ -338,30 +335,3 @@ class Indexer:
         except IndexMissingError:
             return []
         return [Skipped(file.path, file.reason) for file in files if file.status == SKIPPED]
-
-
-@contextlib.contextmanager
-def _recorded(recorder: RunRecorder) -> Iterator[None]:
-    recorder.state("indexing")
-    try:
-        yield
-    except KeyboardInterrupt:
-        recorder.state("stopped", INTERRUPTED)
-        raise
-    except CancelledError as error:
-        recorder.state("stopped", error.message)
-        raise
-    except CodeQAError as error:
-        recorder.state("failed", str(error))
-        raise
-    except Exception as error:
-        if os.strerror(errno.ENOSPC) in str(error):  # LanceDB raises RuntimeError for it
-            full = StorageError(
-                "The disk that holds the index is full.",
-                "Free some space and index again; what was committed is kept.",
-            )
-            recorder.state("failed", str(full))
-            raise full from error
-        recorder.state("failed", f"Unexpected {type(error).__name__}: {error}.")
-        raise
-    recorder.state("ready")

@@ -6,14 +6,16 @@ A run writes how far it is into `progress.json`, where other processes read it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from codeqa.errors import CodeQAError, IndexMissingError
+from codeqa.errors import CodeQAError, IndexMissingError, StorageError
 from codeqa.indexing.lock import holder_of
 from codeqa.indexing.steering import CANCEL, LOOK_SECONDS, PAUSE, steered
 from codeqa.settings import Settings
@@ -169,6 +171,34 @@ class RunRecorder:
         # A full disk must not turn a progress display into a failure.
         with contextlib.suppress(OSError):
             write_atomically(_path(self._location), json.dumps(asdict(record)))
+
+
+@contextlib.contextmanager
+def recorded(recorder: RunRecorder) -> Iterator[None]:
+    """Note that a run begins and how it ends. Raises StorageError for a full disk."""
+    recorder.state("indexing")
+    try:
+        yield
+    except KeyboardInterrupt:
+        recorder.state("stopped", INTERRUPTED)
+        raise
+    except CancelledError as error:
+        recorder.state("stopped", error.message)
+        raise
+    except CodeQAError as error:
+        recorder.state("failed", str(error))
+        raise
+    except Exception as error:
+        if os.strerror(errno.ENOSPC) in str(error):  # LanceDB raises RuntimeError for it
+            full = StorageError(
+                "The disk that holds the index is full.",
+                "Free some space and index again; what was committed is kept.",
+            )
+            recorder.state("failed", str(full))
+            raise full from error
+        recorder.state("failed", f"Unexpected {type(error).__name__}: {error}.")
+        raise
+    recorder.state("ready")
 
 
 def read_run(location: Location) -> RunRecord:
