@@ -42,6 +42,8 @@ class Citation:
     exists: bool = False
     """The file has these lines, whether or not they were shown."""
     problem: str = ""
+    changed: bool = False
+    """It was right, and these lines are not what was sent any more; looked at when shown again."""
 
 
 def find_citations(text: str) -> list[Citation]:

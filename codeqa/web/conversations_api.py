@@ -260,7 +260,9 @@ def _facts(turn: Values) -> Iterator[str]:
 
 def _citation(citation: Values) -> str:
     place = code_span(f"{citation['path']}:{citation['start']}-{citation['end']}")
-    return place if citation["verified"] else f"{place} (could not be verified)"
+    if not citation["verified"]:
+        return f"{place} (could not be verified)"
+    return f"{place} (source changed)" if citation.get("changed") else place
 
 
 def _plain(text: str) -> str:

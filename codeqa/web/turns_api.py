@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from codeqa.chat import TurnRecord
 from codeqa.chat.citations import Citation
+from codeqa.chat.cited_code import CitedCode
 from codeqa.engine import Engine
+from codeqa.errors import IndexMissingError
 from codeqa.types import Chunk
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
@@ -161,6 +165,9 @@ def turns_values(
 ) -> list[Values]:
     """These turns of a conversation as JSON holds them."""
     cite = citer(engine)
+    cited = None
+    with suppress(IndexMissingError):
+        cited = CitedCode(engine.files, engine.tables())
     thumbs = engine.conversations.thumbs(conversation, user)
     siblings = {
         one: list(versions)
@@ -178,8 +185,17 @@ def turns_values(
             "siblings": siblings.get(turn.id, [turn.id]),
             "feedback": {"value": value, "reason": reason},
         }
+        if cited:
+            cited = replace(cited, chunks=turn.chunks)  # what was read of the files stays
+            more["citations"] = [_now(one, cited) for one in turn.citations]
         shown.append(values_of(TurnValues, turn, **more))
     return shown
+
+
+def _now(citation: Mapping[str, Any], code: CitedCode) -> Values:
+    """A citation that was checked, and whether what it cites is another text now."""
+    place = (citation["path"], citation["start"], citation["end"])
+    return {**citation, "changed": citation["verified"] and code.has_changed(*place)}
 
 
 def _chunk(chunk: Chunk, record: TurnRecord) -> dict[str, Any]:

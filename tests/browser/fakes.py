@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from browser.fake_models import FakeModels
@@ -18,7 +18,13 @@ from browser.fake_models import FakeModels
 from codeqa.chat import AskOptions, TurnRecord
 from codeqa.chat.grounding import as_data, judge_all
 from codeqa.chat.record import NOT_JUDGED
-from codeqa.errors import CodeQAError, ModelError, NotFoundError, StorageError
+from codeqa.errors import (
+    CodeQAError,
+    IndexMissingError,
+    ModelError,
+    NotFoundError,
+    StorageError,
+)
 from codeqa.store.catalogue import DEFINITION_COLUMNS
 from codeqa.symbols.mention_completion import MentionCompletions
 from codeqa.symbols.mention_index import MentionIndex
@@ -599,5 +605,8 @@ class FakeEngine:
         self.chat, self.files = FakeChat(self.models), FakeFiles()
         self.conversations = self.chat
         self.completion = FakeCompletion()
+
+    def tables(self) -> NoReturn:
+        raise IndexMissingError("There is no index here.", "Everything is written down.")
 
     def close(self) -> None: ...

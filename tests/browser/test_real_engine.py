@@ -79,6 +79,26 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     expect(cited.first).to_contain_text(first)
 
 
+def test_an_earlier_answer_says_which_of_its_sources_changed_since(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    get_answer(page, ASK)
+    citations = page.locator('a.citation[data-path="bookshop/stock.py"]')
+    expect(citations.first).not_to_contain_text("source changed")
+    root = page.request.get(f"{real.address}/api/status").json()["repository"]
+    file = Path(root, "bookshop", "stock.py")
+    before = file.read_text()
+    try:
+        file.write_text(f"# One line more.\n{before}")
+        page.reload()
+        expect(citations.first).to_contain_text("source changed")
+    finally:
+        file.write_text(before)
+    page.reload()
+    expect(citations.first).not_to_contain_text("source changed")
+
+
 def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
     real: Server, open_page: OpenPage
 ) -> None:

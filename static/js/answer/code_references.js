@@ -9,6 +9,7 @@ import { drawDiagram } from "./diagram.js";
 const NUMBERS = /:\d+(?:-\d+)?$/;
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
+const SINCE = "Source changed: these lines are not what the answer was made from any more";
 const PLACES = 4; // cited places that a block of code is looked for at
 const FEWEST = 20; // characters of code: less than that stands anywhere
 
@@ -67,8 +68,12 @@ export class Citations {
 
 const placeOf = ({ path, start, end }) => `${path}:${start}${end === start ? "" : `-${end}`}`;
 
-function mark(link, { verified, exists, problem }) {
+function mark(link, { verified, exists, problem, changed }) {
   link.querySelector(".reason")?.remove();
+  if (changed) {
+    link.title = SINCE;
+    link.append(element("span.reason.changed", " source changed"));
+  }
   link.classList.toggle("outside", !verified && exists);
   link.classList.toggle("unverified", !verified && !exists);
   if (verified) return;
