@@ -70,7 +70,9 @@ def open_engine(
     tables = open_once(location)
     files = Files(tables, settings.max_file_bytes)
     index = Indexer(settings, location)
-    search = open_search(settings, index.tables, models=models, catch_up=index.catch_up)
+    search = open_search(
+        settings, index.tables, models=models, catch_up=index.catch_up, asked=index.asked
+    )
     privacy = Privacy(DataInventory(settings, state, cache, models))
     vectors = QuestionVectors(fast_embedding)
     conversations = Conversations(state, cache, settings, location.id, vectors)

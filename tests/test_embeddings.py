@@ -22,8 +22,10 @@ from codeqa.embeddings import (
 )
 from codeqa.embeddings.base import cut
 from codeqa.embeddings.hosted import REQUEST_TOKENS, requests_of
+from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer
+from codeqa.indexing.status import CANCELLED, CancelledError
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
 from codeqa.text.tokens import estimate_tokens
@@ -396,6 +398,56 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
     counts = Tables.open(indexer.location).counts()
     assert counts.refined == counts.units
     assert chosen.status().error == ""
+
+
+def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
+    indexer: Indexer,
+    register: Callable[..., None],
+    sent: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register("bags")
+    monkeypatch.setattr("codeqa.indexing.vectors.os.cpu_count", lambda: 2)  # one worker
+    engine = open_engine(
+        indexer.settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1}),
+        indexer.location.root,
+    )
+    engine.index.run(refine=False)
+    engine.search.search("how is a page rendered?", path="app.py")
+    engine.index.run()
+    passages = [text for batch in sent for text in batch if text.startswith("codeqa/1")]
+    paths = [re.findall("path: (.*)", text)[0] for text in passages]
+    assert paths == ["app.py", "app.py", "store.py", "README.md", "store.py"]
+
+
+def test_vectors_are_saved_every_20_files_and_a_cancelled_run_goes_on_there(
+    settings: Settings,
+    tmp_path: Path,
+    write_files: WriteFiles,
+    register: Callable[..., None],
+    sent: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register("bags")
+    monkeypatch.setattr("codeqa.indexing.status.LOOK_SECONDS", 0.0)
+    files = {f"m{n}.py": f"def load_{n}():\n    return {n}\n" for n in range(45)}
+    root = write_files(tmp_path / "many", files)
+    every = settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1})
+    chosen = Indexer(every, locate(every, root))
+
+    def cancel(step: Progress) -> None:
+        if step.phase == "embedding" and step.done == 41:
+            chosen.cancel()
+
+    with pytest.raises(CancelledError):
+        chosen.run(cancel)
+    tables = Tables.open(chosen.location)
+    assert tables.counts().refined == 40
+    assert tables.find(TextSearch("methods", "load", 5))
+    assert (chosen.status().state, chosen.status().error) == ("ready", CANCELLED)
+    sent.clear()
+    chosen.run()
+    assert len(sent) == 5 and Tables.open(chosen.location).counts().refined == 45
 
 
 def test_nothing_is_sent_unless_a_setting_names_the_provider(

@@ -58,6 +58,8 @@ class Indexer:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._verified = False
+        self.asked = set[str]()
+        """Files that were found for questions: their vectors are made first."""
         self._open = open_once(location)
         self._wanted = threading.Event()
         """Somebody waits for a pass over the files: vectors can wait."""
@@ -70,7 +72,7 @@ class Indexer:
         refine: bool = True,
         full: bool = False,
         wait: bool = True,
-        resume: bool = True,
+        behind: bool = False,
         cancelled: Callable[[], bool] | None = None,
         refined_enough: Callable[[], bool] = lambda: False,
     ) -> IndexSummary:
@@ -81,14 +83,15 @@ class Indexer:
         get one, until `refined_enough`. `full` reads every file again, beside the index in
         use. Raises IndexBusyError (with `wait` false, when another run holds the index),
         UsageError, RepositoryError, EmbeddingError and CancelledError; what was committed stays in
-        each case. A pause ends, for who asks for a run wants it now, unless `resume` is false.
+        each case. A run that nobody asked for, `behind` a page, heeds a pause, which others end,
+        and makes those vectors at half speed.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
         stop = cancelled or (lambda: False)
         checked_root(self.location.root)  # one that was removed is not noted anew
         save_location(self.location)
-        if resume:
+        if not behind:
             self.resume()
 
         def waiting(holder: str) -> None:
@@ -108,7 +111,9 @@ class Indexer:
                 recorder.state("refining")
                 batch = self.settings.embedding_batch
                 try:
-                    refine_units(writer, chosen, batch, recorder, refined_enough)
+                    refine_units(
+                        writer, chosen, batch, recorder, refined_enough, self.asked, behind=behind
+                    )
                 except EmbeddingError as error:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
@@ -219,7 +224,7 @@ class Indexer:
                 try:
                     enough = self._wanted.is_set
                     stop = self._stop.is_set
-                    ran(self.run(progress, resume=False, cancelled=stop, refined_enough=enough))
+                    ran(self.run(progress, behind=True, cancelled=stop, refined_enough=enough))
                 except CancelledError:
                     break
                 except Exception as error:
@@ -237,7 +242,7 @@ class Indexer:
         end = time.monotonic() + LONGEST_REST
         while not steered(self.location) and time.monotonic() < end:
             try:
-                self.run(refine=False, wait=False, resume=False)
+                self.run(refine=False, wait=False, behind=True)
                 return True
             except IndexBusyError:
                 self._wanted.set()
@@ -263,7 +268,7 @@ class Indexer:
                 if self._follows:
                     self.follow(ran, progress)
                 else:
-                    ran(self.run(progress, resume=False, cancelled=self._stop.is_set))
+                    ran(self.run(progress, behind=True, cancelled=self._stop.is_set))
 
         self._thread = threading.Thread(target=work, name="codeqa-index", daemon=True)
         self._thread.start()

@@ -9,10 +9,16 @@ unit's text stays the same, so that none is paid for twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence, Set
+from functools import partial
+from multiprocessing.pool import ThreadPool
+from typing import TYPE_CHECKING, NamedTuple
 
 from codeqa.embeddings import Embedding, shipped_table
+from codeqa.parsing.worker import NICENESS
 from codeqa.store.filters import one_of
 from codeqa.store.meta import record_of
 from codeqa.store.records import PACKED_VECTORS, Batch
@@ -33,8 +39,12 @@ FEW_FILES = 200
 """Files up to which this process encodes: a worker needs 0.15 s for numpy and the table, and
 here both are loaded already; 200 files take about as long."""
 
-REFINED_ROWS = 512
-"""Vectors of the chosen embedding in one commit: what a killed run pays for twice."""
+REFINED_ROWS, REFINED_FILES = 512, 20
+"""Vectors of the chosen embedding in one commit, and files that they are of, at most: what a
+killed run pays for twice."""
+
+RESTS = 1.0
+"""How long a batch is rested behind a page, in times of what it took."""
 
 
 def packer_for(files: int) -> str:
@@ -78,46 +88,65 @@ def refine_units(
     embedding: Embedding,
     batch: int,
     progress: Callable[[Progress], None],
-    enough: Callable[[], bool],
+    enough: Callable[[], bool] = lambda: False,
+    asked: Set[str] = frozenset(),
+    *,
+    behind: bool = False,
 ) -> None:
     """Embed the units that lack a vector of the chosen `embedding`, `batch` texts per call, all of
     them or until `enough`.
 
-    Another embedding than the column holds empties the column first. Raises EmbeddingError, and
-    ValueError for vectors of another dimension; what was committed stays.
+    The units of files that are in `asked`, which may grow meanwhile, come first, then the first
+    unit of each file, then the others; in each of these source code before the rest. `behind` a
+    page half of the time is left to others. Another embedding than the column holds empties the
+    column first. Raises EmbeddingError, and ValueError for vectors of another dimension; what was
+    committed stays.
     """
     import numpy as np
-    import pyarrow as pa
 
     _prepare_column(writer, embedding)
-    lacking = {table: _lacking(writer.tables[table]) for table in UNIT_TABLES}
-    total = sum(map(len, lacking.values()))
+    lacking = _lacking(writer)
+    total, done, known = len(lacking), 0, 0
     if not total:
         return
-    done = 0
     progress(Progress("embedding", 0, total, embedding.name))
-    for table, ids in lacking.items():
-        handle = writer.tables[table]
-        for first in range(0, len(ids), REFINED_ROWS):
-            query = handle.search().where(one_of("id", ids[first : first + REFINED_ROWS]))
-            rows = query.select(["id", "code"]).limit(REFINED_ROWS).to_arrow()
-            texts = rows["code"].to_pylist()
+    embed = partial(_embed, embedding, RESTS if behind else 0.0)
+    with ThreadPool(min(4, max(1, (os.cpu_count() or 1) // 2)), _make_way) as pool:
+        while lacking:
+            if len(asked) > known:
+                known, first = len(asked), set(asked)
+                lacking.sort(key=lambda unit: unit.path not in first)
+            units = _with_texts(writer, _next_commit(lacking))
+            del lacking[: len(units)]
+            texts = [text for _, _, text in units]
+            parts = [texts[at : at + batch] for at in range(0, len(texts), batch)]
             made: list[np.ndarray] = []
-            for at in range(0, len(texts), batch):
-                if made and enough():
-                    break
-                made.append(embedding.embed_passages(texts[at : at + batch]))
-                done += len(made[-1])
+            for vectors in pool.imap(embed, parts):
+                made.append(vectors)
+                done += len(vectors)
                 progress(Progress("embedding", done, total, embedding.name))
-            vectors = vector_array(np.concatenate(made), handle.schema.field(REFINED).type)
-            ids_made = rows["id"].slice(0, len(vectors))
-            found = pa.table([ids_made, vectors], names=["id", REFINED])
-            handle.merge_insert("id").when_matched_update_all().execute(found)
+                if enough():
+                    break
+            _commit(writer, units, np.concatenate(made))
             if done < total and enough():
                 return
     where = "status = 'indexed' AND tier = 'fast'"
     writer.tables["files"].update(where=where, values={"tier": "refined"})
     writer.tidy()
+
+
+def _make_way() -> None:
+    """Lower the priority of this thread, where the system has such a thing: elsewhere it would be
+    that of the whole server."""
+    if sys.platform == "linux":
+        os.nice(NICENESS)
+
+
+def _embed(embedding: Embedding, rests: float, texts: list[str]) -> np.ndarray:
+    began = time.monotonic()
+    vectors = embedding.embed_passages(texts)
+    time.sleep(rests * (time.monotonic() - began))
+    return vectors
 
 
 def _prepare_column(writer: Writer, embedding: Embedding) -> None:
@@ -135,9 +164,58 @@ def _prepare_column(writer: Writer, embedding: Embedding) -> None:
     writer.update_meta(refined=record)
 
 
-def _lacking(handle: Any) -> list[str]:
-    """Ids of the units of a table without a vector, those of source code first."""
-    query = handle.search().where(f"{REFINED} IS NULL").select(["id", "role"])
-    rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
-    rows.sort(key=lambda row: (row["role"] != "source", row["id"]))
-    return [row["id"] for row in rows]
+class _Lacking(NamedTuple):
+    """A unit without a vector of the chosen embedding."""
+
+    table: str
+    id: str
+    path: str
+
+
+def _lacking(writer: Writer) -> list[_Lacking]:
+    """The first unit of each file, those of source code first, then the others alike."""
+    columns = {name: name for name in ("path", "start_line", "id", "role")}
+    rows = []
+    for table in UNIT_TABLES:
+        query = writer.tables[table].search().select({**columns, "lacks": f"{REFINED} IS NULL"})
+        rows += [{**row, "table": table} for row in query.limit(ALL_ROWS).to_arrow().to_pylist()]
+    rows.sort(key=lambda row: (row["path"], row["start_line"], row["id"]))
+    heads = {row["path"]: row["id"] for row in reversed(rows)}
+    rows = [row for row in rows if row["lacks"]]
+    rows.sort(key=lambda row: (heads[row["path"]] != row["id"], row["role"] != "source"))
+    return [_Lacking(row["table"], row["id"], row["path"]) for row in rows]
+
+
+def _next_commit(lacking: Sequence[_Lacking]) -> list[_Lacking]:
+    """As many of the first as are committed together."""
+    paths: set[str] = set()
+    for count, unit in enumerate(lacking[:REFINED_ROWS]):
+        paths.add(unit.path)
+        if len(paths) > REFINED_FILES:
+            return list(lacking[:count])
+    return list(lacking[:REFINED_ROWS])
+
+
+def _with_texts(writer: Writer, units: Sequence[_Lacking]) -> list[tuple[str, str, str]]:
+    """Table, id and text of each unit."""
+    texts: dict[str, str] = {}
+    for table in UNIT_TABLES:
+        if ids := [unit.id for unit in units if unit.table == table]:
+            query = writer.tables[table].search().where(one_of("id", ids))
+            rows = query.select(["id", "code"]).limit(len(ids)).to_arrow()
+            texts.update(zip(rows["id"].to_pylist(), rows["code"].to_pylist(), strict=True))
+    return [(unit.table, unit.id, texts[unit.id]) for unit in units]
+
+
+def _commit(writer: Writer, units: Sequence[tuple[str, str, str]], made: np.ndarray) -> None:
+    """Write the vectors `made` (n, dimension) of the first n of `units`."""
+    import pyarrow as pa
+
+    for table in UNIT_TABLES:
+        handle = writer.tables[table]
+        places = [place for place, unit in enumerate(units[: len(made)]) if unit[0] == table]
+        if places:
+            vectors = vector_array(made[places], handle.schema.field(REFINED).type)
+            ids = [units[place][1] for place in places]
+            found = pa.table([ids, vectors], names=["id", REFINED])
+            handle.merge_insert("id").when_matched_update_all().execute(found)

@@ -102,6 +102,7 @@ class Search:
     orders the units of a search that asks for it; without one the built-in does. `connect`
     gives the model that writes hypothetical answers, None for none. `catch_up` brings the index up
     to date and says whether it did: it is asked to once when a file that was found has changed.
+    `asked` gets the files that were found.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Search:
         reranker: Reranker | None = None,
         connect: Callable[[], Model | None] | None = None,
         catch_up: Callable[[], bool] | None = None,
+        asked: set[str] | None = None,
     ) -> None:
         self._open_tables = open_tables
         self._settings = settings
@@ -120,6 +122,7 @@ class Search:
         self._reranker: Reranker = reranker or BuiltInReranker()
         self._connect = connect
         self._catch_up = catch_up
+        self._asked = set[str]() if asked is None else asked
         self._listwise = ListwiseReranker(settings.hyde_seconds, settings.config_dir)
 
     def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
@@ -172,7 +175,7 @@ class Search:
             encoders, trouble = {}, error.message
             query, found, warnings = find_candidates(tables, asked, encoders)
         hits = rank(found, query)
-        catch_up, paths = self._catch_up, (hit.unit.path for hit in hits)
+        catch_up, paths = self._catch_up, [hit.unit.path for hit in hits]
         complete = tables.meta().complete
         if catch_up and complete and changed_files(tables, paths) and catch_up():
             tables.look_again()
@@ -227,7 +230,9 @@ class Search:
         if early:
             yield tuple(units[:HITS_SO_FAR])
         files = files[: max(top, FILES)]
-        changed = changed_files(tables, [hit.unit.path for hit in (*mentioned, *units)])
+        paths = [hit.unit.path for hit in (*mentioned, *units)]
+        changed = changed_files(tables, paths)
+        self._asked.update(paths)
         signals = RankingSignals(found, query)
         listed = (*units, *methods, *classes, *mentioned, *(file.best for file in files))
         # A hit is in several lists; it is explained once, as it stands in the first of them.
@@ -311,6 +316,7 @@ def open_search(
     models: Models | None = None,
     vectors: bool = True,
     catch_up: Callable[[], bool] | None = None,
+    asked: set[str] | None = None,
 ) -> Search:
     """The search of the index that `tables` opens.
 
@@ -324,6 +330,7 @@ def open_search(
         reranker=choose_reranker(settings),
         connect=models.connect_small if models else None,
         catch_up=catch_up if settings.watch else None,
+        asked=asked,
     )
 
 
