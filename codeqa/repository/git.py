@@ -33,6 +33,8 @@ CONFIG = (
     "core.gitProxy=",
     "core.askPass=",
     "core.alternateRefsCommand=",
+    # A version of a file that is larger is told as changed and not unpacked to be compared.
+    "core.bigFileThreshold=5m",
     # Names that other systems forbid are names all the same.
     "core.protectHFS=false",
     "core.protectNTFS=false",
@@ -49,6 +51,9 @@ _KEPT_VARIABLES = frozenset(
     {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES"}
 )
 """What of the caller's GIT_* remains: where the user's own configuration lies."""
+
+_HISTORY = (b"", b"HEAD", b"objects", b"refs", b"packed-refs")
+"""What a git directory tells history from."""
 
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*)/': (.*)$", re.MULTILINE)
 
@@ -127,8 +132,10 @@ def _lies_in(path: Path, folders: set[Path]) -> bool:
 def read_git(
     git: str, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b""
 ) -> bytes | None:
-    """What a git command that only reads prints; None when it fails or takes longer. `given` is
-    its standard input."""
+    """What a git command that only reads prints; None when it fails or takes longer, or where it
+    would read a repository other than the one at `folder`. `given` is its standard input."""
+    if _leads_elsewhere(os.fsencode(folder)):
+        return None
     with suppress(TimeoutError):
         done = _run(git, ["-C", folder, *arguments], seconds, given)
         return None if done.returncode else done.stdout
@@ -293,6 +300,32 @@ def git_directory(folder: bytes) -> bytes | None:
         return None
     target = os.path.join(folder, line[7:].strip(b" \t\r\n"))
     return target if os.path.exists(target + b"/HEAD") else None
+
+
+def _leads_elsewhere(folder: bytes) -> bool:
+    """Whether git would tell the history of another repository: the file `.git`, `commondir` and
+    links in a git directory may name any.
+
+    What lies below the work tree is its own, and so is what knows it: the repository that
+    `git worktree add` noted it in, and one above that has it as a submodule.
+    """
+    top = os.path.realpath(work_tree(folder) or folder)
+    directory = os.path.realpath(git_directory(top) or top)
+    common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
+    noted = os.path.realpath(os.path.join(directory, _line_of(directory + b"/gitdir")))
+    above = [os.fsencode(one) for one in Path(os.fsdecode(top)).parents]
+    own = [top, *(os.path.join(one, b".git/modules") for one in above)]
+    if noted == top + b"/.git" and os.path.dirname(directory) == common + b"/worktrees":
+        own.append(common)
+    places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}
+    trusted = tuple(one + b"/" for one in own)
+    return not all((os.path.realpath(one) + b"/").startswith(trusted) for one in places)
+
+
+def _line_of(path: bytes) -> bytes:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(10_000).strip()
+    return b""
 
 
 def is_linked_work_tree(folder: bytes) -> bool:

@@ -105,6 +105,8 @@ def save_location(location: Location, **changed: str) -> None:
     `changed` are `name`, or `url` and `branch`; what was noted of the others stays.
     """
     location.folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):  # where modes mean nothing
+        location.folder.chmod(0o700)  # code that nobody else could read where it came from
     known = {"root": str(location.root), "name": location.name}
     note = _note(location.folder)
     if note != (wanted := note | known | changed):

@@ -29,6 +29,7 @@ from codeqa.store.schema import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
@@ -93,6 +94,14 @@ def unreadable(error: Exception | str) -> IndexFormatError:
     return IndexFormatError(f"The index cannot be read: {reason}.", REBUILD_HINT)
 
 
+def refuse_functions(schema: pa.Schema) -> None:
+    """Raises IndexFormatError for a table that names functions: before it writes, LanceDB makes and
+    calls them, with keys of the environment and an address of whoever made the table. Ours name
+    none."""
+    if b"embedding_functions" in (schema.metadata or {}):
+        raise unreadable("its tables name functions, so that somebody else made them")
+
+
 def read_meta(database: DBConnection) -> Meta | None:
     """Read the state; None when nothing was ever written here.
 
@@ -101,7 +110,9 @@ def read_meta(database: DBConnection) -> Meta | None:
     if META_TABLE not in table_names(database):
         return None
     try:
-        rows = database.open_table(META_TABLE).to_arrow().to_pylist()
+        table = database.open_table(META_TABLE)
+        refuse_functions(table.schema)
+        rows = table.to_arrow().to_pylist()
         values: dict[str, Any] = {row["key"]: json.loads(row["value"]) for row in rows}
     except Exception as error:
         raise unreadable(error) from error
@@ -229,4 +240,6 @@ def open_tables(database: Any, generation: int) -> dict[str, Table]:
         except ValueError as error:
             if "not found" not in str(error):
                 raise
+        else:
+            refuse_functions(found[table].schema)
     return found

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location
-from codeqa.store.meta import Meta, generation_tables, read_meta, unreadable
+from codeqa.store.meta import Meta, generation_tables, read_meta, refuse_functions, unreadable
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 
 if TYPE_CHECKING:
@@ -148,6 +148,8 @@ class Reader:
         key = (meta.identity, meta.generation, tuple(versions))
         if before is not None and before.key == key:
             return Snapshot(meta, before.tables, key, before.indexed)
+        for schema in await asyncio.gather(*(handle.schema() for handle in handles)):
+            refuse_functions(schema)
         self._versions_opened += 1
         tables = dict(zip(names, handles, strict=True))
         indexed = {

@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from codeqa.errors import NotFoundError
+from codeqa.files import GROWN_BYTES
 from codeqa.repository.git import find_git, read_git
 from codeqa.repository.roles import role_of
 from codeqa.repository.secrets import mask_secrets
@@ -80,7 +81,7 @@ def git_show(
     and documents beside a change of source only the names."""
     if path:
         found = one_file(box.tables(), path)
-        code = mask_secrets(_git(box, ["cat-file", "blob", f"{commit}:./{found}"]))
+        code = mask_secrets(_blob(box, f"{commit}:./{found}"))
         lines = code.removesuffix("\n").split("\n")
         summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
         parts = [f"{n}\t{line}" for n, line in enumerate(lines, 1)]
@@ -117,7 +118,7 @@ def blame(
 ) -> ToolResult:
     """Which commit last changed each line of a file, as of the last commit: who, when and why."""
     found = one_file(box.tables(), path)
-    count = _git(box, ["cat-file", "blob", f"HEAD:./{found}"]).count("\n") + 1
+    count = _blob(box, f"HEAD:./{found}").count("\n") + 1
     first, last = line_span(lines, count)
     # Of the last commit, not of the file on disk: git would run the repository's filters on that.
     printed = _git(
@@ -170,6 +171,14 @@ def _git(box: Toolbox, arguments: Sequence[str]) -> str:
             "git has no answer to that.", "Is there such a commit, and the file at that commit?"
         )
     return printed.decode("utf-8", "replace")
+
+
+def _blob(box: Toolbox, name: str) -> str:
+    """A file as git keeps it: packed, a thousandth of its size. Raises NotFoundError, also for one
+    that is larger than a file that is shown may be."""
+    if int(_git(box, ["cat-file", "-s", name])) > GROWN_BYTES:
+        raise NotFoundError(f"{name} is larger than {GROWN_BYTES:,} bytes.", "Ask git for it.")
+    return _git(box, ["cat-file", "blob", name])
 
 
 def _commit(line: str) -> Commit:

@@ -24,7 +24,7 @@ HINTS = {
     413: ("too_large", "The request is too large.", "Send less text."),
     415: ("media_type", "The request is not JSON.", "Send it as application/json."),
     421: ("host", "The server does not answer to this host name.", "Use its own address."),
-    429: ("too_many", "There were too many wrong tokens.", "Wait half a minute."),
+    429: ("too_many", "There were too many requests.", "Wait a minute."),
     500: ("internal", "The server failed.", "Its log says why; try again."),
     503: ("not_ready", "The server cannot answer now.", "Try again in a moment."),
 }

@@ -40,16 +40,16 @@ SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 GUARDED_PATHS = ("/api/", "/v1/")
 """Where even reading must come from our own page or from no page at all."""
 
-FAILURES_ALLOWED = 5
-FAILURE_SECONDS = 30.0
-"""Wrong tokens per address and window; more are not even compared."""
+ASKING_PATHS = ("/chat", "/v1/", "/api/review", "/api/tools/")
+"""Where, and at `/`, each POST is work for the processor and maybe for a model that costs."""
+
 TERMINAL_PATH = "/api/terminal/"
 HELLO_PATH = f"{TERMINAL_PATH}hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends; it opens
 the addresses below TERMINAL_PATH and no other, and no other token opens those."""
 
-ADDRESSES_KEPT = 10_000
+KEYS_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the state and in Redis."""
 
@@ -86,6 +86,30 @@ LOCAL = Member("local")
 """Everybody at a server without a token: the user of this machine."""
 
 
+class Allowance:
+    """At most `most` of something in each `seconds`, for each of many."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self._counts: dict[str, tuple[int, float]] = {}
+
+    def used_up(self, key: str) -> bool:
+        count, since = self._counts.get(key, (0, 0.0))
+        return count >= self._most and time.monotonic() - since <= self._seconds
+
+    def count(self, key: str) -> None:
+        """Note one more for `key`."""
+        now = time.monotonic()
+        count, since = self._counts.get(key, (0, now))
+        if len(self._counts) >= KEYS_KEPT:
+            self._counts.clear()
+        fresh = now - since > self._seconds
+        self._counts[key] = (1, now) if fresh else (count + 1, since)
+
+    def forget(self, key: str) -> None:
+        self._counts.pop(key, None)
+
+
 class Gate:
     """Compares tokens in constant time and stops guessing; without tokens it stands open."""
 
@@ -101,7 +125,10 @@ class Gate:
         self._by_mark = {member.mark: member for member in self._by_digest.values()}
         self.closed = bool(tokens)
         self._lock = threading.Lock()
-        self._failures: dict[str, tuple[int, float]] = {}
+        self._guesses = Allowance(5, seconds=30)
+        """Wrong tokens from one address; more are not even compared."""
+        self._questions = Allowance(120, seconds=60)
+        """Of one user, so that none keeps the server from the others."""
 
     def member_of_session(self, mark: str) -> Member | None:
         """Whose session holds `mark`; None for nobody's."""
@@ -112,20 +139,21 @@ class Gate:
 
         Raises RequestRefusedError (429) after many wrong ones from `address`.
         """
-        now = time.monotonic()
         with self._lock:
-            count, since = self._failures.get(address, (0, now))
-            if now - since > FAILURE_SECONDS:
-                count, since = 0, now
-            if count >= FAILURES_ALLOWED:
-                raise RequestRefusedError(429)
+            if self._guesses.used_up(address):
+                raise RequestRefusedError(429, "The tokens were wrong. Wait half a minute.")
             if member := _find(_digest(token.strip()), self._by_digest):
-                self._failures.pop(address, None)
+                self._guesses.forget(address)
                 return member
-            if len(self._failures) >= ADDRESSES_KEPT:
-                self._failures.clear()
-            self._failures[address] = (count + 1, since)
+            self._guesses.count(address)
         return None
+
+    def count_question(self, user: str) -> None:
+        """Raises RequestRefusedError (429) when `user` asked too many lately."""
+        with self._lock:
+            if self._questions.used_up(user):
+                raise RequestRefusedError(429)
+            self._questions.count(user)
 
 
 def check_settings(settings: Settings) -> None:
@@ -236,6 +264,8 @@ def _check_token(gate: Gate) -> BaseResponse | None:
         return redirect("/login")
     if member is None:
         raise RequestRefusedError(401)
+    if request.method == "POST" and (request.path == "/" or request.path.startswith(ASKING_PATHS)):
+        gate.count_question(member.user)
     g.member = member
     return None
 

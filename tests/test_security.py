@@ -1,0 +1,215 @@
+"""Attacks on what docs/security.md promises, where no other test has them: repositories whose git
+directory is somebody else's, packed bombs, an index made by somebody else, members who ask
+without end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lancedb
+import pytest
+from browser.fakes import FakeEngine
+from flask.testing import FlaskClient
+from indexed import indexed, write
+from repositories import git
+from serving import client_of
+
+from codeqa.engine import Engine, open_engine
+from codeqa.errors import IndexFormatError, NotFoundError
+from codeqa.repository.git import find_git, read_git
+from codeqa.settings import load_settings
+from codeqa.store import Location
+from codeqa.tools import TOOLS
+
+pytest_plugins = ("web_kit",)
+
+SECRET = "nobody-may-read-this"
+
+
+def subjects(folder: Path) -> str | None:
+    printed = read_git(find_git(folder), folder, ["log", "--format=%s"], 20)
+    return None if printed is None else printed.decode()
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository that the same user has elsewhere, with a further work tree of it."""
+    folder = write(tmp_path_factory.mktemp("private") / "repo", {"a.py": "x = 1\n"})
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-qm", SECRET)
+    git(folder, "worktree", "add", "-q", str(folder.parent / "tree"))
+    return folder
+
+
+def by_file(repo: Path, theirs: Path) -> None:
+    (repo / ".git").write_text(f"gitdir: {theirs}\n")
+
+
+def by_link(repo: Path, theirs: Path) -> None:
+    (repo / ".git").symlink_to(theirs)
+
+
+def by_common_folder(repo: Path, theirs: Path) -> None:
+    write(repo, {".git/HEAD": "ref: refs/heads/master\n", ".git/commondir": f"{theirs}\n"})
+    shutil.copy(theirs / "HEAD", repo / ".git" / "HEAD")
+
+
+def by_links_inside(repo: Path, theirs: Path) -> None:
+    write(repo, {".git/config": "[core]\n"})
+    for name in ("HEAD", "objects", "refs"):
+        (repo / ".git" / name).symlink_to(theirs / name)
+
+
+def by_a_forged_note(repo: Path, theirs: Path) -> None:
+    beside = repo.parent / "beside"
+    (repo / ".git").write_text(f"gitdir: {beside}\n")
+    note = {"gitdir": f"{repo}/.git\n", "commondir": f"{theirs}\n", "HEAD": "ref: refs/heads/x\n"}
+    write(beside, note)
+    shutil.copy(theirs / "HEAD", beside / "HEAD")
+
+
+@pytest.mark.parametrize(
+    "lead", [by_file, by_link, by_common_folder, by_links_inside, by_a_forged_note]
+)
+def test_a_git_directory_that_leads_to_another_repository_tells_nothing_of_it(
+    lead: Callable[[Path, Path], None], private: Path, tmp_path: Path
+) -> None:
+    repo = write(tmp_path / "repo", {"a.py": "x = 1\n"})
+    lead(repo, private / ".git")
+    assert subjects(repo) is None
+
+
+def test_work_trees_and_submodules_tell_their_history(private: Path, tmp_path: Path) -> None:
+    around = write(tmp_path / "around", {"b.py": "y = 1\n"})
+    git(around, "init", "-q")
+    git(around, "submodule", "--quiet", "add", str(private), "deep/inner")
+    for folder in (private, private.parent / "tree", around / "deep" / "inner"):
+        assert subjects(folder) == f"{SECRET}\n"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    base = tmp_path_factory.mktemp("shop")
+    root = write(base / "repo", {"a.py": "x = 1\n" * 2_000_000, "b.py": "def pay(): ...\n"})
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    author = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    git(root, *author, "commit", "-qm", "Pay with ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3")
+    write(root, {"a.py": "def total(): ...\n"})
+    git(root, *author, "commit", "-qam", "Smaller")
+    git(root, "update-ref", "HEAD", "HEAD~1")  # what is on disk is small, what git keeps is not
+    engine = open_engine(load_settings(data=base / "data", workers=1), root)
+    engine.index.run()
+    yield engine
+    engine.close()
+
+
+def test_a_packed_bomb_is_not_unpacked_to_be_shown(engine: Engine) -> None:
+    for tool, values in (
+        ("blame", {"path": "a.py"}),
+        ("git_show", {"commit": "HEAD", "path": "a.py"}),
+    ):
+        with pytest.raises(NotFoundError, match="larger than"):
+            TOOLS[tool].call(engine.toolbox, values)
+    shown = TOOLS["git_show"].call(engine.toolbox, {"commit": "HEAD"})
+    assert (
+        len(shown.text) < 2_000
+        and "ghp_a" not in shown.text
+        and "ghp_" + "*" * 36 not in shown.text
+    )
+    assert "*" * 40 in TOOLS["git_log"].call(engine.toolbox, {}).text
+
+
+def test_what_is_indexed_is_for_its_user_alone(engine: Engine) -> None:
+    assert engine.location.folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.fixture
+def stranger() -> Iterator[socket.socket]:
+    """An address where nobody may call."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        yield listener
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, stranger: socket.socket) -> Location:
+    """An index whose schema names a function with the address of a stranger, as LanceDB would make
+    and call it."""
+    location = indexed(tmp_path, {"a.py": "def pay():\n    return 1\n"}).location
+    database = lancedb.connect(location.tables)
+    address = f"http://127.0.0.1:{stranger.getsockname()[1]}/v1"
+    functions = [{"name": "openai", "model": {"base_url": address, "max_retries": 0},
+                  "source_column": "code", "vector_column": "vector"}]  # fmt: skip
+    rows = database.open_table("methods").to_arrow()
+    noted = {b"embedding_functions": json.dumps(functions)}
+    database.create_table("methods", rows.replace_schema_metadata(noted), mode="overwrite")
+    return location
+
+
+def test_an_index_made_by_somebody_else_leads_nowhere(
+    foreign: Location, stranger: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    engine = open_engine(load_settings(data=foreign.folder.parents[1]), foreign.root)
+    with pytest.raises(IndexFormatError, match="somebody else"):
+        engine.search.search("pay")
+    engine.index.run()
+    assert engine.search.search("pay").units[0].unit.path == "a.py"
+    engine.close()
+    with pytest.raises(BlockingIOError):
+        stranger.accept()
+
+
+def test_rows_that_name_files_elsewhere_show_none(tmp_path: Path) -> None:
+    write(tmp_path, {"outside.py": f"{SECRET}\n"})
+    location = indexed(tmp_path, {"a.py": "def pay():\n    return 1\n"}).location
+    for name in ("files", "methods", "classes"):
+        table = lancedb.connect(location.tables).open_table(name)
+        table.update(where="path = 'a.py'", values={"path": "../outside.py"})
+    engine = open_engine(load_settings(data=location.folder.parents[1]), location.root)
+    page = client_of(engine.settings, engine)
+    answer = page.get("/api/file", query_string={"path": "../outside.py"})
+    assert answer.status_code == 404 and SECRET not in answer.text
+    assert TOOLS["grep"].call(engine.toolbox, {"pattern": SECRET[:6]}).total == 0
+    engine.close()
+
+
+ANNA, BELA = "anna-token", "bela-token"
+
+
+def test_a_member_that_asks_without_end_keeps_the_server_from_nobody_else(
+    data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    shared = client_of(load_settings(data=data_dir, token=f"{ANNA},{BELA}"), fake_engine)
+
+    def asked(token: str) -> int:
+        given = {"Authorization": f"Bearer {token}"}
+        return shared.post("/chat", json={"question": "pay"}, headers=given).status_code
+
+    assert [asked(BELA) for _ in range(121)].count(429) == 1
+    assert asked(ANNA) == 200
+    reading = shared.get("/api/status", headers={"Authorization": f"Bearer {BELA}"})
+    assert reading.status_code == 200
+
+
+def test_a_challenge_that_is_no_text_is_answered_all_the_same(client: FlaskClient) -> None:
+    sent = client.post(
+        "/api/terminal/hello", data=rb'{"challenge": "\udcb4"}', content_type="application/json"
+    )
+    assert sent.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost.evil.example", "127.0.0.1.nip.io", "localhost:5001@evil.example",
+             "evil.example#localhost", "[::1].evil.example", "0.0.0.0", "127.1", "localhost."],
+)  # fmt: skip
+def test_a_name_that_only_looks_like_this_machine_is_not_answered(
+    client: FlaskClient, host: str
+) -> None:
+    assert client.get("/api/status", headers={"Host": host}).status_code in (400, 421)
