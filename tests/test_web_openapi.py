@@ -37,12 +37,15 @@ NOT_ASKED = {
     "POST /api/models/forget": "changes keys",
     "POST /api/models/list": "asks another machine",
     "POST /api/models/test": "asks another machine",
+    "DELETE /api/repos/{repo}": "removes the index",
 }
 """What is left to tests/test_web_models.py, with what it would do."""
 MAY_REFUSE = {
     "POST /api/conversations/{conversation}": "a title that cannot be shown",
     "GET /api/lines": "an end before the start",
     "POST /api/repos": "a path that is no folder",
+    "POST /api/repos/{repo}": "a name that cannot be typed",
+    "GET /api/folders": "a path that is no folder",
     "POST /api/tools/grep": "an expression that is none",
     "POST /api/review": "an issue without a word",
 }
@@ -112,7 +115,7 @@ def aimed(case: Any, server: Server, number: int) -> None:
     if number % 2:
         return
     known = {"conversation": "kept", "turn": server.turn, "filename": "js/chat_page.js",
-             "model": "codeqa"}  # fmt: skip
+             "model": "codeqa", "repo": "my shop"}  # fmt: skip
     for name in case.path_parameters:
         case.path_parameters[name] = known[name]
     for name, value in (("repo", ""), ("path", "store/basket.py")):

@@ -1,12 +1,10 @@
-"""What the index holds: its status, files and their lines, and the repositories that have one."""
+"""What the index of a repository holds: its status, files and their lines."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,14 +13,11 @@ from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.files import FileText
 from codeqa.render import highlight_lines, sanitise
-from codeqa.repositories import RepositoryReport, report_repositories
 from codeqa.search import missing_command, reranker_status
-from codeqa.store import list_locations
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, Progress
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
-from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of, workspace
 
 SKIPPED_PATHS = 500
@@ -123,22 +118,6 @@ class Examples(Schema):
     questions: list[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository(RepositoryReport):
-    id: str
-    open: bool
-
-
-class Repositories(Schema):
-    current: str
-    repositories: list[Repository]
-
-
-class PathBody(Schema):
-    path: Filled
-    """Full path of a folder; `~` stands for the home folder of who runs the server."""
-
-
 @endpoints.route("GET", "/api/status", Status)
 def status(query: RepoQuery) -> Values:
     """What the index holds and what is being done to it."""
@@ -216,36 +195,6 @@ def examples(query: RepoQuery) -> Values:
     with contextlib.suppress(CodeQAError):  # without an index the usual ones
         found += _own_questions(engine)
     return {"questions": [*found, *USUAL_QUESTIONS][: len(USUAL_QUESTIONS)]}
-
-
-@endpoints.route("GET", "/api/repos", Repositories, errors=(507,))
-def repositories() -> Values:
-    """The indexed repositories, the one updated last first."""
-    space = workspace()
-    ids = {str(location.root): location.id for location in list_locations(space.settings)}
-    reports = sorted(report_repositories(space.settings), key=lambda one: -one.updated_at)
-    rows = [
-        Repository(**asdict(report), id=repo, open=space.is_open(repo))
-        for report in reports
-        if (repo := ids.get(report.path))
-    ]
-    current = space.engine().location.id if space.has_current() else ""
-    return {"current": current, "repositories": rows}
-
-
-@endpoints.route("POST", "/api/repos", {202: (Status,)})
-def open_repository(body: PathBody) -> tuple[Values, int]:
-    """Open the repository at `path` and index it behind; its status tells how far that is.
-
-    What the server may read is its owner's to show: others open what is indexed already.
-    """
-    path = Path(body.path.strip())
-    known = [location.root for location in list_locations(workspace().settings)]
-    if not member_of_request().owner and path not in known:
-        raise RequestRefusedError(
-            403, "Only the first token in CODEQA_TOKEN may open a folder that is not indexed yet."
-        )
-    return status_values(workspace().open(path)), 202
 
 
 @endpoints.route("GET", "/health", Health, tag="Server", errors=())

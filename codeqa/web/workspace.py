@@ -13,9 +13,10 @@ from codeqa.engine import Engine, open_engine, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
 from codeqa.llm import ModelChoice
-from codeqa.repositories import recent_repositories
+from codeqa.repositories import is_clone, recent_repositories, remove_repository
 from codeqa.settings import Settings
 from codeqa.store import list_locations
+from codeqa.web.errands import Errands
 from codeqa.web.schemas import RepoQuery
 
 
@@ -31,6 +32,7 @@ class Workspace:
     ) -> None:
         self.settings = settings
         self.closing = threading.Event()
+        self.errands = Errands()
         self._start = repository.absolute() if repository else None
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
@@ -66,7 +68,7 @@ class Workspace:
         Raises RepositoryError when it is no folder, all folders there are, or the one that
         holds the keys and conversations of CodeQA itself.
         """
-        return self._open(_folder(path, self.settings.data_dir), update)
+        return self._open(_folder(path, self.settings), update)
 
     def _open(self, folder: Path, update: bool = True) -> Engine:
         with self._lock:
@@ -79,6 +81,22 @@ class Workspace:
         if update:
             engine.index.start_background()
         return engine
+
+    def remove(self, repo: str) -> None:
+        """Delete the index of a repository, with its files if they are a clone, and close it.
+
+        Raises NotFoundError for an unknown id, IndexBusyError while another process writes it.
+        """
+        self.errands.cancel(repo)
+        with self._lock:
+            engine = self._engines.pop(repo, None)
+            if self._current == repo:
+                self._current = ""
+        if engine is not None:
+            engine.close()
+        location = remove_repository(self.settings, repo)
+        if self._start is not None and self._start.resolve() == location.root:
+            self._start = None
 
     def prefer(self, choice: ModelChoice | None) -> None:
         """Ask this language model, whatever was picked before; None ends that again."""
@@ -115,6 +133,7 @@ class Workspace:
     def close(self) -> None:
         """End the streams and what runs in the background."""
         self.closing.set()
+        self.errands.close()
         for engine in list(self._engines.values()):
             engine.close()
 
@@ -142,7 +161,7 @@ def engine_of(query: RepoQuery) -> Engine:
     return workspace().engine(query.repo)
 
 
-def _folder(path: Path, own: Path) -> Path:
+def _folder(path: Path, settings: Settings) -> Path:
     """`path` with the home folder filled in. Raises RepositoryError when it cannot be opened."""
     folder = with_home(path)
     if not folder.is_absolute():
@@ -161,7 +180,7 @@ def _folder(path: Path, own: Path) -> Path:
         raise RepositoryError(
             f"{path} is the whole disk.", "Give the folder of one repository instead."
         )
-    if real.is_relative_to(own.resolve()):
+    if real.is_relative_to(settings.data_dir.resolve()) and not is_clone(settings, real):
         raise RepositoryError(
             f"{path} holds CodeQA's own data.", "Give the folder of a repository instead."
         )

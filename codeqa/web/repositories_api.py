@@ -1,0 +1,226 @@
+"""The repositories: listed, opened, cloned, refreshed, renamed, removed; and the folders that one
+is chosen from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from codeqa.environment import with_home
+from codeqa.errors import RepositoryError
+from codeqa.repositories import (
+    RepositoryReport,
+    clone_location,
+    find_repository,
+    rename_repository,
+    report_on,
+    sync_clone,
+    take_clone,
+)
+from codeqa.repository.clones import Report, looks_remote, read_remote
+from codeqa.store import Location, list_locations
+from codeqa.text.tokens import well_formed
+from codeqa.web.endpoints import Endpoints
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.schemas import Clean, Filled, Schema, Text, Values
+from codeqa.web.security import member_of_request
+from codeqa.web.workspace import workspace
+
+FOLDERS_SHOWN = 1_000
+
+endpoints = Endpoints("repositories", "Repositories")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository(RepositoryReport):
+    """`state` may also be `cloning` or `refreshing`, with `progress`, or `failed`: it was not
+    cloned, and `problem` says why."""
+
+    id: str
+    open: bool
+
+
+class Repositories(Schema):
+    current: str
+    changeable: bool
+    """Whether this user may add, refresh, rename and remove."""
+    repositories: list[Repository]
+
+
+class PathBody(Schema):
+    path: Filled
+    """Full path of a folder; `~` stands for the home folder of who runs the server. Or the
+    address of a git repository, by https or ssh."""
+    branch: Text = ""
+    """Of an address: the branch or tag to clone; empty for the usual one."""
+
+
+class NameBody(Schema):
+    name: Annotated[str, Field(max_length=60), Clean]
+    """Empty for the name of the folder."""
+
+
+class Removed(Schema):
+    removed: str
+
+
+class FolderQuery(Schema):
+    path: Text = ""
+    """Full path; empty for the home folder of who runs the server."""
+
+
+class Folder(Schema):
+    name: str
+    path: str
+    git: bool
+    """It is a git repository."""
+    hidden: bool
+
+
+class Folders(Schema):
+    path: str
+    parent: str
+    """Empty at the top."""
+    git: bool
+    folders: list[Folder]
+    """Those that can be opened, by name; the first thousand."""
+
+
+@endpoints.route("GET", "/api/repos", Repositories, errors=(507,))
+def repositories() -> Values:
+    """The repositories with an index, the one updated last first, and those being cloned."""
+    space = workspace()
+    rows = {one.id: _row(one.id, report_on(one)) for one in list_locations(space.settings)}
+    for repo, errand in space.errands.all().items():
+        now: Values = {"state": errand.report.state, "progress": errand.progress}
+        if errand.problem:
+            state = rows[repo].state if repo in rows else "failed"
+            now = {"state": state, "problem": errand.problem}
+        rows[repo] = _row(repo, rows.get(repo, errand.report), **now)
+    current = space.engine().location.id if space.has_current() else ""
+    ordered = sorted(rows.values(), key=lambda one: (one.state != "cloning", -one.updated_at))
+    owner = member_of_request().owner
+    return {"current": current, "changeable": owner, "repositories": ordered}
+
+
+@endpoints.route("POST", "/api/repos", {202: (Repository,)})
+def add(body: PathBody) -> tuple[Values, int]:
+    """Open the repository at `path`, cloned first if it is an address, and index it behind.
+
+    What the server may read is its owner's to show: others open what is indexed already.
+    """
+    space, given = workspace(), body.path.strip()
+    if looks_remote(given):
+        _require_owner()
+        remote = read_remote(given, body.branch)
+        location = clone_location(space.settings, remote)
+        branch = f" {remote.branch}" if remote.branch else ""
+        about = RepositoryReport(
+            location.name, f"{remote.url}{branch}", "cloning", remote.url, remote.branch
+        )
+
+        def work(tell: Report) -> None:
+            space.open(take_clone(space.settings, remote, tell).root)
+
+        space.errands.begin(location.id, about, work)
+        return asdict(_row(location.id, about)), 202
+    if Path(given) not in [location.root for location in list_locations(space.settings)]:
+        _require_owner()
+    location = space.open(Path(given)).location
+    return asdict(_row(location.id, report_on(location))), 202
+
+
+@endpoints.route("POST", "/api/repos/<repo>", Repository)
+def rename(repo: str, body: NameBody) -> Repository:
+    """Show the repository by another name."""
+    location = _owned(repo)
+    rename_repository(workspace().settings, location.id, body.name)
+    return _row(location.id, report_on(location))
+
+
+@endpoints.route("POST", "/api/repos/<repo>/refresh", {202: (Repository,)})
+def refresh(repo: str) -> tuple[Values, int]:
+    """Fetch the newest commit where it is a clone, and index what changed, behind."""
+    location, space = _owned(repo), workspace()
+    about = RepositoryReport(location.name, str(location.root), "refreshing")
+
+    def work(tell: Report) -> None:
+        sync_clone(location, tell)
+        space.open(location.root, update=False).index.run(tell)
+
+    space.errands.begin(location.id, about, work)
+    return asdict(_row(location.id, report_on(location), state="refreshing")), 202
+
+
+@endpoints.route("POST", "/api/repos/<repo>/cancel", Removed)
+def cancel(repo: str) -> Values:
+    """End its clone or refresh, or dismiss that one failed. Of a clone nothing is left."""
+    _require_owner()
+    workspace().errands.cancel(repo)
+    return {"removed": repo}
+
+
+@endpoints.route("DELETE", "/api/repos/<repo>", Removed)
+def remove(repo: str) -> Values:
+    """Delete its index, and its files if they are a clone that was made by its address. Its
+    conversations stay."""
+    workspace().remove(_owned(repo).id)
+    return {"removed": repo}
+
+
+@endpoints.route("GET", "/api/folders", Folders)
+def folders(query: FolderQuery) -> Values:
+    """The folders in a folder of the server's machine, for its owner to choose one."""
+    _require_owner()
+    top = with_home(Path(query.path.strip() or "~"))
+    own = workspace().settings.data_dir.resolve()
+    try:
+        found = sorted(_folders_in(top.resolve(strict=True), own), key=lambda one: one.name.lower())
+    except (OSError, ValueError, RuntimeError):
+        raise RepositoryError(
+            f"{top} cannot be opened.", "Give the full path of a folder that you may read."
+        ) from None
+    real = top.resolve()
+    parent = "" if real.parent == real else str(real.parent)
+    return {
+        "path": str(real), "parent": parent, "git": (real / ".git").exists(),
+        "folders": [one.model_dump() for one in found[:FOLDERS_SHOWN]],
+    }  # fmt: skip
+
+
+def _folders_in(top: Path, own: Path) -> Iterator[Folder]:
+    with os.scandir(top) as entries:
+        for entry in entries:
+            path = Path(entry.path)
+            with suppress(OSError):
+                if (
+                    entry.is_dir() and os.access(path, os.R_OK | os.X_OK) and path.resolve() != own
+                    and entry.name == well_formed(entry.name)
+                ):  # fmt: skip
+                    git = (path / ".git").exists()
+                    hidden = entry.name.startswith(".")
+                    yield Folder(name=entry.name, path=str(path), git=git, hidden=hidden)
+
+
+def _row(repo: str, report: RepositoryReport, **now: Any) -> Repository:
+    known = {name: getattr(report, name) for name in RepositoryReport.__dataclass_fields__}
+    return Repository(**known | now, id=repo, open=workspace().is_open(repo))
+
+
+def _owned(repo: str) -> Location:
+    """The indexed repository with that id, for the owner to change. Raises NotFoundError."""
+    _require_owner()
+    return find_repository(workspace().settings, repo)
+
+
+def _require_owner() -> None:
+    if not member_of_request().owner:
+        raise RequestRefusedError(
+            403, "Only the first token in CODEQA_TOKEN may change which repositories there are."
+        )

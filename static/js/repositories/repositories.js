@@ -1,0 +1,230 @@
+// The list of repositories, in its dialog and on the page that comes before any is open: adding,
+// refreshing, renaming and removing them.
+
+import { query, request } from "../lib/api.js";
+import { byId, element, icon } from "../lib/dom.js";
+import { ago, count, plural } from "../lib/format.js";
+import { closesByClick, failureText } from "../lib/widgets.js";
+import { showProgress } from "../sidebar/index_status.js";
+import { setUpFolders } from "./folders.js";
+
+const BUSY = 700; // milliseconds between two looks while something goes on
+const GOES_ON = ["cloning", "refreshing", "indexing"];
+const ADDRESS = /^[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
+
+const STATES = {
+  "folder gone": "folder is gone",
+  cloning: "being cloned",
+  failed: "not cloned",
+  incomplete: "not complete",
+  indexing: "being indexed",
+  refreshing: "being refreshed",
+  unreadable: "must be indexed again",
+};
+
+let timer = 0;
+let shown = ""; // the list in view, as it came
+let awaited = ""; // id of what was added and is gone to when it is there
+let edited = null; // `{ id, how }` of the row that is being renamed or removed
+let left = ""; // the button to go back to from there
+
+/** Shows the list where it stands in the page. */
+export function showRepositories() {
+  setUp();
+  look().then(() => byId("repository-path").focus());
+}
+
+/** The link to the list opens it as a dialog. */
+export function setUpRepositoriesDialog() {
+  const dialog = byId("repositories-dialog");
+  let ready = false;
+  byId("choose-repository").addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    if (!ready) setUp();
+    ready = true;
+    edited = null;
+    dialog.showModal();
+    look();
+  });
+  dialog.addEventListener("close", () => clearTimeout(timer));
+  closesByClick(dialog, byId("repositories-close"));
+}
+
+function setUp() {
+  const path = byId("repository-path");
+  const kind = () => {
+    byId("repository-branch-row").hidden = !ADDRESS.test(path.value.trim());
+  };
+  path.addEventListener("input", kind);
+  byId("add-repository").addEventListener("submit", (event) => {
+    event.preventDefault();
+    add(path.value.trim(), byId("repository-branch").value.trim());
+  });
+  setUpFolders({ take: (folder) => add(folder, ""), say });
+}
+
+function say(error) {
+  byId("repository-problem").textContent = error ? failureText(error) : "";
+  byId("repository-problem").hidden = !error;
+}
+
+/** Does `work`, says what went wrong, and looks again. */
+async function change(work) {
+  try {
+    await work();
+    say(null);
+  } catch (error) {
+    say(error);
+  }
+  await look();
+}
+
+const add = (path, branch) =>
+  change(async () => {
+    awaited = (await request("/api/repos", { body: { path, branch } })).id;
+  });
+
+async function look() {
+  clearTimeout(timer);
+  const message = byId("no-repositories");
+  try {
+    const reply = await request("/api/repos");
+    byId("add-repository").hidden = !reply.changeable;
+    follow(reply.repositories);
+    draw(reply);
+    message.hidden = reply.repositories.length > 0;
+    message.textContent = "No repository is indexed yet.";
+    if (reply.repositories.some(({ state }) => GOES_ON.includes(state)))
+      timer = setTimeout(look, BUSY);
+  } catch (error) {
+    message.hidden = false;
+    message.textContent = failureText(error);
+  }
+}
+
+/** Goes to what was added as soon as it can be opened; its page says how far the index is. */
+function follow(repositories) {
+  const found = repositories.find(({ id }) => id === awaited);
+  if (!found || found.state === "cloning") return;
+  awaited = "";
+  if (!found.problem) location.assign(`/${query({ repo: found.id })}`);
+}
+
+function draw(reply) {
+  const text = JSON.stringify([reply, edited]);
+  if (text === shown || (edited && shown.endsWith(JSON.stringify(edited) + "]"))) return;
+  shown = text;
+  const list = byId("repositories");
+  const focused = list.contains(document.activeElement) && document.activeElement.dataset.key;
+  list.replaceChildren(...reply.repositories.map((one) => row(one, reply)));
+  const wanted = edited ? `${edited.id} ${edited.how}` : left || focused;
+  left = "";
+  if (wanted) list.querySelector(`[data-key="${CSS.escape(wanted)}"]`)?.focus();
+}
+
+function row(repository, { changeable, current }) {
+  const { id, name, path, url, branch, files, updated_at: updated, state, progress } = repository;
+  const gone = ["folder gone", "cloning", "failed"].includes(state);
+  const facts = [
+    id === current ? "open" : "",
+    files ? plural(files, "file") : "",
+    STATES[state] ?? (updated ? `updated ${ago(updated)}` : ""),
+  ].filter(Boolean);
+  const from = url ? [url, branch].filter(Boolean).join(" · ") : path;
+  const link = element(
+    "a",
+    { href: gone ? null : `/${query({ repo: id })}`, class: gone ? "gone" : null },
+    icon(url ? "cloud" : "folder"),
+    element("span.text", element("strong", name), element("span.path", { title: path }, from)),
+    element("span.row-facts", ...facts.map((fact) => element("span", fact))),
+  );
+  const item = element("li", link);
+  if (edited?.id === id) item.append(edited.how === "rename" ? renaming(id, name) : removing(repository));
+  else if (changeable) item.append(actions(repository));
+  if (GOES_ON.includes(state)) {
+    const bar = element("div.progress", { role: "progressbar", "aria-label": `${name}: ${state}` }, element("span"));
+    showProgress(bar, progress ?? { total: 0 });
+    const { phase = "", done = 0, total = 0 } = progress ?? {};
+    item.append(bar, element("p.help", total ? `${phase}: ${count(done)} of ${count(total)}` : phase));
+  }
+  if (repository.problem) item.append(element("p.help.bad", repository.problem));
+  return item;
+}
+
+function actions({ id, name, state, problem }) {
+  const edit = (how) => () => {
+    edited = { id, how };
+    look();
+  };
+  const ask = (work) => () => change(() => request(`/api/repos/${id}/${work}`, { method: "POST" }));
+  const button = (key, symbol, label, onclick) =>
+    element(
+      "button.icon-button",
+      { "aria-label": `${label} ${name}`, title: label, "data-key": `${id} ${key}`, onclick },
+      icon(symbol),
+    );
+  if (["cloning", "refreshing"].includes(state))
+    return element("div.row-actions", button("cancel", "stop", "Cancel", ask("cancel")));
+  const dismiss = problem ? button("dismiss", "close", "Dismiss", ask("cancel")) : null;
+  if (state === "failed") return element("div.row-actions", dismiss);
+  return element(
+    "div.row-actions",
+    dismiss,
+    button("refresh", "retry", "Refresh", ask("refresh")),
+    button("begin rename", "edit", "Rename", edit("rename")),
+    button("begin remove", "trash", "Remove", edit("remove")),
+  );
+}
+
+function leave() {
+  left = `${edited.id} begin ${edited.how}`;
+  edited = null;
+  look();
+}
+
+function onEscape(event) {
+  if (event.key !== "Escape") return;
+  event.preventDefault(); // the dialog stays
+  event.stopPropagation();
+  leave();
+}
+
+function renaming(id, name) {
+  const key = `${id} rename`;
+  const field = element("input", { type: "text", maxlength: "60", "aria-label": `New name of ${name}`, "data-key": key });
+  field.value = name;
+  return element(
+    "form.row-edit",
+    {
+      onkeydown: onEscape,
+      onsubmit: (event) => {
+        event.preventDefault();
+        left = `${id} begin rename`;
+        edited = null;
+        change(() => request(`/api/repos/${id}`, { body: { name: field.value } }));
+      },
+    },
+    field,
+    element("button.button.primary", { type: "submit" }, "Save"),
+    element("button.button", { onclick: leave }, "Cancel"),
+  );
+}
+
+function removing({ id, name, path, url }) {
+  const kept = url ? "The clone is deleted with it." : `The folder ${path} stays as it is.`;
+  const remove = () => {
+    edited = null;
+    change(async () => {
+      await request(`/api/repos/${id}`, { method: "DELETE" });
+      if (document.body.dataset.repo === id) location.assign("/repositories");
+    });
+  };
+  return element(
+    "div.row-edit",
+    { onkeydown: onEscape, role: "group", "aria-label": `Remove ${name}` },
+    element("p", `Remove the index of ${name}? ${kept} Its conversations are kept.`),
+    element("button.button.danger", { onclick: remove }, "Remove"),
+    element("button.button", { onclick: leave, "data-key": `${id} remove` }, "Keep"),
+  );
+}
