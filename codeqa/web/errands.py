@@ -49,7 +49,7 @@ class Errands:
 
         def tell(step: Progress) -> None:
             if errand.cancelled.is_set():
-                raise CancelledError
+                raise CancelledError("It was cancelled.")
             errand.progress = step
 
         def run() -> None:

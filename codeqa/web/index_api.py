@@ -18,6 +18,7 @@ from codeqa.types import CLASS_KINDS, METHOD_KINDS, Progress
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
+from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of, workspace
 
 SKIPPED_PATHS = 500

@@ -34,7 +34,7 @@ def conversation(query: RepoQuery) -> BaseResponse | str:
     location = engine.location
     return render_template(
         "chat.html", repo=location.id, name=location.name, path=str(location.root),
-        version=__version__, embedding=engine.settings.embedding,
+        version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip
 
 

@@ -152,7 +152,7 @@ def refresh(repo: str) -> tuple[Values, int]:
 
     def work(tell: Report) -> None:
         sync_clone(location, tell)
-        space.open(location.root, update=False).index.run(tell)
+        space.open(location.root, update=False).index.check()
 
     space.errands.begin(location.id, about, work)
     return asdict(_row(location.id, report_on(location), state="refreshing")), 202
@@ -181,15 +181,18 @@ def folders(query: FolderQuery) -> Values:
     top = with_home(Path(query.path.strip() or "~"))
     own = workspace().settings.data_dir.resolve()
     try:
-        found = sorted(_folders_in(top.resolve(strict=True), own), key=lambda one: one.name.lower())
+        real = top.resolve(strict=True)
+        found = [] if real.is_relative_to(own) else list(_folders_in(real, own))
     except (OSError, ValueError, RuntimeError):
+        found, real = [], own
+    if real.is_relative_to(own):
         raise RepositoryError(
             f"{top} cannot be opened.", "Give the full path of a folder that you may read."
-        ) from None
-    real = top.resolve()
-    parent = "" if real.parent == real else str(real.parent)
+        )
+    found.sort(key=lambda one: one.name.lower())
     return {
-        "path": str(real), "parent": parent, "git": (real / ".git").exists(),
+        "path": str(real), "parent": "" if real.parent == real else str(real.parent),
+        "git": (real / ".git").exists(),
         "folders": [one.model_dump() for one in found[:FOLDERS_SHOWN]],
     }  # fmt: skip
 

@@ -89,10 +89,12 @@ class Workspace:
         """
         self.errands.cancel(repo)
         with self._lock:
-            engine = self._engines.pop(repo, None)
-            if self._current == repo:
+            places = {one.id: one for one in (e.location for e in self._engines.values())}
+            gone = [key for key, at in places.items() if repo in (key, at.snapshot_of)]
+            closing = [self._engines.pop(key) for key in gone]
+            if self._current in gone:
                 self._current = ""
-        if engine is not None:
+        for engine in closing:
             engine.close()
         location = remove_repository(self.settings, repo)
         if self._start is not None and self._start.resolve() == location.root:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 from browser.actions import PHONE, ask, get_answer, loaded, open_context, stop, use_model
 from browser.conftest import OpenPage, ScriptedServer
+from browser.test_hostile import replies
 from browser.test_phone import EVERYTHING
 from playwright.sync_api import Page, ViewportSize, expect
 
@@ -97,8 +98,20 @@ def test_axe_finds_nothing_serious_in_any_view(
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Keyboard shortcuts").click()
     faults["keyboard"] = violations(page, "#shortcuts")
+    replies(page, "**/api/folders?**", {
+        "path": "/src", "parent": "/", "git": True,
+        "folders": [{"name": "shop", "path": "/src/shop", "git": True, "hidden": False}],
+    })  # fmt: skip
+    replies(page, "**/api/repos", {"current": "a", "changeable": True, "repositories": [
+        {"id": state, "name": state, "path": "/src/shop", "url": url, "branch": "", "files": 3,
+         "state": state, "updated_at": 1, "problem": "", "progress": None}
+        for state, url in (("ready", ""), ("cloning", "git@host:a/b"), ("folder gone", ""))
+    ]})  # fmt: skip
     page.goto(f"{scripted.address}/repositories")
-    expect(page.locator("#no-repositories")).not_to_have_text("Looking…")
+    expect(page.get_by_role("listitem")).to_have_count(3)
+    page.get_by_role("button", name="Browse…").click()
+    page.get_by_role("button", name="Remove ready").click()
+    expect(page.get_by_role("button", name="Keep")).to_be_focused()
     faults["repositories"] = violations(page)
     assert {view: found for view, found in faults.items() if found} == {}
 

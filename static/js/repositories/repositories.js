@@ -9,6 +9,7 @@ import { showProgress } from "../sidebar/index_status.js";
 import { setUpFolders } from "./folders.js";
 
 const BUSY = 700; // milliseconds between two looks while something goes on
+const BEGINS = 4000; // until what was asked for has begun
 const GOES_ON = ["cloning", "refreshing", "indexing"];
 const ADDRESS = /^[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
 
@@ -23,6 +24,7 @@ const STATES = {
 };
 
 let timer = 0;
+let changed = 0; // when something was asked for last
 let shown = ""; // the list in view, as it came
 let awaited = ""; // id of what was added and is gone to when it is there
 let edited = null; // `{ id, how }` of the row that is being renamed or removed
@@ -71,6 +73,7 @@ function say(error) {
 
 /** Does `work`, says what went wrong, and looks again. */
 async function change(work) {
+  changed = Date.now();
   try {
     await work();
     say(null);
@@ -95,7 +98,8 @@ async function look() {
     draw(reply);
     message.hidden = reply.repositories.length > 0;
     message.textContent = "No repository is indexed yet.";
-    if (reply.repositories.some(({ state }) => GOES_ON.includes(state)))
+    const goesOn = reply.repositories.some(({ state }) => GOES_ON.includes(state));
+    if (goesOn || Date.now() - changed < BEGINS)
       timer = setTimeout(look, BUSY);
   } catch (error) {
     message.hidden = false;

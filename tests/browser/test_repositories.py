@@ -1,0 +1,91 @@
+"""The dialog with the repositories: by keyboard and on a phone, over the real server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from browser.actions import PHONE, expecting, loaded, scrolled_sideways
+from browser.conftest import OpenPage, Server
+from playwright.sync_api import Page, expect
+
+
+def opened(page: Page) -> None:
+    page.locator("#choose-repository").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Repositories")).to_be_visible()
+
+
+def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
+    real: Server, open_page: OpenPage, tmp_path: Path
+) -> None:
+    for folder in ("lamps/.git", ".secret lamps", "chairs"):
+        (tmp_path / "things" / folder).mkdir(parents=True)
+    (tmp_path / "things" / "lamps" / "light.py").write_text("def shine():\n    return 1\n")
+    page = open_page(real)
+    loaded(page)
+    opened(page)
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("link", name=re.compile("bookshop"))).to_contain_text("open")
+    dialog.get_by_label("Folder on this machine").fill(str(tmp_path / "things"))
+    dialog.get_by_role("button", name="Browse…").press("Enter")
+    folders = dialog.locator("#folders-list button")
+    expect(folders).to_have_text(["chairs", "lampsgit"])
+    dialog.get_by_label("Hidden folders").check()
+    expect(folders).to_have_count(3)
+    dialog.get_by_role("button", name="lamps git").press("Enter")
+    expect(page.locator("#folders-path")).to_have_text(str(tmp_path / "things" / "lamps"))
+    dialog.get_by_role("button", name="Add this folder").press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("lamps"))).to_be_visible()
+    loaded(page)
+
+    opened(page)
+    dialog.get_by_role("button", name="Rename lamps").press("Enter")
+    field = dialog.get_by_label("New name of lamps")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog.get_by_role("button", name="Rename lamps")).to_be_focused()
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Enter")
+    field.fill("bookshop")
+    expecting(page, "400 (BAD REQUEST)")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("Another repository is called bookshop")
+    dialog.get_by_role("button", name="Rename lamps").press("Enter")
+    field.fill("All the lamps")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("link", name=re.compile("All the lamps"))).to_be_visible()
+    dialog.get_by_role("button", name="Refresh All the lamps").press("Enter")
+    dialog.get_by_role("button", name="Remove All the lamps").press("Enter")
+    group = dialog.get_by_role("group", name="Remove All the lamps")
+    expect(group).to_contain_text(f"The folder {tmp_path / 'things' / 'lamps'} stays as it is.")
+    expect(group.get_by_role("button", name="Keep")).to_be_focused()
+    group.get_by_role("button", name="Remove").press("Enter")
+    page.wait_for_url("**/repositories")
+    expect(page.get_by_role("link", name=re.compile("bookshop"))).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("lamps"))).to_have_count(0)
+    assert (tmp_path / "things" / "lamps" / "light.py").exists()
+
+
+def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real, **PHONE)
+    loaded(page)
+    page.get_by_role("button", name="Open the menu").tap()
+    page.locator("#choose-repository").tap()
+    dialog = page.get_by_role("dialog")
+    field = dialog.get_by_label("Folder on this machine")
+    field.fill("http://host.invalid/a/b")
+    expecting(page, "400 (BAD REQUEST)")
+    dialog.get_by_role("button", name="Add", exact=True).tap()
+    expect(dialog.get_by_role("alert")).to_contain_text("https://host/owner/name")
+    expect(dialog.get_by_label("Branch or tag")).to_be_visible()
+    field.fill("https://host.invalid/some/shop")
+    dialog.get_by_role("button", name="Add", exact=True).tap()
+    failed = dialog.get_by_role("listitem").filter(has_text="https://host.invalid/some/shop")
+    expect(failed).to_contain_text("not cloned")
+    expect(failed).to_contain_text("Could not resolve host")
+    assert not scrolled_sideways(page)
+    failed.get_by_role("button", name="Dismiss shop").tap()
+    expect(failed).to_have_count(0)

@@ -1,0 +1,152 @@
+"""The addresses that list and change the repositories, over a real server of git where one is
+cloned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from pydantic import SecretStr
+
+from codeqa.settings import load_settings
+from codeqa.web.app import create_app
+from tests.git_server import GitServer, git_server
+
+BELA = {"Authorization": "Bearer bela"}
+Client = Callable[..., FlaskClient]
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitServer]:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    with git_server(folder) as running:
+        config = tmp_path / "gitconfig"
+        config.write_text(f"[http]\n\tsslCAInfo = {running.certificate}\n")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+        yield running
+
+
+@pytest.fixture
+def make_client(data_dir: Path) -> Iterator[Client]:
+    apps: list[Any] = []
+
+    def make(**settings: Any) -> FlaskClient:
+        apps.append(create_app(load_settings(data=data_dir, workers=1, **settings)))
+        return apps[-1].test_client()  # type: ignore[no-any-return]
+
+    yield make
+    for app in apps:
+        app.extensions["codeqa"].close()
+
+
+def rows(client: FlaskClient) -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in client.get("/api/repos").json["repositories"]}
+
+
+def until(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 30
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def test_a_clone_from_the_page_from_its_address_to_its_removal(
+    server: GitServer, make_client: Client, data_dir: Path
+) -> None:
+    server.commit("anna/shop", {"store.py": "def buy():\n    return 1\n"})
+    client = make_client()
+    server.held.clear()
+    address = f"{server.address}/anna/shop"
+    added = client.post("/api/repos", json={"path": address})
+    repo = added.json["id"]
+    assert added.status_code == 202 and added.json["url"] == address
+    until(lambda: rows(client)[repo]["progress"]["phase"] == "waiting for the server")
+    assert rows(client)[repo]["state"] == "cloning"
+    assert client.post("/api/repos", json={"path": address}).status_code == 409
+    assert client.post(f"/api/repos/{repo}/cancel").status_code == 200
+    assert rows(client) == {} and not list((data_dir / "clones").glob("[!.]*"))
+    server.held.set()
+
+    missing = client.post("/api/repos", json={"path": f"{address}-not"}).json["id"]
+    row = until(lambda: rows(client)[missing]["problem"] and rows(client)[missing])
+    assert row["state"] == "failed" and "not found" in row["problem"]
+    client.post(f"/api/repos/{missing}/cancel")
+    assert missing not in rows(client)
+
+    client.post("/api/repos", json={"path": address})
+    until(lambda: rows(client).get(repo, {}).get("files") == 1)
+    server.commit("anna/shop", {"other.py": "X = 1\n"})
+    assert client.post(f"/api/repos/{repo}/refresh").status_code == 202
+    until(lambda: rows(client)[repo]["files"] == 2)
+    renamed = client.post(f"/api/repos/{repo}", json={"name": "The shop"}).json
+    assert renamed["name"] == client.get(f"/api/status?repo={repo}").json["name"] == "The shop"
+    assert "The shop" in client.get(f"/?repo={repo}").text
+    until(lambda: rows(client)[repo]["state"] == "ready")
+    assert client.delete(f"/api/repos/{repo}").status_code == 200
+    assert rows(client) == {} and not list((data_dir / "clones").glob("[!.]*"))
+    assert client.get(f"/api/status?repo={repo}").status_code == 404
+
+
+def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(
+    make_client: Client, tmp_path: Path, data_dir: Path
+) -> None:
+    for folder in ("plain", "repo/.git", ".hidden", "<b>bold"):
+        (tmp_path / "there" / folder).mkdir(parents=True)
+    (tmp_path / "there" / "file.py").touch()
+    (tmp_path / "there" / "link").symlink_to(tmp_path / "there" / "repo")
+    (tmp_path / "there" / "broken").symlink_to(tmp_path / "nowhere")
+    client = make_client()
+    shown = client.get("/api/folders", query_string={"path": str(tmp_path / "there")}).json
+    kinds = {one["name"]: (one["git"], one["hidden"]) for one in shown["folders"]}
+    assert kinds == {".hidden": (False, True), "link": (True, False), "plain": (False, False),
+                     "<b>bold": (False, False), "repo": (True, False)}  # fmt: skip
+    assert shown["parent"] == str(tmp_path)
+    around = client.get("/api/folders", query_string={"path": str(tmp_path)}).json
+    assert data_dir.exists() and "data" not in [one["name"] for one in around["folders"]]
+    assert client.get("/api/folders?path=/").json["parent"] == ""
+    for path in (
+        tmp_path / "nowhere",
+        tmp_path / "there" / "file.py",
+        "\x00",
+        data_dir,
+        data_dir / "repos",
+    ):
+        refused = client.get("/api/folders", query_string={"path": str(path)})
+        assert refused.status_code == 400, path
+
+
+def test_only_the_owner_changes_which_repositories_there_are(
+    make_client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.py").write_text("A = 1\n")
+    client = make_client(token=SecretStr("anna,bela"))
+    anna = {"Authorization": "Bearer anna"}
+    repo = client.post("/api/repos", json={"path": str(tmp_path / "one")}, headers=anna).json["id"]
+    asked = [
+        ("POST", "/api/repos", {"path": "https://host.invalid/a/b"}),
+        ("POST", f"/api/repos/{repo}", {"name": "mine"}),
+        ("POST", f"/api/repos/{repo}/refresh", None),
+        ("POST", f"/api/repos/{repo}/cancel", None),
+        ("DELETE", f"/api/repos/{repo}", None),
+        ("GET", "/api/folders", None),
+    ]
+    for method, address, body in asked:
+        refused = client.open(address, method=method, json=body, headers=BELA)
+        assert refused.status_code == 403, (method, address)
+    assert client.get("/api/repos", headers=BELA).json["changeable"] is False
+    assert client.get("/api/repos", headers=anna).json["repositories"][0]["name"] == "one"
+
+
+def test_addresses_that_git_must_not_be_given_are_refused(make_client: Client) -> None:
+    client = make_client()
+    for path in ("file:///etc", "ext::sh -c x", "http://host.org/a/b", "https://-x/a/b"):
+        refused = client.post("/api/repos", json={"path": path})
+        assert refused.status_code == 400 and path not in refused.text
+    assert rows(client) == {}
