@@ -599,7 +599,9 @@ class FakeEngine:
             context_characters=12_000,
             context_tokens=0,
         )
-        self.location = SimpleNamespace(id="store-0123abcd", name="store", root=root)
+        self.location = SimpleNamespace(
+            id="store-0123abcd", name="store", root=root, snapshot_of=""
+        )
         self.index, self.search = FakeIndex(), FakeSearch()
         self.models = FakeModels()
         self.chat, self.files = FakeChat(self.models), FakeFiles()
