@@ -56,7 +56,7 @@ class Page:
     def call(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         data = None if body is None else json.dumps(body).encode()
         request = Request(self._base + path, data, {"Content-Type": "application/json"})
-        with urlopen(request, timeout=60) as response:
+        with urlopen(request, timeout=300) as response:
             return bytes(response.read())
 
     def status(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def followed(page: Page, began: float) -> dict[str, float]:
                 took = page.ask(number)
                 times[kind].append(took)
             if kind == "paused":
-                page.steer("resume")
+                page.steer("check")
                 left_out += time.monotonic() - turned
         time.sleep(0.5)
         status = page.status()

@@ -114,7 +114,7 @@ def test_a_cancelled_first_run_keeps_what_it_has_and_the_next_completes_it(
 def test_a_pause_stands_until_somebody_asks_for_a_run(
     engine: Engine, other: Indexer, cli: Command
 ) -> None:
-    assert "Nothing is indexed" in cli("index --pause")
+    assert "Indexing waits until" in cli("index --pause")
     engine.index.start_background()  # as a server that is started does
     until(other, "paused")
     assert other.status().files == 0

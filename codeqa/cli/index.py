@@ -32,6 +32,12 @@ from codeqa.snapshots import take_snapshot
 from codeqa.store import Location
 from codeqa.types import IndexSummary
 
+STEERED = {
+    "pause": "Indexing waits until `codeqa index --resume`.",
+    "resume": "Indexing goes on.",
+    "cancel": "Indexing ends. What was indexed is kept; `codeqa index` completes it.",
+}
+
 
 @command(
     "index",
@@ -120,17 +126,12 @@ def steered_elsewhere(indexer: Indexer, action: str) -> bool:
     """Pause, resume or cancel what indexes, in any process, and say so; false where a paused run
     is to go on and there is none, so that it is made here."""
     running = bool(holder_of(indexer.location))
-    if action == "pause":
-        indexer.pause()
-        waits = "Indexing pauses" if running else "Nothing is indexed behind the page or a search"
-        click.echo(f"{waits} until `codeqa index --resume`.")
+    if running or action == "pause":
+        getattr(indexer, action)()
+        click.echo(STEERED[action])
     elif action == "cancel":
-        told = "What was indexed is kept; `codeqa index` completes it."
-        click.echo(f"Indexing ends. {told}" if indexer.cancel() else "Nothing is being indexed.")
-    elif running:
-        indexer.resume()
-        click.echo("Indexing goes on.")
-    return action != "resume" or running
+        click.echo("Nothing is being indexed.")
+    return running or action != "resume"
 
 
 @command(

@@ -57,7 +57,7 @@ class Indexer:
         self._follows = settings.watch and not location.snapshot_of  # which never changes
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._verified = False
+        self._verified = self._searchable = False
         self.asked = set[str]()
         """Files that were found for questions: their vectors are made first."""
         self._open = open_once(location)
@@ -301,21 +301,14 @@ class Indexer:
         Raises IndexMissingError and IndexFormatError.
         """
         end = time.monotonic() + LONGEST_REST
-        while self._nothing_yet() and time.monotonic() < end:
+        while not self._searchable and time.monotonic() < end:
+            now = self.status()
+            self._searchable = now.files > 0
+            begins = now.state == "missing" and self._alive()
+            if now.state != "indexing" and not begins:
+                break
             time.sleep(0.05)
         return self._open()
-
-    def _nothing_yet(self) -> bool:
-        """Whether nothing can be searched, and a run is about to change that."""
-        try:
-            tables = self._open()
-            if tables.counts().files or tables.meta().complete:
-                return False
-            tables.look_again()
-        except IndexMissingError:
-            pass
-        begins = self._alive() and not self._verified
-        return not steered(self.location) and (begins or bool(holder_of(self.location)))
 
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()

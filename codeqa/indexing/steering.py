@@ -1,9 +1,8 @@
 """What people ask of a run that is on its way in any process: to pause, to go on, to end.
 
-A word in a file beside the run's progress, which the run looks at between two steps. A pause stands
-until it is taken back, also while no run is on its way and after the server was started anew: who
-paused wants the machine for something else, and the state stands on the page beside "Resume". What
-is typed to index now takes it back. A cancel is meant for the one run.
+A word in a file that the run looks at between two steps. A pause stands until it is taken back,
+also when the server is started anew: who paused wants the machine for something else, and the page
+says so beside "Resume". What is typed to index now takes it back. A cancel is for the one run.
 """
 
 from __future__ import annotations

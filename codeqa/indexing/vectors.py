@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence, Set
 from functools import partial
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from codeqa.embeddings import Embedding, shipped_table
 from codeqa.parsing.worker import NICENESS
@@ -103,6 +103,7 @@ def refine_units(
     committed stays.
     """
     import numpy as np
+    import pyarrow as pa
 
     _prepare_column(writer, embedding)
     lacking = _lacking(writer)
@@ -115,10 +116,10 @@ def refine_units(
         while lacking:
             if len(asked) > known:
                 known, first = len(asked), set(asked)
-                lacking.sort(key=lambda unit: unit.path not in first)
-            units = _with_texts(writer, _next_commit(lacking))
-            del lacking[: len(units)]
-            texts = [text for _, _, text in units]
+                lacking.sort(key=lambda unit: unit[0] not in first)
+            ids = _ids_together(lacking)
+            del lacking[: len(ids)]
+            texts = _texts(writer, ids)
             parts = [texts[at : at + batch] for at in range(0, len(texts), batch)]
             made: list[np.ndarray] = []
             for vectors in pool.imap(embed, parts):
@@ -127,7 +128,12 @@ def refine_units(
                 progress(Progress("embedding", done, total, embedding.name))
                 if enough():
                     break
-            _commit(writer, units, np.concatenate(made))
+            vectors = np.concatenate(made)
+            for table in UNIT_TABLES:  # each takes those of its own units
+                handle = writer.tables[table]
+                column = vector_array(vectors, handle.schema.field(REFINED).type)
+                found = pa.table([ids[: len(vectors)], column], names=["id", REFINED])
+                handle.merge_insert("id").when_matched_update_all().execute(found)
             if done < total and enough():
                 return
     where = "status = 'indexed' AND tier = 'fast'"
@@ -164,58 +170,36 @@ def _prepare_column(writer: Writer, embedding: Embedding) -> None:
     writer.update_meta(refined=record)
 
 
-class _Lacking(NamedTuple):
-    """A unit without a vector of the chosen embedding."""
-
-    table: str
-    id: str
-    path: str
-
-
-def _lacking(writer: Writer) -> list[_Lacking]:
-    """The first unit of each file, those of source code first, then the others alike."""
+def _lacking(writer: Writer) -> list[tuple[str, str]]:
+    """Path and id of the units without a vector of the chosen embedding: the first unit of each
+    file, those of source code first, then the others alike."""
     columns = {name: name for name in ("path", "start_line", "id", "role")}
     rows = []
     for table in UNIT_TABLES:
         query = writer.tables[table].search().select({**columns, "lacks": f"{REFINED} IS NULL"})
-        rows += [{**row, "table": table} for row in query.limit(ALL_ROWS).to_arrow().to_pylist()]
+        rows += query.limit(ALL_ROWS).to_arrow().to_pylist()
     rows.sort(key=lambda row: (row["path"], row["start_line"], row["id"]))
     heads = {row["path"]: row["id"] for row in reversed(rows)}
-    rows = [row for row in rows if row["lacks"]]
     rows.sort(key=lambda row: (heads[row["path"]] != row["id"], row["role"] != "source"))
-    return [_Lacking(row["table"], row["id"], row["path"]) for row in rows]
+    return [(row["path"], row["id"]) for row in rows if row["lacks"]]
 
 
-def _next_commit(lacking: Sequence[_Lacking]) -> list[_Lacking]:
-    """As many of the first as are committed together."""
+def _ids_together(lacking: Sequence[tuple[str, str]]) -> list[str]:
+    """Those of the first units, as many as are committed together."""
     paths: set[str] = set()
-    for count, unit in enumerate(lacking[:REFINED_ROWS]):
-        paths.add(unit.path)
+    ids = []
+    for path, identity in lacking[:REFINED_ROWS]:
+        paths.add(path)
         if len(paths) > REFINED_FILES:
-            return list(lacking[:count])
-    return list(lacking[:REFINED_ROWS])
+            break
+        ids.append(identity)
+    return ids
 
 
-def _with_texts(writer: Writer, units: Sequence[_Lacking]) -> list[tuple[str, str, str]]:
-    """Table, id and text of each unit."""
-    texts: dict[str, str] = {}
+def _texts(writer: Writer, ids: Sequence[str]) -> list[str]:
+    found: dict[str, str] = {}
     for table in UNIT_TABLES:
-        if ids := [unit.id for unit in units if unit.table == table]:
-            query = writer.tables[table].search().where(one_of("id", ids))
-            rows = query.select(["id", "code"]).limit(len(ids)).to_arrow()
-            texts.update(zip(rows["id"].to_pylist(), rows["code"].to_pylist(), strict=True))
-    return [(unit.table, unit.id, texts[unit.id]) for unit in units]
-
-
-def _commit(writer: Writer, units: Sequence[tuple[str, str, str]], made: np.ndarray) -> None:
-    """Write the vectors `made` (n, dimension) of the first n of `units`."""
-    import pyarrow as pa
-
-    for table in UNIT_TABLES:
-        handle = writer.tables[table]
-        places = [place for place, unit in enumerate(units[: len(made)]) if unit[0] == table]
-        if places:
-            vectors = vector_array(made[places], handle.schema.field(REFINED).type)
-            ids = [units[place][1] for place in places]
-            found = pa.table([ids, vectors], names=["id", REFINED])
-            handle.merge_insert("id").when_matched_update_all().execute(found)
+        query = writer.tables[table].search().where(one_of("id", ids)).select(["id", "code"])
+        rows = query.limit(len(ids)).to_arrow()
+        found.update(zip(rows["id"].to_pylist(), rows["code"].to_pylist(), strict=True))
+    return [found[identity] for identity in ids]
