@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -126,29 +126,35 @@ def _write_files(root: Path, commit: str, folder: Path, max_file_bytes: int) -> 
 
 def _blobs(root: Path, commit: str, max_file_bytes: int) -> Iterator[tuple[bytes, bytes]]:
     """Name and content of the files that an index may hold. Raises NotFoundError for none."""
-    wanted: list[tuple[bytes, bytes, int]] = []
-    for entry in _asked(root, "ls-tree", "-r", "-z", "-l", commit).split(b"\0")[:-1]:
+    wanted: dict[bytes, bytes] = {}
+    for entry in _asked(root, "ls-tree", "-r", "-z", commit).split(b"\0")[:-1]:
         about, _, name = entry.partition(b"\t")
-        mode, _, identity, size = about.split()
-        kept = mode in _FILE and _is_safe(name) and not skip_by_name(os.fsdecode(name))
-        if kept and int(size) <= max_file_bytes:
-            wanted.append((name, identity, int(size)))
+        mode, _, identity = about.split()
+        if mode in _FILE and _is_safe(name) and not skip_by_name(os.fsdecode(name)):
+            wanted[name] = identity
     if not wanted:
         raise NotFoundError(f"The commit {commit[:_HASH_CHARACTERS]} has no files in {root}.")
-    for first in range(0, len(wanted), _FILES_AT_ONCE):
-        part = wanted[first : first + _FILES_AT_ONCE]
-        given = b"".join(identity + b"\n" for _, identity, _ in part)
-        printed, at = _asked(root, "cat-file", "--batch", given=given), 0
-        for name, identity, length in part:
-            head = b"%s blob %d\n" % (identity, length)
-            if not printed.startswith(head, at):
-                raise RepositoryError(
-                    f"An object of the commit is missing in {root}.",
-                    "A partial clone lacks it: `git checkout` the commit there once.",
-                )
-            at += len(head)
-            yield name, printed[at : at + length]
-            at += length + 1
+    return zip(wanted, read_blobs(root, [*wanted.values()], max_file_bytes), strict=True)
+
+
+def read_blobs(root: Path, identities: Sequence[bytes], max_bytes: int) -> Iterator[bytes]:
+    """The contents of files by their git hashes, nothing of larger ones. Raises RepositoryError
+    when one is missing."""
+    for first in range(0, len(identities), _FILES_AT_ONCE):
+        part = identities[first : first + _FILES_AT_ONCE]
+        given = b"\n".join((*part, b""))
+        told = _asked(root, "cat-file", "--batch-check=%(objectsize)", given=given).split()
+        if not all(map(bytes.isdigit, told)):
+            raise RepositoryError(
+                f"An object of the commit is missing in {root}.",
+                "A partial clone lacks it: `git checkout` the commit there once.",
+            )
+        small = [one for one, size in zip(part, told, strict=True) if int(size) <= max_bytes]
+        printed, at = _asked(root, "cat-file", "--batch", given=b"\n".join((*small, b""))), 0
+        for size in map(int, told):
+            at = printed.index(b"\n", at) + 1 if size <= max_bytes else at
+            yield printed[at : at + size] if size <= max_bytes else b""
+            at += size + 1 if size <= max_bytes else 0
 
 
 def _is_safe(name: bytes) -> bool:

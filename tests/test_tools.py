@@ -297,6 +297,7 @@ def test_every_door_leads_to_the_same_tools(
         "git_log": {"path_or_name": "taxed"},
         "git_show": {"commit": "HEAD"},
         "blame": {"path": "shop/basket.py", "lines": "1-3"},
+        "changes": {"start": "HEAD", "end": "HEAD"},
     }
     told = {tool["name"]: tool for tool in client.get("/api/tools").get_json()["tools"]}
     assert list(told) == list(TOOLS)

@@ -46,6 +46,10 @@ _AT = r"(?: (?:in|under|below) `?(?P<of>[\w./*-]*[/.*][\w./*-]*)`?)?"
 _PATH = r"(?:the )?[`@]?(?P<path_or_name>[\w./:#-]*\w/?)(?:\(\))?`?"
 _DID = r"(?:changed|touched|edited|modified|added|introduced|written|wrote)"
 _WHEN = r"(?: (?:lately|recently|last|here))?"
+_BETWEEN = (
+    r"(?:between|from|since) `?(?P<start>[\w./@^~-]+)`?(?: (?:and|to) `?(?P<end>[\w./@^~-]+)`?)?"
+)
+_TOPIC = r"(?:about|in|with|for|around|regarding|concerning) (?P<about>.+?)"
 _WHY = r"(?:[, ]+(?:and|why|when|who|by whom|what for))*"
 _KINDS = {
     "routes": r"(?:http |url |api |web |rest )?(?:routes?|endpoints?)",
@@ -121,6 +125,10 @@ _ASKED: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
         rf" from {_name('start')} to {_name('end')}",
         rf"how does {_name('start')} (?:reach|get to|lead to|end up (?:in|at)) {_name('end')}")),
     *(("list_all", {"kind": kind}, _listed(words)) for kind, words in _KINDS.items()),
+    ("changes", {}, (
+        rf"what (?:has |was |have )?(?:been )?changed {_BETWEEN}(?: {_TOPIC})?",
+        rf"what (?:has |was |have )?(?:been )?changed {_TOPIC} {_BETWEEN}",
+        rf"{_LIST}?(?:what are )?(?:the )?(?:changes|differences) {_BETWEEN}(?: {_TOPIC})?")),
     ("git_log", {}, (
         rf"what (?:has |was )?(?:been )?changed (?:lately|recently|last)(?: in {_PATH})?{_WHY}",
         rf"what (?:has |was |have )?(?:been )?changed (?:in |on |about |to )?{_PATH}{_WHEN}{_WHY}",
@@ -131,6 +139,7 @@ _ASKED: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
         rf"changes) (?:of|for|in|to) {_PATH}")),
 )  # fmt: skip
 """Tool, the arguments that the form says, and the forms, whose groups are the other arguments."""
+_OF_HISTORY = ("git_log", "changes")
 _POINTING = ("it", "its", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(
     r"(?:[,;?.]\s+(?:and\s+)?|\s+and\s+)(?=(?:why|how|explain|what|which|should|does|is|are)\b)"
@@ -173,6 +182,9 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
     """All of it, counted, with places and a diagram. NOTHING where a name is neither defined here
     nor written as code; `subjects` are what "it" may mean, as written in code."""
     values = dict(asked.arguments)
+    if asked.tool == "changes":  # in the order of the command
+        values = {"end": "HEAD", **values}
+        values = {key: values[key] for key in ("start", "end", "about") if key in values}
     for key, value in asked.arguments.items():
         if key == "kind" or (key == "of" and values.get("kind") != "subclasses"):
             continue
@@ -182,7 +194,7 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
         values[key] = value
         # What is inherited from may be defined elsewhere.
         known = key == "of" or _CODE_LIKE.search(value) or definitions(box.tables(), value)
-        if not (value and known) and asked.tool != "git_log":
+        if not (value and known) and asked.tool not in _OF_HISTORY:
             return NOTHING
     try:
         result = TOOLS[asked.tool].call(box, values)
@@ -196,7 +208,9 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
     except CodeQAError as error:
         # A word that is no path: "what changed in version two?"
         told = f"**{escape(error.message)}** {escape(error.hint)}"
-        return Cited(told) if _CODE_LIKE.search(values.get("path_or_name", "x.y")) else NOTHING
+        meant = values.get("path_or_name") or "".join(values.values())
+        is_meant = _CODE_LIKE.search(meant) or (asked.tool == "changes" and re.search(r"\d", meant))
+        return Cited(told) if is_meant or asked.tool not in _OF_HISTORY else NOTHING
     return _worded(result, asked.tool, values)
 
 
@@ -206,16 +220,12 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
         summary = summary[:1].upper() + summary[1:]
     said = Cited(f"**{escape(summary)}.** {_linked(result.completeness)}".strip(),
                  tuple(_cited_in(result.completeness)))  # fmt: skip
-    if result.commits:
+    if tool == "git_log" and result.commits:
         people = Counter(commit.author for commit in result.commits).most_common()
         by = ", ".join(f"{name} ({number:,})" for name, number in people[:AUTHORS])
         by += f" and {len(people) - AUTHORS:,} more" * (len(people) > AUTHORS)
-        commits = (
-            Cited(f"- {code_span(one.id)} {one.date} {escape(f'{one.author}: {one.subject}')}")
-            for one in result.commits
-        )
         shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa git-show <id>`."
-        return together([said, Cited(shown), together(commits, "\n")])
+        return together([said, Cited(shown), _commits(result)])
     left = result.total - sum(place.times for place in result.places[:ITEMS])
     rest = f"--skip {ITEMS}" if tool == "find_references" else "--json"
     command = " ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), rest])
@@ -224,7 +234,16 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
     names = {name for edge in result.edges for name in (edge.start, edge.end)}
     part = f"The first {MOST_NODES} of {len(names):,}, drawn:" if len(names) > MOST_NODES else ""
     diagram = "\n\n".join(filter(None, [part, code_block(drawn, "mermaid")])) if drawn else ""
-    return together([said, listed, Cited(diagram)])
+    behind = [Cited("Commits behind the first of them, the newest first:"), _commits(result)]
+    hunks = Cited(code_block(result.diff, "diff") if result.diff else "")
+    return together([said, listed, Cited(diagram), *(behind if result.commits else ()), hunks])
+
+
+def _commits(result: ToolResult) -> Cited:
+    return together((
+        Cited(f"- {code_span(one.id)} {one.date} {escape(f'{one.author}: {one.subject}')}")
+        for one in result.commits
+    ), "\n")  # fmt: skip
 
 
 def _options(values: Mapping[str, str]) -> Iterator[str]:
@@ -237,6 +256,8 @@ def _item(place: Place) -> Cited:
     name = f" {'in ' * is_site}{code_span(place.name)}" if place.name else ""
     note = f", {escape(place.note)}" if place.note else ""
     text = f": {code_span(place.text[:LONGEST_LINE])}" if place.text else ""
+    if place.commit:  # other lines than those that a citation would open
+        return Cited(f"- {code_span(f'{place.location} at {place.commit}')}{name}{note}{text}")
     lines = ShownLines(place.path, place.start_line, place.end_line, place.name)
     cited = cite(place.path, place.start_line, place.end_line)
     return Cited(f"- {cited}{name}{note}{text}", (lines,))

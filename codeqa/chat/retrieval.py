@@ -176,7 +176,9 @@ class Retrieval:
         names = [unit.qualified_name for unit in units] or list(turn.query.pointed)
         toolbox = Toolbox(self.search, self.files, self.open_tables)
         found = exact_answer(toolbox, asked, names)
-        return found, bool(found.text) and not asked.asks_more and turn.effort != "deep"
+        # What changed, a model tells better from the diff than a list does.
+        tells = asked.tool == "changes" and self._model(turn, self.answers) is not None
+        return found, bool(found.text) and not (asked.asks_more or tells or turn.effort == "deep")
 
     def complete(self, turn: TurnState) -> Standalone:
         """The question made complete by the small model, where there is one and it may be asked,

@@ -38,6 +38,7 @@ EXAMPLES = {
     "git_log": ["codeqa git-log Flask.dispatch_request"],
     "git_show": ["codeqa git-show HEAD~3 --path app.py"],
     "blame": ["codeqa blame app.py 120-180"],
+    "changes": ["codeqa changes v2.2 v2.3", 'codeqa changes v2.2 HEAD "how sessions are signed"'],
 }
 TYPES = {"integer": click.INT, "string": click.STRING}
 """Of arguments, by their type in JSON Schema."""

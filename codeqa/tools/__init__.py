@@ -6,6 +6,7 @@ of the API. They read one repository, change nothing, and answer within a bounde
 
 from collections.abc import Callable
 
+from codeqa.tools.changes import changes
 from codeqa.tools.declaration import Tool, Toolbox, declare
 from codeqa.tools.edges import callees, callers, find_references
 from codeqa.tools.finding import find_definition, search_code
@@ -18,6 +19,7 @@ from codeqa.tools.results import Commit, Place, ToolResult
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
     search_code, grep, open_file, outline, find_definition, find_references, callers, callees,
     impact, call_path, list_all, list_files, overview, git_log, git_show, blame,
+    changes,
 )  # fmt: skip
 
 TOOLS = {function.__name__: declare(function) for function in _FUNCTIONS}

@@ -29,8 +29,8 @@ SECONDS = 20.0
 MOST_COMMITS = 50
 MOST_OTHERS = 3
 """Files or definitions of the same name that are named."""
-_FORMAT = "--format=%h%x00%as%x00%an%x00%s"
-_SAFE = ("--no-textconv", "--no-ext-diff")
+LOG_FORMAT = "--format=%h%x00%as%x00%an%x00%s"
+SAFE = ("--no-textconv", "--no-ext-diff")
 """Programs that the repository's own configuration names for its diffs are not run."""
 _CHANGE = ("show", "--format=", "--diff-merges=first-parent", "--relative")
 _BLAMED = re.compile(r"([0-9a-f]{40}) \d+ (\d+)(?: \d+)?")
@@ -55,13 +55,13 @@ def git_log(
     """The commits that changed a file, folder, function or class, newest first: when, by whom, why.
     Of a function only those that touched its lines."""
     about, wanted = _history_of(box, path_or_name)
-    printed = _git(box, ["log", "-s", *_SAFE, f"-{limit}", _FORMAT, *wanted])
-    commits = [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
+    printed = run_git(box, ["log", "-s", *SAFE, f"-{limit}", LOG_FORMAT, *wanted])
+    commits = commits_in(printed)
     total = len(commits)
     if total == limit and not (
         wanted and wanted[0].startswith("-L")
     ):  # of lines git can only count by reading all
-        total = int(_git(box, ["rev-list", "--count", "HEAD", *wanted]))
+        total = int(run_git(box, ["rev-list", "--count", "HEAD", *wanted]))
     newest = f"the newest {len(commits)} of " if total > len(commits) else ""
     newest = newest or "the newest " * (total == limit)
     summary = f"history of {about}: {newest}{counted(total, 'commit')}"
@@ -90,9 +90,11 @@ def git_show(
                       text="\n".join(lines[:shown]))  # fmt: skip
         return ToolResult(summary=summary, text=text, total=len(lines), places=(place,))
     commit += "^{commit}"  # of a tag, what it marks; nothing else has a change
-    told = mask_secrets(_git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit]))
+    told = mask_secrets(
+        run_git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit])
+    )
     one = _commit("\0".join(told.split("\0")[:4]))
-    changed = _git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
+    changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
     known = box.tables().catalogue().paths
     beside = {name: role_of(name) != "source" for name in changed if name in known}
     shown_paths = sorted(beside, key=beside.__getitem__)
@@ -100,7 +102,7 @@ def git_show(
     diffed = [name for name in shown_paths if not beside[name]] or shown_paths
     diff = ""
     if diffed:
-        diff = _git(box, [*_CHANGE, *_SAFE, commit, "--", *diffed])
+        diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diffed])
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
     head = [f"{one.date}  {one.author}", *told.split("\0")[4:]]
     rest = ", ".join(shown_paths[len(diffed) :])
@@ -121,7 +123,7 @@ def blame(
     count = _blob(box, f"HEAD:./{found}").count("\n") + 1
     first, last = line_span(lines, count)
     # Of the last commit, not of the file on disk: git would run the repository's filters on that.
-    printed = _git(
+    printed = run_git(
         box, ["blame", "--porcelain", "--no-textconv", f"-L{first},{last}", "HEAD", "--", found]
     )
     commits = _runs(printed)
@@ -158,7 +160,7 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     )
 
 
-def _git(box: Toolbox, arguments: Sequence[str]) -> str:
+def run_git(box: Toolbox, arguments: Sequence[str]) -> str:
     """What git prints. Raises NotFoundError where it has no answer."""
     git = find_git(box.root)
     printed = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
@@ -176,9 +178,14 @@ def _git(box: Toolbox, arguments: Sequence[str]) -> str:
 def _blob(box: Toolbox, name: str) -> str:
     """A file as git keeps it: packed, a thousandth of its size. Raises NotFoundError, also for one
     that is larger than a file that is shown may be."""
-    if int(_git(box, ["cat-file", "-s", name])) > GROWN_BYTES:
+    if int(run_git(box, ["cat-file", "-s", name])) > GROWN_BYTES:
         raise NotFoundError(f"{name} is larger than {GROWN_BYTES:,} bytes.", "Ask git for it.")
-    return _git(box, ["cat-file", "blob", name])
+    return run_git(box, ["cat-file", "blob", name])
+
+
+def commits_in(printed: str) -> list[Commit]:
+    """Those of a log in `LOG_FORMAT`."""
+    return [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
 
 
 def _commit(line: str) -> Commit:

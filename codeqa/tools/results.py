@@ -23,6 +23,8 @@ class Place(BaseModel, frozen=True):
     name: str = ""
     """The definition that it is, or lies in."""
     kind: str = ""
+    commit: str = ""
+    """The commit that it is at, where the files of the index are others."""
     note: str = ""
     """What is known of it beside: how sure a reference is, how relevant a hit."""
     times: int = 1
@@ -70,6 +72,8 @@ class ToolResult(BaseModel, frozen=True):
     commits: tuple[Commit, ...] = ()
     paths: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
+    diff: str = ""
+    """What changed in the first of the places."""
     completeness: str = ""
     """How sure what was counted is, and what cannot be seen, as sentences."""
 
