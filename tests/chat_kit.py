@@ -142,7 +142,7 @@ def told(events: Sequence[Event], kind: str) -> dict[str, Any]:
 
 def kinds(events: Sequence[Event]) -> list[str]:
     """Kinds of the events without those that tell of parts, each once."""
-    parts = ("step", "thought", "cited")
+    parts = ("step", "asked", "thought", "cited")
     return list(dict.fromkeys(event.kind for event in events if event.kind not in parts))
 
 

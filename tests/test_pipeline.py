@@ -372,6 +372,8 @@ def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(engine: Engin
         pass
     engine.conversations.choose_branch("talk", first)
     (done,) = (event.data for event in events if event.kind == "done")
+    assert [turn.id for turn in engine.conversations.turns("talk")] == [first], "that stays in use"
+    engine.conversations.choose_branch("talk", done["turn"])
     assert [turn.id for turn in engine.conversations.turns("talk")] == [second, done["turn"]]
 
 

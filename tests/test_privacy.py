@@ -353,13 +353,13 @@ def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_i
     assert "1 line of the profile" in ask(client, "delete my profile for good")
     assert state.profile.facts() == {}
     assert "Nothing has been deleted yet" in ask(client, "delete this conversation")
-    assert "is deleted: 1 conversation, 4 questions" in ask(
+    assert "is deleted: 1 conversation, 5 questions" in ask(
         client, "delete this conversation for good"
     )
     assert grep(data_dir, "conversation-of-messages", NAME, "what do you know about me") == {}
     assert set(grep(data_dir, *SAID)) == set(SAID)
     told = ask(client, "delete everything for good")
-    assert "2 conversations, 2 questions" in told
+    assert "3 conversations, 3 questions" in told, "the message that asks for it among them"
     assert grep(data_dir, "conversation-of-messages", "for good", *SAID) == {}
     assert state.user_data.counts().turns == 0
     state.profile.save("name", NAME)

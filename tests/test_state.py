@@ -146,16 +146,14 @@ def test_only_a_conversation_that_exists_is_renamed(state: State) -> None:
 def test_a_turn_does_not_bring_back_the_conversation_that_was_deleted_under_it(
     state: State,
 ) -> None:
-    state.turns.save(ask("t1", created=1.0))
-    began = state.conversations.get("c")
-    assert began is not None
-    assert state.turns.save(ask("t2", created=2.0), continues=began.created)
+    assert state.turns.save(ask("t1", created=1.0))
+    assert state.turns.save(ask("t1", created=1.0), again=True)
     state.conversations.delete("c", repository="shop")
-    assert not state.turns.save(ask("t3", created=3.0), continues=began.created)
-    assert state.conversations.get("c") is None and state.turns.get("t3") is None
-    state.turns.save(ask("t4", created=4.0))  # another one of the same name
-    assert not state.turns.save(ask("t5", created=5.0), "t4", began.created)
-    assert [turn.id for turn in state.turns.active("c", repository="shop")] == ["t4"]
+    assert not state.turns.save(ask("t1", created=1.0), again=True)
+    assert state.conversations.get("c") is None and state.turns.get("t1") is None
+    state.turns.save(ask("t2", created=2.0))  # another one of the same name
+    assert not state.turns.save(ask("t1", created=1.0), again=True)
+    assert [turn.id for turn in state.turns.active("c", repository="shop")] == ["t2"]
 
 
 @pytest.mark.parametrize(

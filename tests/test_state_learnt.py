@@ -108,13 +108,13 @@ def test_facts_can_be_entered_and_forgotten(state: State) -> None:
     assert state.profile.facts() == {} and list(state.profile.facts("ann")) == ["name"]
 
 
-def test_a_turn_saved_twice_teaches_once(state: State) -> None:
-    assert save(state, "t1", facts={"name": "Ada"})
-    save(state, "t2")
-    state.profile.clear()
-    assert save(state, "t1", facts={"name": "Ada"})
-    assert asked(state) == ["t1", "t2"] and vectors(state) == 2
-    assert state.profile.facts() == {}, "what was forgotten meanwhile stays forgotten"
+def test_a_turn_teaches_when_it_is_complete_and_once(state: State) -> None:
+    assert save(state, "t1", vector=None)  # as it is kept when it is asked
+    assert asked(state) == [] and state.profile.facts() == {}
+    for _ in range(2):
+        assert save(state, "t1", facts={"name": "Ada"})
+    assert asked(state) == ["t1"] and vectors(state) == 1
+    assert state.profile.facts() == {"name": "Ada"}
 
 
 def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(

@@ -344,12 +344,12 @@ def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_con
 
 def post(port: int, question: str) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    body = json.dumps({"question": question, "render": True, "conversation": "c"})
+    body = json.dumps({"question": question, "conversation": "c"})
     connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
     return connection.getresponse()
 
 
-def test_a_reader_that_leaves_ends_the_request_to_a_model_that_is_still_silent(
+def test_a_program_that_leaves_ends_the_request_to_a_model_that_is_still_silent(
     shop: Path, shop_settings: Settings
 ) -> None:
     with openai_server(lambda path, body: silent(30)) as server:

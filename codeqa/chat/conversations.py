@@ -35,6 +35,8 @@ HISTORY_MESSAGES = 20
 LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
 """Latest turns that are read for the history: those without an answer do not count."""
 
+KEPT_EVERY = 0.5
+"""Seconds after which what came of an answer is kept: a process that dies may lose a second."""
 FLUSH_SECONDS = 15.0
 """Longest wait of somebody who wants to read: the state itself waits up to ten for a lock."""
 
@@ -138,24 +140,23 @@ class Conversations:
 
         Raises NotFoundError.
         """
-        self.flush()
         if not self.abandon(user, conversation):
             self.get(conversation, user)
+        self.state.conversations.delete(conversation, user, self.repository)
         with self._changing:
-            self.state.conversations.delete(conversation, user, self.repository)
-        self._contexts.forget(user, conversation)
+            self._contexts.forget(user, conversation)
 
     def abandon(self, user: str, conversation: str = "") -> int:
         """Keep nothing of what is being answered for `user` in the conversation, in any without
         one; how many turns that are."""
-        with self._changing:
-            mine = [
-                turn
-                for turn in [*self._in_the_making.values()]
-                if turn.options.user == user and conversation in ("", turn.options.conversation)
-            ]
-            for turn in mine:
-                turn.deleted = True
+        mine = [
+            turn
+            for turn in [*self._in_the_making.values()]
+            if turn.options.user == user and conversation in ("", turn.options.conversation)
+        ]
+        for turn in mine:
+            turn.deleted = True
+        self.flush()  # one of them may just be saved
         return len(mine)
 
     def rate(self, turn_id: str, value: int, reason: str = "", user: str = LOCAL_USER) -> str:
@@ -198,47 +199,53 @@ class Conversations:
     def load(self, turn: TurnState) -> ConversationSoFar:
         """The conversation so far as `turn` continues it, and what its user told of themselves.
 
-        Both are read side by side. Raises StorageError, and NotFoundError for a turn to follow
-        that is not there.
+        Raises StorageError, and NotFoundError for a turn to follow that is not there.
         """
-        options = turn.options
+        options, profile = turn.options, self.profile(turn.options.user)
         if options.history is not None:  # of what the client does not tell, only the profile
-            profile = self.profile(options.user)
             return ConversationSoFar(options.history, profile, 2 * len(options.history))
         self.flush()  # a follow-up may come before the answer to it is kept
-        with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(self.profile, options.user)
-            replaced = self._replaced(turn)
-            before = self._before(turn, replaced)
-            if options.branches_off:
-                context = _latest_context(before)
-            else:
-                context = self._contexts.recall(options.user, options.conversation)
-            return ConversationSoFar(
-                history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
-                profile=reading.result(),
-                messages=2 * len(before),
-                context=context,
-                names=next(filter(None, (one.found_names for one in reversed(before))), ()),
-                path=tuple(record.id for record in before),
-                # The conversation may go on elsewhere while this is answered.
-                parent=options.after or (before[-1].id if before else ""),
-                replaced=replaced,
-            )
+        replaced = self._replaced(turn)
+        before = self._before(turn, replaced)
+        if options.branches_off:
+            context = _latest_context(before)
+        else:
+            context = self._contexts.recall(options.user, options.conversation)
+        return ConversationSoFar(
+            history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
+            profile=profile,
+            messages=2 * len(before),
+            context=context,
+            names=next(filter(None, (one.found_names for one in reversed(before))), ()),
+            path=tuple(record.id for record in before),
+            # The conversation may go on elsewhere while this is answered.
+            parent=options.after or (before[-1].id if before else ""),
+            replaced=replaced,
+        )
 
     # Turns in the making.
 
     @contextlib.contextmanager
     def answering(self, turn: TurnState) -> Iterator[None]:
-        """While `turn` is answered: its conversation may be deleted meanwhile."""
-        options = turn.options
-        found = self.state.conversations.get(options.conversation, options.user, self.repository)
-        turn.conversation_created = found.created if found else 0.0
+        """While `turn` is answered: what came of it is kept, and its conversation may be deleted
+        meanwhile."""
+        ended = threading.Event()
         self._in_the_making[turn.id] = turn
+        if turn.keep:
+            threading.Thread(target=self._keep_up, args=(turn, ended), daemon=True).start()
         try:
             yield
         finally:
+            ended.set()
             del self._in_the_making[turn.id]
+
+    def _keep_up(self, turn: TurnState, ended: threading.Event) -> None:
+        kept = (0, 0)
+        while not ended.wait(KEPT_EVERY):
+            come = (len(turn.looked_up), len(turn.pieces))
+            if turn.loaded and turn.keep and come != kept:
+                kept = come
+                self.keep(turn).result()
 
     def remember(self, turn: TurnState, block: ContextBlock) -> None:
         """Make `block` the context of the conversation, unless that was deleted meanwhile."""
@@ -247,29 +254,32 @@ class Conversations:
                 self._contexts.keep(turn.options.user, turn.options.conversation, block)
 
     def keep(self, turn: TurnState) -> Future[str]:
-        """Keep the turn behind the answer; gives what stood in the way as sentences, '' for
-        nothing.
+        """Keep the turn as it is now, behind the answer, or take it back where it is no longer to
+        be kept; gives what stood in the way as sentences, '' for nothing.
 
         If the model could only read a part of the block that was packed for it, that part
         becomes the conversation's context. Nothing is kept when its conversation was deleted
         meanwhile.
         """
-        options = turn.options
+        options, ended = turn.options, turn.concluded
         user, conversation = options.user, options.conversation
         row = turn.record().as_turn(user, self.repository, conversation)
-        extras = TurnExtras(
-            embedding=self.vectors.name,
-            question=None if turn.vector is None else write_vector(turn.vector),
-            facts=dict(turn.facts),
-            begun=turn.begun,
-        )
+        extras = TurnExtras(begun=turn.begun)
+        if ended:
+            vector = None if turn.vector is None else write_vector(turn.vector)
+            extras = TurnExtras(self.vectors.name, vector, dict(turn.facts), turn.begun)
 
         def save() -> str:
             try:
-                with self._changing:
-                    saved = not turn.deleted and self.state.turns.save(
-                        row, options.replaces, turn.conversation_created, extras
-                    )
+                if turn.concluded and not ended:
+                    return ""  # what is kept next says more
+                if not turn.keep:
+                    self.state.turns.take_back(row, options.replaces)
+                    return ""
+                saved = not turn.deleted and self.state.turns.save(
+                    row, options.replaces, extras, again=turn.stored
+                )
+                turn.stored = turn.stored or saved
             except StorageError as error:
                 log.warning("an answer could not be kept: %s", error)
                 return str(error)
@@ -278,7 +288,7 @@ class Conversations:
                 return "The log says why."
             if not saved:
                 self._contexts.forget(user, conversation)
-            elif turn.finished and turn.block is not turn.asked.block:
+            elif ended and turn.finished and turn.block is not turn.asked.block:
                 self._contexts.keep(user, conversation, turn.block)
             return ""
 

@@ -79,35 +79,45 @@ class Chat:
             yield Event("error", error.as_data())
 
     def _answer(self, turn: TurnState) -> Iterator[Event]:
-        """All steps; the turn is kept however they end, also before the answer has begun."""
+        """All steps; the turn is kept however they end: also when its reader goes away, which ends
+        this at a `yield`."""
         try:
             yield from _step(turn, "embed", self._embed)
             yield from _step(turn, "load", self._load)
+            yield Event("asked", {"turn": turn.id if turn.keep else ""})
             yield from _step(turn, "classify", self._classify)
             yield from _step(turn, "topic", self._gate_topic)
             yield from _step(turn, "features", self._extract_features)
             yield from _step(turn, "policy", self._decide)
             yield Event("classified", turn.classification())
-            if turn.stopped():
-                yield Event("stopped")
-                return
-            generator = self._choose_generator(turn)
-            needs_evidence = generator.needs_evidence or turn.options.strict
-            yield from _step(turn, "prune", self._prune)
-            yield from _step(
-                turn, "retrieve", lambda turn: self.retrieval.retrieve(turn, needs_evidence)
-            )
-            if any(turn.retrieved.values()):
-                yield Event("retrieved", turn.retrieved)
-            yield from _step(turn, "before_generation", self._prepare_generation)
-            generator = self._only_what_is_shown(turn, generator)
-            yield from self._generate_and_keep(turn, generator)
+            if not turn.stopped():
+                generator = self._choose_generator(turn)
+                needs_evidence = generator.needs_evidence or turn.options.strict
+                yield from _step(turn, "prune", self._prune)
+                yield from _step(
+                    turn, "retrieve", lambda turn: self.retrieval.retrieve(turn, needs_evidence)
+                )
+                if any(turn.retrieved.values()):
+                    yield Event("retrieved", turn.retrieved)
+                yield from _step(turn, "before_generation", self._prepare_generation)
+                generator = self._only_what_is_shown(turn, generator)
+                yield from _step(turn, "generate", lambda turn: self._generate(turn, generator))
         except CodeQAError as error:
             turn.error = error.as_data()
-            raise
         finally:
-            if turn.loaded and not turn.concluded and turn.keep:
-                self.conversations.keep(turn)
+            # Collected and told below: a generator that is being closed must not yield here.
+            ended: list[Event] = []
+            if turn.loaded:
+                ended += _step(turn, "after_generation", self._finish)
+                ended += _step(turn, "persist", self._keep)
+        yield from ended
+        kept_as = turn.id if turn.loaded and turn.keep else ""
+        if turn.error:
+            yield Event("error", {**turn.error, "turn": kept_as})
+        elif not turn.finished:
+            yield Event("stopped", {"turn": kept_as})
+        else:
+            yield self._done(turn)
 
     # 1 to 6: what the message is, and what is to be done about it.
 
@@ -117,6 +127,8 @@ class Chat:
     def _load(self, turn: TurnState) -> None:
         turn.so_far = self.conversations.load(turn)
         turn.loaded = True
+        if turn.keep:
+            self.conversations.keep(turn)
 
     def _classify(self, turn: TurnState) -> None:
         options = turn.options
@@ -259,49 +271,21 @@ class Chat:
 
     # 10 to 12: the answer, and what is kept of it.
 
-    def _generate_and_keep(self, turn: TurnState, generator: AnswerGenerator) -> Iterator[Event]:
-        """Generate, piece by piece; the turn is kept however that ends: also when its reader goes
-        away, which ends this at a `yield`."""
-        started = time.perf_counter()
-        try:
-            yield from self._generate(turn, generator)
-        except CodeQAError as error:
-            turn.error = error.as_data()
-        finally:
-            # Collected and told below: a generator that is being closed must not yield here.
-            ended = [turn.end_step("generate", started)]
-            ended += _step(turn, "after_generation", self._finish)
-            started = time.perf_counter()
-            turn.concluded = True
-            replaced = turn.so_far.replaced
-            if replaced and replaced.answer and not turn.pieces:
-                turn.keep = False  # the earlier answer stays: better than an empty one
-            saving = self.conversations.keep(turn) if turn.keep else None
-            ended.append(turn.end_step("persist", started))
-        yield from ended
-        if saving:
-            with suppress(TimeoutError):  # whoever reads it waits for the rest
-                if problem := saving.result(HEARD_SECONDS):
-                    turn.warnings.append(f"This answer could not be kept. {problem}")
-        if turn.error:
-            yield Event("error", {**turn.error, "turn": turn.id if turn.keep else ""})
-        elif not turn.finished:
-            yield Event("stopped", {"turn": turn.id} if turn.keep else {})
-        else:
-            yield self._done(turn)
-
     def _generate(self, turn: TurnState, generator: AnswerGenerator) -> Iterator[Event]:
         if turn.stopped():
             return
         yield Event("generating")
-        with closing(generator.generate(turn.asked)) as written:
-            strict = turn.asked.strict and not turn.asked.counted
-            pieces = only_supported(written, turn.judged, turn.left_out) if strict else written
-            for piece in pieces:
-                if turn.stopped():
-                    return
-                yield from turn.take(piece, self.retrieval.cited)
-        turn.finished = not turn.stopped()
+        try:
+            with closing(generator.generate(turn.asked)) as written:
+                strict = turn.asked.strict and not turn.asked.counted
+                pieces = only_supported(written, turn.judged, turn.left_out) if strict else written
+                for piece in pieces:
+                    if turn.stopped():
+                        return
+                    yield from turn.take(piece, self.retrieval.cited)
+            turn.finished = not turn.stopped()
+        except CodeQAError as error:
+            turn.error = error.as_data()
 
     def _finish(self, turn: TurnState) -> None:
         turn.end_thought()
@@ -321,6 +305,17 @@ class Chat:
                 turn.warnings.append(what_is_not_known(turn.judged, turn.search, sent))
             if turn.finished and asked.intent in NEED_CODE:
                 turn.suggestions = suggest(turn.text, turn.block.chunks, turn.answer)
+
+    def _keep(self, turn: TurnState) -> None:
+        turn.concluded = True
+        replaced = turn.so_far.replaced
+        if replaced and replaced.answer and not turn.pieces:
+            turn.keep = False  # the earlier answer stays: better than an empty one
+        if turn.options.keep:
+            saving = self.conversations.keep(turn)
+            with suppress(TimeoutError):  # whoever reads it waits for the rest
+                if problem := saving.result(HEARD_SECONDS):
+                    turn.warnings.append(f"This answer could not be kept. {problem}")
 
     def _done(self, turn: TurnState) -> Event:
         exchange = Exchange(turn.text, answer_for_history(turn.answer, turn.generator))

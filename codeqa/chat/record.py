@@ -26,6 +26,13 @@ CONTEXT_SECONDS = 24 * 3600.0
 NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "left_out": 0, "sentences": ()}
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
+BROKE_OFF: Mapping[str, str] = {
+    "message": "The answer broke off.",
+    "hint": "CodeQA ended while it was written. What had come is kept.",
+    "code": "broke_off",
+}
+"""Kept as the error of a turn until that has ended: should the process die, it is true."""
+
 KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
 """Characters of what a tool gave, and of a model's reasoning, that are kept with the turn."""
 

@@ -27,6 +27,7 @@ from codeqa.chat.grounding import Sentence, as_data
 from codeqa.chat.options import AskOptions
 from codeqa.chat.policy import PolicyDecision
 from codeqa.chat.record import (
+    BROKE_OFF,
     NO_TOKENS,
     NOTHING_RETRIEVED,
     TurnRecord,
@@ -104,8 +105,8 @@ class TurnState:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     begun: float = field(default_factory=time.time)
     """In seconds since the epoch."""
-    conversation_created: float = 0.0
-    """In seconds since the epoch; 0 while there is no such conversation."""
+    stored: bool = False
+    """Something of it is kept already."""
     deleted: bool = False
     """The conversation was deleted while this turn was being answered."""
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -163,7 +164,7 @@ class TurnState:
     """The sentences with their evidence, and those among them that strict mode left out."""
     suggestions: tuple[str, ...] = ()
     concluded: bool = False
-    """It has been handed over to be kept."""
+    """Nothing more will come."""
 
     @property
     def tagged(self) -> bool:
@@ -279,7 +280,7 @@ class TurnState:
             hook_problems=list(self.hook_problems),
             steps=list(self.steps),
             finished=self.finished,
-            error=self.error,
+            error=self.error if self.concluded else BROKE_OFF,
             messages=_without_block(request.messages, format_block(self.block.chunks)),
             chunks=self.block.chunks,
             dropped=self.block.dropped,

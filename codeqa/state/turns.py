@@ -7,6 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,40 +83,37 @@ class TurnStore(StateTable):
         self,
         turn: Turn,
         replaces: str = "",
-        continues: float = 0.0,
         extras: TurnExtras = NO_EXTRAS,
+        *,
+        again: bool = False,
     ) -> bool:
         """Store `turn` with its `extras`, and the conversation with its first turn.
 
         It follows the same turn as `replaces`, a turn of the same conversation that stays
         beside it; else `turn.parent`; else, as where the conversation has no such turn, the
-        last one of the active branch. It becomes that itself. `continues` is when the
-        conversation was created that this turn began in, 0 where it had none: one that was
-        deleted meanwhile does not come back, nothing is stored and False returned. Beyond
-        `TURNS_KEPT` the conversations longest untouched go, whole ones, and only then the
-        oldest turns of this one. Saved again, a turn keeps its place and its extras; its texts
-        and details become the new ones. Nor does one come back that its user has deleted
-        everything of since it began (`extras.begun`).
+        last one of the active branch. It becomes that itself. Beyond `TURNS_KEPT` the
+        conversations longest untouched go, whole ones, and only then the oldest turns of this
+        one. Saved again, a turn keeps its place; its texts and details become the new ones, and
+        extras are added. One that is saved `again` and was deleted meanwhile does not come back,
+        nor does one that its user has deleted everything of since it began (`extras.begun`):
+        nothing is stored and False returned.
         """
         created = turn.created or time.time()
         group = (turn.user, turn.repository, turn.conversation)
         texts = (turn.question, turn.answer, turn.context, json.dumps(dict(turn.details)))
         with self._database.writing() as connection:
-            if continues and turn.conversation:
-                began = connection.execute(
-                    f"SELECT created FROM conversation WHERE {OF_CONVERSATION}", group
-                ).fetchone()
-                if began != (continues,):
-                    return False
             if deleted_since(connection, turn.user, "everything", extras.begun):
                 return False
-            again = connection.execute(
+            known_before = connection.execute(
                 "UPDATE turn SET question = ?, answer = ?, context = ?, details = ? "
                 "WHERE id = ? AND user = ?",
                 (*texts, turn.id, turn.user),
             )
-            if again.rowcount:
+            if known_before.rowcount:
+                _put_extras(connection, turn.id, group, extras, created)
                 return True
+            if again:
+                return False
             parent = ""
             if turn.conversation:
                 known = _branches(connection, group)
@@ -135,6 +133,12 @@ class TurnStore(StateTable):
             _put_extras(connection, turn.id, group, extras, created)
             _limit_turns(connection, turn.id, group)
         return True
+
+    def take_back(self, turn: Turn, replaced: str) -> None:
+        """Delete a turn that was stored too early; the branch of `replaced` is in use again."""
+        self._database.change("DELETE FROM turn WHERE id = ? AND user = ?", (turn.id, turn.user))
+        with suppress(NotFoundError):
+            self.choose_branch(turn.conversation, replaced, turn.user, turn.repository)
 
     def get(self, turn_id: str, user: str = LOCAL_USER) -> Turn | None:
         """The stored turn of `user`, or None."""
@@ -239,11 +243,11 @@ def _turn_of(row: tuple[Any, ...]) -> Turn:
 def _put_extras(
     connection: sqlite3.Connection, turn_id: str, group: Group, extras: TurnExtras, created: float
 ) -> None:
-    """Keep what comes with a new turn."""
+    """Keep what comes with a turn."""
     if extras.question is not None:
         connection.execute(
-            "INSERT INTO question (turn, user, repository, conversation, embedding, vector) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO question "
+            "(turn, user, repository, conversation, embedding, vector) VALUES (?, ?, ?, ?, ?, ?)",
             (turn_id, *group, extras.embedding, extras.question),
         )
     if not deleted_since(connection, group[0], "profile", extras.begun):

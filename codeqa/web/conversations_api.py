@@ -18,10 +18,11 @@ from codeqa.render import inert_markdown
 from codeqa.state.records import ConversationMatch
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.endpoints import Endpoints, values_of
+from codeqa.web.protocol import HEADERS
 from codeqa.web.schemas import NAME_CHARACTERS, Clean, FilledId, RepoQuery, Schema, Values
 from codeqa.web.security import member_of_request
 from codeqa.web.turns_api import ContextValues, TurnValues, context_values, turns_values
-from codeqa.web.workspace import engine_of
+from codeqa.web.workspace import engine_of, place_of, reader_gone, workspace
 
 TITLE_CHARACTERS = 200
 FILE_NAME_CHARACTERS = 60
@@ -58,6 +59,8 @@ class OpenedConversation(Schema):
     """Tokens, estimated, that a follow-up sends besides its words."""
     context: bool
     """Whether a follow-up without `@codebase` has code to go on from."""
+    answering: str
+    """Id of the turn that is being answered, which /answer reads along; empty for none."""
     turns: list[TurnValues]
 
 
@@ -72,6 +75,11 @@ class Renamed(Schema):
 
 class Deleted(Schema):
     deleted: str
+
+
+class Stopped(Schema):
+    stopped: int
+    """Answers that were being written."""
 
 
 class BranchBody(Schema):
@@ -166,6 +174,21 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
     return response
 
 
+@endpoints.route("GET", "/<path:conversation>/answer", "text/plain")
+def join(conversation: str, query: RepoQuery) -> Response:
+    """The answer that is being written in a conversation, as /chat/stream gives it to who asked:
+    what there is at once, then the rest as it comes."""
+    place = place_of(engine_of(query), conversation)
+    return Response(workspace().answers.join(place, reader_gone()), headers=HEADERS)
+
+
+@endpoints.route("POST", "/<path:conversation>/stop", Stopped)
+def stop(conversation: str, query: RepoQuery) -> Values:
+    """End the answer that is being written; what came of it is kept."""
+    place = place_of(engine_of(query), conversation)
+    return {"stopped": len(workspace().answers.stop(place.user, conversation))}
+
+
 @endpoints.route("POST", "/<path:conversation>/branch", OpenedConversation)
 def choose_branch(conversation: str, query: RepoQuery, body: BranchBody) -> Values:
     """Go on from another version of a question, and give the conversation as it is then."""
@@ -188,17 +211,22 @@ def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
 @endpoints.route("DELETE", "/<path:conversation>", Deleted)
 def delete(conversation: str, query: RepoQuery) -> Values:
     """Delete a conversation, its answers and what is cached for it."""
-    engine_of(query).conversations.delete(conversation, member_of_request().user)
+    user = member_of_request().user
+    workspace().answers.stop(user, conversation)
+    engine_of(query).conversations.delete(conversation, user)
     return {"deleted": conversation}
 
 
 def _opened(engine: Engine, conversation: str, user: str) -> Values:
     kept = engine.conversations
+    # First: once it tells its id the question is kept.
+    answering = workspace().answers.turn(place_of(engine, conversation))
     return values_of(
         OpenedConversation,
         kept.get(conversation, user),
         carries=kept.carries(conversation, user),
         context=kept.has_context(conversation, user),
+        answering=answering,
         turns=turns_values(engine, conversation, user, kept.turns(conversation, user)),
     )
 

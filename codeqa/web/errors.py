@@ -21,6 +21,7 @@ HINTS = {
     403: ("forbidden", "The request was refused.", "Open the page under its own address."),
     404: ("not_found", "There is nothing at this address.", "Go back to the first page."),
     405: ("method", "This address does not take that method.", "docs/api.md lists the addresses."),
+    409: ("busy", "A question is being answered in this conversation.", "Wait for it, or stop it."),
     413: ("too_large", "The request is too large.", "Send less text."),
     415: ("media_type", "The request is not JSON.", "Send it as application/json."),
     421: ("host", "The server does not answer to this host name.", "Use its own address."),

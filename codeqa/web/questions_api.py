@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-from flask import Response, request, session
+from flask import Response, session
 from pydantic import ConfigDict, Field
 
 from codeqa.chat import AskOptions
@@ -33,9 +33,9 @@ from codeqa.web.schemas import (
     Values,
 )
 from codeqa.web.security import member_of_request
-from codeqa.web.workspace import workspace
+from codeqa.web.workspace import place_of, reader_gone, workspace
 
-RESERVED = ("/export", "/branch")
+RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
 
 endpoints = Endpoints("chat", "Questions")
@@ -100,18 +100,27 @@ class OldAnswer(Schema):
     response: str
 
 
-@endpoints.route("POST", "/chat/stream", "text/plain")
+@endpoints.route("POST", "/chat/stream", "text/plain", errors=(*ENGINE, 409))
 def stream(body: QuestionBody) -> Response:
-    """The answer as a data stream; it ends early when its reader goes away.
+    """The answer as a data stream.
 
     Lines of the Vercel AI SDK: `8:` annotations, `0:` text, `3:` a failure, `e:` and `d:` the
     end. With `render` also stages with times, finished blocks as safe HTML, and what else the
-    page shows.
+    page shows; with `render` and `conversation` it goes on when its reader leaves, until it is
+    stopped, and is read along at /api/conversations/{conversation}/answer.
     """
     options = ask_options(body)
     engine = workspace().engine(body.repo or "")
-    cite = citer(engine) if body.render else None
-    lines = encode_stream(ask_engine(engine, options), cite=cite)
+    if not (body.render and options.conversation):
+        cite = citer(engine) if body.render else None
+        lines = encode_stream(ask_engine(engine, options), cite=cite)
+    else:
+        lines = workspace().answers.start(
+            place_of(engine, options.conversation),
+            lambda cancelled: ask_engine(engine, options, cancelled),
+            citer(engine),
+            reader_gone(),
+        )
     return Response(lines, headers=HEADERS)
 
 
@@ -175,17 +184,17 @@ def _last_message(messages: Sequence[Any]) -> str | None:
     return None
 
 
-def ask_engine(engine: Engine, options: AskOptions) -> Iterator[Event]:
+def ask_engine(
+    engine: Engine, options: AskOptions, cancelled: Callable[[], bool] | None = None
+) -> Iterator[Event]:
     """The events of an answer for the user of this request.
 
-    They stop when the reader left, or when the server ends.
+    They stop when it is `cancelled`, without that when the reader left, and when the server ends.
     """
-    closing = workspace().closing
-    # waitress knows that a client left before anything is written to it.
-    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
-    user = member_of_request().user
+    closing, user = workspace().closing, member_of_request().user
+    cancelled = cancelled or reader_gone()
     return engine.chat.ask(
-        replace(options, user=user, cancelled=lambda: closing.is_set() or gone())
+        replace(options, user=user, cancelled=lambda: closing.is_set() or cancelled())
     )
 
 

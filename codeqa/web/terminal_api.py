@@ -6,12 +6,12 @@ Only who can read the server's file in the data folder gets here (`codeqa/runnin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from flask import Response, current_app, request
+from flask import Response, current_app
 
 from codeqa.cli.repos import choose_repository
 from codeqa.cli.work import work
@@ -22,7 +22,7 @@ from codeqa.types import Events
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.schemas import Id, Schema, Values
 from codeqa.web.security import TERMINAL_TOKEN
-from codeqa.web.workspace import workspace
+from codeqa.web.workspace import reader_gone, workspace
 
 endpoints = Endpoints("terminal", "Terminal")
 
@@ -55,14 +55,15 @@ def hello(body: Challenge) -> Values:
 def run(body: Work) -> Response:
     """The work of a command of `codeqa`, as events, a line of JSON each; the last is `end`.
 
-    404 for a repository that is not open here.
+    It ends when the terminal goes away: nobody could come back to it. 404 for a repository that is
+    not open here.
     """
     space = workspace()
     root, notice = choose_repository(space.settings, body.repo, Path(body.folder))
     location = take_up(space.settings, root)
     if not space.is_open(location.id) or (space.prefers and body.values.get("use_model")):
         raise NotFoundError("That is not answered here.", "Ask without this server.")
-    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
+    gone = reader_gone()
     events = work(
         space.engine(location.id),
         body.name,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from flask import current_app
+from flask import current_app, request
 
 from codeqa.account import Privacy
 from codeqa.engine import Engine, open_engine, open_privacy
@@ -16,8 +17,10 @@ from codeqa.llm import ModelChoice
 from codeqa.repositories import is_clone, recent_repositories, remove_repository
 from codeqa.settings import Settings
 from codeqa.store import list_locations
+from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errands import Errands
 from codeqa.web.schemas import RepoQuery
+from codeqa.web.security import member_of_request
 
 
 class Workspace:
@@ -33,6 +36,7 @@ class Workspace:
         self.settings = settings
         self.closing = threading.Event()
         self.errands = Errands()
+        self.answers = AnswerStreams(settings.threads)
         self._start = repository.absolute() if repository else None
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
@@ -125,7 +129,9 @@ class Workspace:
         return open_privacy(self.settings, models=current.models if current else None)
 
     def abandon(self, user: str, conversation: str = "") -> None:
-        """Keep nothing of what is being answered for `user`, in one conversation or in any."""
+        """End what is being answered for `user`, in one conversation or in any, and keep nothing
+        of it."""
+        self.answers.stop(user, conversation)
         for engine in list(self._engines.values()):
             engine.conversations.abandon(user, conversation)
 
@@ -133,9 +139,10 @@ class Workspace:
         return repo in self._engines
 
     def close(self) -> None:
-        """End the streams and what runs in the background."""
+        """End the streams, keep what came of them, and end what runs in the background."""
         self.closing.set()
         self.errands.close()
+        self.answers.close()
         for engine in list(self._engines.values()):
             engine.close()
 
@@ -161,6 +168,17 @@ def workspace() -> Workspace:
 def engine_of(query: RepoQuery) -> Engine:
     """The engine of the repository that a request names, else the current one."""
     return workspace().engine(query.repo)
+
+
+def place_of(engine: Engine, conversation: str) -> Place:
+    """Where the user of this request is answered."""
+    return Place(engine.location.id, member_of_request().user, conversation)
+
+
+def reader_gone() -> Callable[[], bool]:
+    """Whether who sent this request has left: waitress knows before anything is written."""
+    gone: Callable[[], bool] = request.environ.get("waitress.client_disconnected", lambda: False)
+    return gone
 
 
 def _folder(path: Path, settings: Settings) -> Path:

@@ -36,6 +36,10 @@ const hooks = {
   edit,
   ask: askAnew,
   failed,
+  refused: ({ text }, error) => {
+    composer.putBack(text);
+    failed(error);
+  },
   model: () => models.name,
   answerOptions: () => composer.answerOptions,
   chooseModel: () => models.choose(),
@@ -71,16 +75,9 @@ new ConversationSearch(repo, {
   },
   failed,
 });
-const connection = new Connection({
-  back: () => {
-    for (const part of [list, models, indexStatus]) part.refresh();
-  },
-  broken: () => {
-    const last = view?.turns.at(-1);
-    return last && !view.running && last.outcome.failure?.code === "away"
-      ? () => view.again(last)
-      : null;
-  },
+const connection = new Connection(() => {
+  for (const part of [list, models, indexStatus]) part.refresh();
+  if (view?.turns.at(-1)?.outcome.failure?.code === "away") view.refresh();
 });
 const composer = new Composer({
   ask: send,

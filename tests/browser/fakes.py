@@ -163,6 +163,9 @@ class FakeChat:
         }  # fmt: skip
         vars(turn).update(turn.reasons)
         self._place(user, conversation, turn, options.replaces, options.after)
+        if options.keep:
+            self._keep(user, conversation, turn)
+        yield Event("asked", {"turn": turn.id})
         turn.hyde = (options.hyde or "two") if choice and intent == "knowledge_base" else "off"
         turn.stages = turn.short_stages = stages_of(turn, question)
         done: dict[str, Any] = {}
@@ -174,8 +177,8 @@ class FakeChat:
                 yield event
         finally:
             turn.finished = "turn" in done and "message" not in done
-            if "turn" in done or not done:
-                self._keep(user, conversation, turn)
+            if done and "turn" not in done:
+                self._take_back(user, conversation, turn)
 
     def _turn(
         self, text: str, tagged: bool, rerank: bool, mode: str, choice: Any
@@ -327,6 +330,15 @@ class FakeChat:
         self._kept.setdefault(key, []).append(turn)
         self._leaf[key] = turn.id
         self._titles.setdefault(key, " ".join(turn.question.split())[:80])
+
+    def _take_back(self, user: str, conversation: str, turn: SimpleNamespace) -> None:
+        kept = self._kept.get((user, conversation), [])
+        if turn in kept:
+            kept.remove(turn)
+            beside = [one.id for one in kept if one.parent == turn.parent]
+            self._leaf[user, conversation] = beside[-1] if beside else turn.parent
+        if not kept:
+            self._kept.pop((user, conversation), None)
 
     def _path(self, user: str, conversation: str) -> list[SimpleNamespace]:
         """The turns of the branch in use, the first one first."""

@@ -94,19 +94,6 @@ def test_an_answer_is_written_block_by_block_until_it_is_stopped(
     expect(page.locator(".turn")).to_have_count(3)
 
 
-def test_what_was_written_is_there_after_a_reload_in_the_middle(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    ask(page, "slow")
-    being_written(page)
-    page.reload()
-    assert until(scripted.chat.all)  # the server notices that its reader is gone
-    page.reload()
-    expect(page.locator(".answer")).to_contain_text("Paragraph 1 of a long answer.")
-    expect(page.locator(".turn")).to_contain_text("Stopped before it was complete")
-    expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
-
-
 def test_a_reader_keeps_the_place_unless_the_end_was_asked_for(page: Page) -> None:
     ask(page, "slow")
     scroller = page.locator("#scroller")

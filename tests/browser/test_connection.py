@@ -45,17 +45,19 @@ class Restartable:
         self._thread.start()
         return Server(f"http://127.0.0.1:{self.port}")
 
+    def cut(self) -> None:
+        """All connections, as the system does it: at once, whatever a thread is just writing."""
+        for channel in list(self._server.active_channels.values()):
+            # A channel that just ended by itself has no socket any more.
+            with contextlib.suppress(OSError, AttributeError):
+                channel.socket.shutdown(socket.SHUT_RDWR)
+
     def kill(self) -> None:
         server, thread = self._server, self._thread
         if server is None or thread is None:
             return
+        self.cut()
         self._server = None
-
-        # As the system does it: at once, whatever a thread is just writing.
-        for channel in list(server.active_channels.values()):
-            # A channel that just ended by itself has no socket any more.
-            with contextlib.suppress(OSError, AttributeError):
-                channel.socket.shutdown(socket.SHUT_RDWR)
 
         def cut() -> None:
             for channel in list(server.active_channels.values()):
@@ -75,7 +77,7 @@ def restartable(tmp_path: Path) -> Any:
     server.kill()
 
 
-def test_a_restart_keeps_the_answer_so_far_and_the_text_typed_and_offers_to_go_on(
+def test_after_a_restart_the_page_shows_what_was_kept_of_the_answer_and_the_text_typed(
     restartable: Restartable, open_page: OpenPage
 ) -> None:
     page = open_page(restartable.start())
@@ -89,35 +91,49 @@ def test_a_restart_keeps_the_answer_so_far_and_the_text_typed_and_offers_to_go_o
     note = page.locator("#connection")
     expect(note).to_contain_text("The server does not answer.")
     expect(page.get_by_role("alert")).to_contain_text("The answer broke off.")
-    so_far = page.locator(".turn").last.locator(".answer").text_content() or ""
+    last = page.locator(".turn").last
+    so_far = last.locator(".answer").text_content() or ""
     assert "Paragraph 3 of a long answer." in so_far
     restartable.start()
-    expect(note).to_contain_text("The server is back. The last answer broke off.", timeout=15_000)
-    expect(field).to_have_value("half a question")
-    assert (page.locator(".turn").last.locator(".answer").text_content() or "") == so_far
+    expect(note).to_contain_text("The server is back.", timeout=15_000)
+    expect(last).to_contain_text("Stopped before it was complete")
+    expect(last.locator(".answer")).to_contain_text("Paragraph 3 of a long answer.")
     expect(page.locator(".turn")).to_have_count(2)
-    note.get_by_role("button", name="Ask again").click()
     expect(field).to_have_value("half a question")
-    being_written(page)
-    stop(page)
     page.reload()
     expect(field).to_have_value("half a question")
+    expect(last).to_contain_text("Stopped before it was complete")
 
 
-def test_what_had_come_stays_in_view_when_the_server_kept_nothing_of_it(
+def test_a_connection_that_is_lost_is_taken_up_where_the_answer_is_by_then(
     restartable: Restartable, open_page: OpenPage
 ) -> None:
     page = open_page(restartable.start())
     expecting(page, *AWAY)
     ask(page, "slow")
     being_written(page, blocks=4)
+    restartable.cut()
+    expect(page.locator("#connection")).to_contain_text("does not answer")
+    expect(page.locator("#connection")).to_contain_text("is back", timeout=15_000)
+    being_written(page, blocks=8)
+    expect(page.locator(".answer .block").first).to_have_text("Paragraph 0 of a long answer.")
+    expect(page.locator(".turn")).to_have_count(1)
+    stop(page)
+
+
+def test_what_had_come_stays_in_view_when_the_server_kept_nothing_of_it(
+    restartable: Restartable, open_page: OpenPage
+) -> None:
+    page = open_page(restartable.start())
+    expecting(page, *AWAY, "404")
+    ask(page, "slow")
+    being_written(page, blocks=4)
     restartable.kill()
     expect(page.locator("#connection")).to_contain_text("does not answer")
     restartable.engine = FakeEngine()  # with an empty state
     restartable.start()
-    note = page.locator("#connection")
-    expect(note).to_contain_text("is back", timeout=15_000)
-    note.get_by_role("button", name="Ask again").click()
+    expect(page.locator("#connection")).to_contain_text("is back", timeout=15_000)
+    page.get_by_role("button", name="Try again").click()
     expect(page.locator(".turn")).to_have_count(2)  # below what had come, not in its place
     expect(page.locator(".turn").first.locator(".answer")).to_contain_text("Paragraph 3 of")
     page.keyboard.press("Escape")

@@ -69,8 +69,8 @@ export class Turn {
     this.#answer.append(this.#unfinished);
   }
 
-  /** A turn as the server kept it. */
-  static restored(kept, hooks) {
+  /** A turn whose answer `model` is still writing, as far as the server kept it. */
+  static joined(kept, hooks, model = "") {
     // Where nothing could be drafted, nothing is known of what was wanted.
     const hyde = kept.tagged && kept.model ? kept.hyde : "";
     const turn = new Turn(
@@ -80,12 +80,20 @@ export class Turn {
         effort: kept.effort,
         rerank: Boolean(kept.reranker),
         hyde,
-        model: "",
+        model,
       },
       hooks,
     );
-    turn.#past = true;
     turn.node.id = `turn-${kept.id}`;
+    turn.id = kept.id;
+    turn.siblings = kept.siblings ?? [];
+    return turn;
+  }
+
+  /** A turn as the server kept it. */
+  static restored(kept, hooks) {
+    const turn = Turn.joined(kept, hooks);
+    turn.#past = true;
     turn.#stages.past(
       element("p.asked-at", `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`),
       kept,
@@ -100,7 +108,6 @@ export class Turn {
       stopped: !kept.finished && !kept.error,
     };
     turn.#close();
-    turn.siblings = kept.siblings ?? [];
     return turn;
   }
 
@@ -145,7 +152,9 @@ export class Turn {
       this.asked.codebase = false;
       this.node.querySelector(".question .tag")?.remove();
     }
-    if (event.stage === "cited") {
+    if (event.stage === "asked") {
+      this.id = event.turn;
+    } else if (event.stage === "cited") {
       if (this.#citations.take(event.citations)) this.#citations.mark(this.#answer);
     } else if (event.stage) {
       this.#stages.take(event); // may carry a text of its own: a draft is no answer
@@ -170,7 +179,7 @@ export class Turn {
   /** The stream has ended; `failure` is an error that ended it. */
   finish({ failure, stopped }) {
     if (failure) this.#outcome = { failure };
-    else if (stopped) this.#outcome = { ...this.#outcome, stopped: true };
+    else if (stopped || !this.#outcome) this.#outcome = { ...this.#outcome, stopped: true };
     const outcome = this.outcome;
     if (outcome.failure) {
       this.#stages.fail();
@@ -197,7 +206,7 @@ export class Turn {
   /** Completes the turn: marks citations and adds the footer. */
   #close() {
     const outcome = this.outcome;
-    this.id = outcome.turn ?? "";
+    this.id = outcome.turn ?? this.id;
     this.node.classList.remove("writing");
     this.node.removeAttribute("aria-busy");
     this.#citations.take(outcome.citations ?? []);
@@ -233,7 +242,8 @@ export class Turn {
   }
 
   #waysOut() {
-    const ways = [["Try again", () => this.#hooks.again(this)]];
+    const again = this.outcome.failure.code === "broke_off" ? "Answer again" : "Try again";
+    const ways = [[again, () => this.#hooks.again(this)]];
     if (!MODELS_FAULT.includes(this.outcome.failure.code)) return ways;
     ways.push(["Answer without the model", () => this.#hooks.again(this, { withoutModel: true })]);
     ways.push(["Change the model", () => this.#hooks.chooseModel()]);

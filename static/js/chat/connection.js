@@ -1,7 +1,7 @@
-// When the server does not answer: says so above the question field, tries again until it is back,
-// and then offers to ask again what broke off. Nothing that was typed or read is lost.
+// When the server does not answer: says so above the question field, and tries again until it is back.
+// Nothing that was typed or read is lost.
 
-import { byId, element, icon } from "../lib/dom.js";
+import { byId, element } from "../lib/dom.js";
 
 const SOON = 1000; // milliseconds between two looks at first
 const LATER = 5000; // and at most
@@ -9,14 +9,14 @@ const GOOD_NEWS = 8000; // milliseconds for which it is said that all is well ag
 
 export class Connection {
   #node = byId("connection");
-  #hooks;
+  #back;
   #timer = 0;
   #pause = SOON;
   #away = false;
 
-  /** `hooks`: `back()` once the server answers again, `broken()` gives what to ask again or null. */
-  constructor(hooks) {
-    this.#hooks = hooks;
+  /** `back()` is called once the server answers again. */
+  constructor(back) {
+    this.#back = back;
     addEventListener("online", () => {
       if (this.#away) this.#look();
     });
@@ -59,36 +59,16 @@ export class Connection {
       return;
     }
     this.#away = false;
-    this.#hooks.back();
-    const again = this.#hooks.broken();
-    this.#say(
-      "ready",
-      again ? "The server is back. The last answer broke off." : "The server is back.",
-      again,
-    );
-    if (!again) this.#timer = setTimeout(() => this.settle(), GOOD_NEWS);
+    this.#back();
+    this.#say("ready", "The server is back.");
+    this.#timer = setTimeout(() => this.settle(), GOOD_NEWS);
   }
 
-  #say(state, words, again = null) {
+  #say(state, words) {
     this.#node.replaceChildren(
       element("span.dot", { "data-state": state }),
       element("span", words),
     );
-    if (again) {
-      this.#node.append(
-        element(
-          "button.button",
-          {
-            onclick: () => {
-              this.settle();
-              again();
-            },
-          },
-          icon("retry"),
-          "Ask again",
-        ),
-      );
-    }
     this.#node.hidden = false;
   }
 }

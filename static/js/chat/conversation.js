@@ -4,13 +4,13 @@
 import { breather } from "../answer/streaming.js";
 import { Turn } from "../answer/turn.js";
 import { effortOf, rememberAnswerTime } from "../composer/answer_options.js";
-import { query, request, ServerError, sleep, streamAnswer } from "../lib/api.js";
+import { query, request, ServerError, streamAnswer } from "../lib/api.js";
 import { announce, element } from "../lib/dom.js";
 
 const TAG = /(?<!\w)@codebase\b/i;
 const LEADING_TAG = /^@codebase\s+(?=\S)/i;
-const LOOKS = 4; // how often a stopped answer is looked for before it counts as not kept
-const PAUSE = 150; // milliseconds between two looks
+const AGAIN = 200; // milliseconds after which one is told again to stop
+const STOPPED_BY = 3000; // milliseconds after which an answer that was stopped is not waited for
 
 export class Conversation {
   node = element("div.turns");
@@ -25,7 +25,7 @@ export class Conversation {
   /**
    * `hooks`: `changed(conversation)` after each step, `context(id, opener)`, `edit(turn)`,
    * `ask(text)`, `model()` the name of the model in use or "", `answerOptions()` how to answer,
-   * `chooseModel()`, `failed(error)`.
+   * `chooseModel()`, `failed(error)`, `refused(asked, error)` for what cannot be asked now.
    */
   constructor(repo, id, hooks, title = "") {
     this.#repo = repo;
@@ -36,8 +36,9 @@ export class Conversation {
 
   /** Reads a conversation from the server. Throws what the server says. */
   static async open(repo, id, hooks) {
-    const kept = await request(`/api/conversations/${encodeURIComponent(id)}${query({ repo })}`);
-    const conversation = new Conversation(repo, id, hooks, kept.title);
+    const conversation = new Conversation(repo, id, hooks);
+    const kept = await request(conversation.#address());
+    conversation.title = kept.title;
     conversation.codebase = !(kept.context && kept.turns.at(-1)?.model);
     conversation.#take(kept);
     return conversation;
@@ -57,53 +58,72 @@ export class Conversation {
     const asked = tagged
       ? { ...given, text: given.text.replace(LEADING_TAG, ""), codebase: true }
       : given;
-    const controller = new AbortController();
-    this.#running = controller;
     const model = asked.withoutModel ? "" : this.#hooks.model();
     const turn = new Turn({ ...asked, model }, this.#turnHooks());
     turn.node.id = `turn-${newId()}`;
-    const replaces = instead ? this.#idOf(instead) : Promise.resolve("");
-    const after = instead ? Promise.resolve("") : this.#leaf();
+    turn.replaces = instead?.id || instead?.replaces || "";
+    const after = instead ? "" : (this.turns.findLast(({ id }) => id)?.id ?? "");
     if (instead) this.#replace(instead, turn);
     else this.#append(turn);
     this.title ||= asked.text.replace(/\s+/g, " ").slice(0, 80);
+    const body = {
+      question: asked.codebase && !TAG.test(asked.text) ? `@codebase ${asked.text}` : asked.text,
+      effort: asked.effort ?? "",
+      rerank: Boolean(asked.rerank),
+      // Without a model nothing can be drafted, and nobody asked for it.
+      hyde: model || asked.hyde === "off" ? asked.hyde : "",
+      conversation: this.id,
+      repo: this.#repo,
+      render: true,
+      tag_is_default: Boolean(asked.codebase && asked.untouched && !tagged),
+      replaces: turn.replaces,
+      after,
+      without_model: Boolean(asked.withoutModel),
+      retrieval: asked.retrieval || "auto",
+      strict: Boolean(asked.strict),
+      pin: asked.pin ?? [],
+      exclude: asked.exclude ?? [],
+    };
+    const versions = () => this.#versions(turn, instead);
+    const refused = await this.#write(turn, "/chat/stream", body, versions);
+    if (refused) this.#hooks.refused(given, refused);
+  }
+
+  /**
+   * Shows the answer to `turn` that `address` streams. Returns the server's error when there is none,
+   * for another question is being answered here, or the answer has ended meanwhile.
+   */
+  async #write(turn, address, body = null, versions = () => turn.siblings) {
+    const controller = new AbortController();
+    const { signal } = controller;
+    this.#running = controller;
     this.#hooks.changed(this, { asked: turn });
     announce("Looking for an answer");
-
     const ending = {};
     try {
-      const body = {
-        question: asked.codebase && !TAG.test(asked.text) ? `@codebase ${asked.text}` : asked.text,
-        effort: asked.effort ?? "",
-        rerank: Boolean(asked.rerank),
-        // Without a model nothing can be drafted, and nobody asked for it.
-        hyde: model || asked.hyde === "off" ? asked.hyde : "",
-        conversation: this.id,
-        repo: this.#repo,
-        render: true,
-        tag_is_default: Boolean(asked.codebase && asked.untouched && !tagged),
-        replaces: (turn.replaces = await replaces),
-        after: await after,
-        without_model: Boolean(asked.withoutModel),
-        retrieval: asked.retrieval || "auto",
-        strict: Boolean(asked.strict),
-        pin: asked.pin ?? [],
-        exclude: asked.exclude ?? [],
-      };
       const breathe = breather();
-      for await (const event of streamAnswer(body, controller.signal)) {
-        if (controller.signal.aborted) break;
+      for await (const event of streamAnswer(address, { body, signal })) {
+        if (signal.aborted) break;
         turn.take(event);
         await breathe();
       }
-      ending.stopped = controller.signal.aborted;
+      ending.stopped = signal.aborted;
     } catch (error) {
-      if (controller.signal.aborted) ending.stopped = true;
+      const overtaken = error.code === (body ? "busy" : "not_found");
+      const kept = overtaken && (await request(this.#address()).catch(() => null));
+      if (kept) {
+        this.#running = null;
+        this.#take(kept);
+        this.#hooks.changed(this, { answered: turn });
+        return error;
+      }
+      if (signal.aborted) ending.stopped = true;
       else ending.failure = { message: error.message, hint: error.hint, code: error.code };
     }
     turn.finish(ending);
-    turn.siblings = this.#versions(turn, instead);
-    if (turn.foundCode) rememberAnswerTime(effortOf(asked), model, turn.outcome.milliseconds);
+    turn.siblings = versions();
+    const { model } = turn.asked;
+    if (turn.foundCode) rememberAnswerTime(effortOf(turn.asked), model, turn.outcome.milliseconds);
     this.carries = turn.outcome.carries ?? this.carries;
     if (turn.foundCode) {
       this.grounded = true;
@@ -113,10 +133,36 @@ export class Conversation {
     }
     this.#running = null;
     this.#hooks.changed(this, { answered: turn });
+    return null;
   }
 
+  /** Has the server end the answer; it tells here that it has. */
   stop() {
-    this.#running?.abort();
+    const running = this.#running;
+    if (!running) return;
+    const send = async () => {
+      const { stopped } = await request(this.#address("/stop"), { method: "POST" });
+      // The question may still be on its way.
+      if (!stopped && this.#running === running && !running.signal.aborted) setTimeout(send, AGAIN);
+    };
+    send().catch(() => running.abort());
+    setTimeout(() => running.abort(), STOPPED_BY);
+  }
+
+  /** Goes on with the last turn, whose connection was lost, as the server knows it. */
+  async refresh() {
+    const last = this.turns.at(-1);
+    try {
+      const kept = await request(this.#address());
+      const index = this.turns.length - 1;
+      const there = kept.turns[index]?.id ?? "";
+      if (there && (last.id ? there === last.id : !last.siblings.includes(there)))
+        this.#take(kept, index);
+      else last.id = "";
+    } catch (error) {
+      if (error.code === "not_found") last.id = ""; // nothing was kept of it
+    }
+    this.#hooks.changed(this, {});
   }
 
   /** The turn in view that the server keeps under `id`, if there is one. */
@@ -148,9 +194,7 @@ export class Conversation {
 
   async #choose(id, from = 0) {
     this.#take(
-      await request(`${this.#address}/branch${query({ repo: this.#repo })}`, {
-        body: { turn: id },
-      }),
+      await request(this.#address("/branch"), { body: { turn: id } }),
       from,
     );
   }
@@ -160,11 +204,21 @@ export class Conversation {
     this.carries = kept.carries;
     this.grounded = kept.context;
     for (const turn of this.turns.splice(from)) turn.node.remove();
-    for (const turn of kept.turns.slice(from)) this.#append(Turn.restored(turn, this.#turnHooks()));
+    for (const one of kept.turns.slice(from)) {
+      if (one.id === kept.answering) this.#join(one);
+      else this.#append(Turn.restored(one, this.#turnHooks()));
+    }
   }
 
-  get #address() {
-    return `/api/conversations/${encodeURIComponent(this.id)}`;
+  /** Reads along what the server is writing, from its beginning on. */
+  #join(kept) {
+    const turn = Turn.joined(kept, this.#turnHooks(), this.#hooks.model());
+    this.#append(turn);
+    this.#write(turn, this.#address("/answer"));
+  }
+
+  #address(below = "") {
+    return `/api/conversations/${encodeURIComponent(this.id)}${below}${query({ repo: this.#repo })}`;
   }
 
   /** Ids of all versions of `turn`, which became one of `instead`. */
@@ -174,19 +228,10 @@ export class Conversation {
     return [...new Set([...earlier, turn.id])].filter(Boolean);
   }
 
-  /** What the next question follows: the last turn in view that is kept. */
-  async #leaf() {
-    const last = this.turns.at(-1);
-    if (!last) return "";
-    const id = await this.#ownId(last);
-    if (id || last.outcome.stopped) return id;
-    return this.turns.findLast((turn) => turn.id)?.id ?? "";
-  }
-
   #turnHooks() {
     return {
       again: (turn, changes) => this.again(turn, changes),
-      context: async (turn, opener) => this.#hooks.context(await this.#idOf(turn), opener),
+      context: (turn, opener) => this.#hooks.context(turn.id || turn.replaces, opener),
       edit: (turn) => this.#hooks.edit(turn),
       ask: (text) => {
         if (!this.#running) this.#hooks.ask(text);
@@ -210,14 +255,12 @@ export class Conversation {
       ...changes,
     };
     // Of an answer that broke off with the server, nothing may be kept but what is in view.
-    const broke =
-      turn.outcome.failure?.code === "away" && turn.text.trim() && !(await this.#ownId(turn));
-    this.ask(asked, broke ? null : turn);
+    const lost = turn.outcome.failure?.code === "away" && turn.text.trim() && !turn.id;
+    this.ask(asked, lost ? null : turn);
   }
 
   /** Keeps a thumb for an answer. Throws what the server says. */
   async #rate(turn, value, reason) {
-    await this.#idOf(turn);
     if (!turn.id)
       throw new ServerError(
         "Nothing was kept of this answer.",
@@ -227,31 +270,6 @@ export class Conversation {
       `/api/turns/${encodeURIComponent(turn.id)}/feedback${query({ repo: this.#repo })}`,
       { body: { value, reason } },
     );
-  }
-
-  /** The server's id of `turn`; if it was never kept, that of the version before it. */
-  async #idOf(turn) {
-    return (await this.#ownId(turn)) || turn.replaces || "";
-  }
-
-  /** The same for `turn` itself. The page is never told the id of one that broke off: it looks it up. */
-  async #ownId(turn) {
-    const brokeOff = turn.outcome.stopped || turn.outcome.failure?.code === "away";
-    if (!brokeOff) return turn.id;
-    for (let look = 0; !turn.id && look < LOOKS; look += 1) {
-      if (look) await sleep(PAUSE);
-      const known = new Set(this.turns.map(({ id }) => id));
-      const kept = await this.#kept().catch(() => []);
-      turn.id = kept.findLast(({ id, finished }) => !finished && !known.has(id))?.id ?? "";
-    }
-    return turn.id;
-  }
-
-  /** The turns that the server keeps; none while it does not know the conversation yet. */
-  async #kept() {
-    const { conversations } = await request(`/api/conversations${query({ repo: this.#repo })}`);
-    if (!conversations.some(({ id }) => id === this.id)) return [];
-    return (await request(this.#address + query({ repo: this.#repo }))).turns;
   }
 
   #append(turn) {

@@ -157,6 +157,12 @@ export class Composer {
     this.#field.setSelectionRange(text.length, text.length);
   }
 
+  /** Puts back what could not be asked, unless something else was typed meanwhile. */
+  putBack(text) {
+    this.#field.value ||= text;
+    this.#fit();
+  }
+
   clear() {
     if (this.#before) this.#switch(this.#before);
     this.#before = null;

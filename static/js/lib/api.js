@@ -16,7 +16,7 @@ const AWAY = new ServerError(
 
 const BROKEN = new ServerError(
   "The answer broke off.",
-  "The connection to the server was lost; what had come stays here. Ask again.",
+  "The connection to the server was lost. What had come stays here.",
   "away",
 );
 
@@ -26,9 +26,9 @@ export async function request(address, options = {}) {
   return response.json();
 }
 
-/** Yields `{ text }` and the server's annotations of an answer, in order. */
-export async function* streamAnswer(body, signal) {
-  const response = await send("/chat/stream", { body, signal });
+/** Yields `{ text }` and the server's annotations of the answer at `address`, in order. */
+export async function* streamAnswer(address, { body, signal }) {
+  const response = await send(address, { body, signal });
   for await (const line of lines(response.body)) {
     const value = JSON.parse(line.slice(line.indexOf(":") + 1));
     if (line[0] === "0") yield { text: value };

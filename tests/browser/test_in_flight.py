@@ -1,0 +1,70 @@
+"""An answer while it is written: its page is reloaded or closed, and opened a second time."""
+
+from __future__ import annotations
+
+from browser.actions import ask, being_written, field_of, get_answer, stop
+from browser.conftest import OpenPage, ScriptedServer
+from playwright.sync_api import Page, expect
+
+FIRST = "Paragraph 0 of a long answer."
+
+
+def blocks_of(page: Page) -> int:
+    return page.locator(".turn").last.locator(".block").count()
+
+
+def test_a_page_that_is_reloaded_or_opened_twice_reads_the_answer_along(
+    page: Page, open_page: OpenPage, scripted: ScriptedServer
+) -> None:
+    get_answer(page, "say:Complete.")
+    ask(page, "slow")
+    being_written(page, blocks=3)
+    page.reload()
+    being_written(page, blocks=5)
+    other = open_page(scripted, page.url.removeprefix(scripted.address))
+    being_written(other, blocks=6)
+    for one in (page, other):
+        last = one.locator(".turn").last
+        expect(one.locator(".turn")).to_have_count(2)
+        expect(last.locator(".question")).to_contain_text("slow")
+        expect(last.locator(".block").first).to_have_text(FIRST)
+    stop(other)
+    expect(page.locator(".turn").last.locator(".stages")).to_contain_text("Stopped")
+    assert blocks_of(page) == blocks_of(other)
+    asked = len(scripted.chat.asked)
+    get_answer(page, "say:Next.")
+    assert len(scripted.chat.asked) == asked + 1
+
+
+def test_an_answer_goes_on_when_its_page_is_closed(
+    page: Page, open_page: OpenPage, scripted: ScriptedServer
+) -> None:
+    ask(page, "slow")
+    being_written(page, blocks=2)
+    seen, address = blocks_of(page), page.url.removeprefix(scripted.address)
+    page.close()
+    again = open_page(scripted, address)
+    being_written(again, blocks=seen + 3)
+    assert not scripted.chat.cancelled.is_set()
+    again.get_by_role("button", name="New conversation").first.click()
+    expect(again.locator(".turn")).to_have_count(0)
+    again.locator("#conversations a").first.click()  # it is read along all the while
+    being_written(again, blocks=seen + 4)
+    stop(again)
+
+
+def test_a_question_asked_while_another_tab_is_answered_stays_in_the_field(
+    page: Page, open_page: OpenPage, scripted: ScriptedServer
+) -> None:
+    get_answer(page, "say:Complete.")
+    other = open_page(scripted, page.url.removeprefix(scripted.address))
+    other.watched.expected.append("409")  # type: ignore[attr-defined]
+    expect(other.locator(".turn")).to_have_count(1)
+    ask(page, "slow")
+    being_written(page)
+    ask(other, "and mine?")
+    being_written(other, blocks=4)
+    expect(field_of(other)).to_have_value("and mine?")
+    expect(other.locator("#toast")).to_contain_text("A question is being answered")
+    expect(other.locator(".turn")).to_have_count(2)
+    stop(other)
