@@ -55,9 +55,6 @@ class Conversations:
 
     def __post_init__(self, cache: Cache) -> None:
         self._contexts = ContextCache(cache, self.repository)
-        self._in_the_making: dict[str, TurnState] = {}
-        """By their id; their conversations may not be kept yet."""
-        self._changing = threading.Lock()
         self._saving = ThreadPoolExecutor(1, thread_name_prefix="saving")
         """Saves behind the answers, in their order; a process that ends waits for it."""
 
@@ -136,28 +133,14 @@ class Conversations:
         self._kept.conversations.rename(conversation, title, user, self.repository)
 
     def delete(self, conversation: str, user: str = LOCAL_USER) -> None:
-        """Delete a conversation with its turns, those in the making too, and its cached context.
+        """Delete a conversation with its turns and its cached context; what is being answered in
+        it is not kept.
 
         Raises NotFoundError.
         """
-        if not self.abandon(user, conversation):
-            self.get(conversation, user)
+        self.get(conversation, user)
         self.state.conversations.delete(conversation, user, self.repository)
-        with self._changing:
-            self._contexts.forget(user, conversation)
-
-    def abandon(self, user: str, conversation: str = "") -> int:
-        """Keep nothing of what is being answered for `user` in the conversation, in any without
-        one; how many turns that are."""
-        mine = [
-            turn
-            for turn in [*self._in_the_making.values()]
-            if turn.options.user == user and conversation in ("", turn.options.conversation)
-        ]
-        for turn in mine:
-            turn.deleted = True
-        self.flush()  # one of them may just be saved
-        return len(mine)
+        self._contexts.forget(user, conversation)
 
     def rate(self, turn_id: str, value: int, reason: str = "", user: str = LOCAL_USER) -> str:
         """Give a turn a thumb: 1, -1, or 0 to take it back. Returns the reason as it is kept.
@@ -199,45 +182,46 @@ class Conversations:
     def load(self, turn: TurnState) -> ConversationSoFar:
         """The conversation so far as `turn` continues it, and what its user told of themselves.
 
-        Raises StorageError, and NotFoundError for a turn to follow that is not there.
+        Both are read side by side. Raises StorageError, and NotFoundError for a turn to follow
+        that is not there.
         """
-        options, profile = turn.options, self.profile(turn.options.user)
+        options = turn.options
         if options.history is not None:  # of what the client does not tell, only the profile
+            profile = self.profile(options.user)
             return ConversationSoFar(options.history, profile, 2 * len(options.history))
         self.flush()  # a follow-up may come before the answer to it is kept
-        replaced = self._replaced(turn)
-        before = self._before(turn, replaced)
-        if options.branches_off:
-            context = _latest_context(before)
-        else:
-            context = self._contexts.recall(options.user, options.conversation)
-        return ConversationSoFar(
-            history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
-            profile=profile,
-            messages=2 * len(before),
-            context=context,
-            names=next(filter(None, (one.found_names for one in reversed(before))), ()),
-            path=tuple(record.id for record in before),
-            # The conversation may go on elsewhere while this is answered.
-            parent=options.after or (before[-1].id if before else ""),
-            replaced=replaced,
-        )
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(self.profile, options.user)
+            replaced = self._replaced(turn)
+            before = self._before(turn, replaced)
+            if options.branches_off:
+                context = _latest_context(before)
+            else:
+                context = self._contexts.recall(options.user, options.conversation)
+            return ConversationSoFar(
+                history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
+                profile=reading.result(),
+                messages=2 * len(before),
+                context=context,
+                names=next(filter(None, (one.found_names for one in reversed(before))), ()),
+                path=tuple(record.id for record in before),
+                # The conversation may go on elsewhere while this is answered.
+                parent=options.after or (before[-1].id if before else ""),
+                replaced=replaced,
+            )
 
     # Turns in the making.
 
     @contextlib.contextmanager
     def answering(self, turn: TurnState) -> Iterator[None]:
-        """While `turn` is answered: what came of it is kept, and its conversation may be deleted
-        meanwhile."""
+        """While `turn` is answered what came of it is kept."""
         ended = threading.Event()
-        self._in_the_making[turn.id] = turn
         if turn.keep:
             threading.Thread(target=self._keep_up, args=(turn, ended), daemon=True).start()
         try:
             yield
         finally:
             ended.set()
-            del self._in_the_making[turn.id]
 
     def _keep_up(self, turn: TurnState, ended: threading.Event) -> None:
         kept = (0, 0)
@@ -248,10 +232,10 @@ class Conversations:
                 self.keep(turn).result()
 
     def remember(self, turn: TurnState, block: ContextBlock) -> None:
-        """Make `block` the context of the conversation, unless that was deleted meanwhile."""
-        with self._changing:
-            if turn.keep and not turn.deleted:
-                self._contexts.keep(turn.options.user, turn.options.conversation, block)
+        """Make `block` the context of the conversation until the turn ends, which is forgotten
+        should it have been deleted by then."""
+        if turn.keep:
+            self._contexts.keep(turn.options.user, turn.options.conversation, block)
 
     def keep(self, turn: TurnState) -> Future[str]:
         """Keep the turn as it is now, behind the answer, or take it back where it is no longer to
@@ -276,9 +260,7 @@ class Conversations:
                 if not turn.keep:
                     self.state.turns.take_back(row, options.replaces)
                     return ""
-                saved = not turn.deleted and self.state.turns.save(
-                    row, options.replaces, extras, again=turn.stored
-                )
+                saved = self.state.turns.save(row, options.replaces, extras, again=turn.stored)
                 turn.stored = turn.stored or saved
             except StorageError as error:
                 log.warning("an answer could not be kept: %s", error)

@@ -224,9 +224,6 @@ class AppGenerator:
         turn.keep = turn.keep and scope == "profile"
         if scope == "conversation" and not options.conversation:
             return NOT_KEPT_HERE
-        if scope != "profile":
-            conversation = options.conversation if scope == "conversation" else ""
-            self.conversations.abandon(options.user, conversation)
         repository = self.conversations.repository
         try:
             done = self.privacy.delete(scope, options.user, options.conversation, repository)

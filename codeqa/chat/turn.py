@@ -107,8 +107,6 @@ class TurnState:
     """In seconds since the epoch."""
     stored: bool = False
     """Something of it is kept already."""
-    deleted: bool = False
-    """The conversation was deleted while this turn was being answered."""
     steps: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """What the reader should know about the answer, as sentences."""

@@ -128,13 +128,6 @@ class Workspace:
         current = self._engines.get(self._current)
         return open_privacy(self.settings, models=current.models if current else None)
 
-    def abandon(self, user: str, conversation: str = "") -> None:
-        """End what is being answered for `user`, in one conversation or in any, and keep nothing
-        of it."""
-        self.answers.stop(user, conversation)
-        for engine in list(self._engines.values()):
-            engine.conversations.abandon(user, conversation)
-
     def is_open(self, repo: str) -> bool:
         return repo in self._engines
 
