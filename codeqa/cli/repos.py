@@ -119,9 +119,7 @@ def repos_rename_command(repo: str, name: str, as_json: bool) -> None:
 @json_option
 def repos_refresh_command(repo: str | None, as_json: bool) -> int:
     """Bring repositories up to date, all without a name: clones are fetched, all are indexed."""
-    settings = load_settings()
-    found = [find_repository(settings, repo)] if repo else list_locations(settings)
-    return _refresh(found, as_json)
+    return _refresh(_chosen(repo), as_json)
 
 
 @command("sync", ["codeqa sync                     all clones", "codeqa sync flask"])
@@ -133,15 +131,18 @@ def sync_command(repo: str | None, as_json: bool) -> int:
     Clones are repositories that `codeqa index` was given by address. What was changed in their
     files here is lost.
     """
-    settings = load_settings()
-    found = [find_repository(settings, repo)] if repo else list_locations(settings)
-    clones = [location for location in found if location.remote[0]]
+    clones = [location for location in _chosen(repo) if location.remote[0]]
     if not clones:
         raise UsageError(
             f"{repo} is no clone." if repo else "There are no clones.",
             "Make one: codeqa index https://host/owner/name",
         )
     return _refresh(clones, as_json)
+
+
+def _chosen(repo: str | None) -> list[Location]:
+    settings = load_settings()
+    return [find_repository(settings, repo)] if repo else list_locations(settings)
 
 
 def _refresh(locations: Sequence[Location], as_json: bool) -> int:

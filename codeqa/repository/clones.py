@@ -31,8 +31,6 @@ Report = Callable[[Progress], None]
 SILENT_SECONDS = 60.0
 """After so long without a word git is given up: it tells of its progress each second."""
 
-_USERS_OWN = "credential.helper="
-"""Of the settings for reading what is left to the user's own configuration: a sign-in."""
 _REACHING = (
     "protocol.https.allow=always",
     "protocol.ssh.allow=always",
@@ -49,6 +47,7 @@ _REACHING = (
     "filter.lfs.required=false",
     "filter.lfs.smudge=",
 )
+"""Beside CONFIG. The user's own credential helper may sign in: a clone brings no configuration."""
 _VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "https:ssh",
     "GIT_LFS_SKIP_SMUDGE": "1",
@@ -57,11 +56,6 @@ _VARIABLES = {
 }
 _AT_ONCE = 65_536
 _PROGRESS = re.compile(r"(?:remote: )?(\w+ \w+): +\d+% \((\d+)/(\d+)\)")
-_PHASES = {
-    "Receiving objects": "downloading",
-    "Resolving deltas": "unpacking",
-    "Updating files": "writing files",
-}
 _OF_NO_USE = re.compile(r"(?i)(remote|warning|hint|cloning into|from|note)\b")
 """How lines begin beside the one that says what went wrong."""
 
@@ -202,10 +196,9 @@ def _transfer(arguments: Sequence[str | Path], report: Report, silence: float) -
 
     Raises RepositoryError with what git said when it fails, or says nothing for `silence` seconds.
     """
-    settings = (setting for setting in (*CONFIG, *_REACHING) if setting != _USERS_OWN)
     git = find_git()
     process = subprocess.Popen(
-        [*guarded(git, settings), *arguments],
+        [*guarded(git, (*CONFIG, *_REACHING)), *arguments],
         cwd=Path(git).anchor or None,
         env=environment() | _VARIABLES,
         stdin=subprocess.DEVNULL,
@@ -220,8 +213,7 @@ def _transfer(arguments: Sequence[str | Path], report: Report, silence: float) -
         try:
             for line in _lines(process, pipe.fileno(), silence):
                 if match := _PROGRESS.match(line):
-                    if phase := _PHASES.get(match[1]):
-                        step = Progress(phase, int(match[2]), int(match[3]))
+                    step = Progress(match[1].lower(), int(match[2]), int(match[3]))
                 elif line and not _OF_NO_USE.match(line):
                     said.append(line.removeprefix("fatal: ").removeprefix("error: "))
                 report(step)

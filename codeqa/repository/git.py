@@ -38,7 +38,6 @@ CONFIG = (
     # Names that other systems forbid are names all the same.
     "core.protectHFS=false",
     "core.protectNTFS=false",
-    "credential.helper=",
     "diff.external=",
     "gpg.program=false",
     "log.showSignature=false",
@@ -229,7 +228,7 @@ def _run(
     """
     try:
         return subprocess.run(
-            [*guarded(git, CONFIG), *arguments],
+            [*guarded(git, (*CONFIG, "credential.helper=")), *arguments],
             cwd=Path(git).anchor or None,
             env=environment(),
             input=given,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from codeqa.errors import IndexBusyError
 from codeqa.indexing.status import CancelledError
@@ -13,74 +13,66 @@ from codeqa.repository.clones import Report
 from codeqa.types import Progress
 from codeqa.web.errors import explained
 
-
-@dataclass
-class Errand:
-    """One of them. It is kept when it failed, until it is begun anew or dismissed."""
-
-    report: RepositoryReport
-    """The repository as it was when it began; its state says what is done: `cloning` or
-    `refreshing`."""
-    progress: Progress = field(default_factory=lambda: Progress("waiting", 0, 0))
-    problem: str = ""
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    thread: threading.Thread | None = None
+LONGEST_WAIT = 10.0
+"""Seconds until what was cancelled is left to itself; it looks several times a second."""
 
 
 class Errands:
     """All of a server, by the id of the repository."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Errand] = {}
+        self._reports: dict[str, RepositoryReport] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        self._cancelled: set[str] = set()
         self._lock = threading.Lock()
 
-    def all(self) -> dict[str, Errand]:
-        return dict(self._by_id)
+    def reports(self) -> dict[str, RepositoryReport]:
+        """What is being done, and what failed until it is begun anew or dismissed."""
+        return dict(self._reports)
 
     def begin(
-        self,
-        repo: str,
-        report: RepositoryReport,
-        work: Callable[[Report], None],
+        self, repo: str, before: RepositoryReport, doing: str, work: Callable[[Report], None]
     ) -> None:
-        """Do `work` behind, which tells how far it is. Raises IndexBusyError while another goes on
-        for that repository."""
-        errand = Errand(report)
-
-        def tell(step: Progress) -> None:
-            if errand.cancelled.is_set():
-                raise CancelledError("It was cancelled.")
-            errand.progress = step
-
-        def run() -> None:
-            try:
-                work(tell)
-            except CancelledError:
-                pass
-            except Exception as error:  # there is nobody to raise it to
-                errand.problem = str(explained(error))
-                return
-            self._by_id.pop(repo, None)
-
+        """Do `work` behind, which is told to the page as the state `doing`, and `before` again when
+        it fails. Raises IndexBusyError while another goes on for that repository."""
+        thread = threading.Thread(target=self._run, args=(repo, before, work), daemon=True)
         with self._lock:
-            before = self._by_id.get(repo)
-            if before is not None and not before.problem:
+            if repo in self._threads:
                 raise IndexBusyError(
-                    f"{report.name} is being cloned or refreshed.", "Wait, or cancel that."
+                    f"{before.name} is being cloned or refreshed.", "Wait, or cancel that."
                 )
-            self._by_id[repo] = errand
-        errand.thread = threading.Thread(target=run, name="codeqa-errand", daemon=True)
-        errand.thread.start()
+            self._cancelled.discard(repo)
+            self._threads[repo] = thread
+            waiting = Progress("waiting", 0, 0)
+            self._reports[repo] = replace(before, state=doing, progress=waiting, problem="")
+        thread.start()
 
-    def cancel(self, repo: str, seconds: float = 10.0) -> None:
+    def _run(self, repo: str, before: RepositoryReport, work: Callable[[Report], None]) -> None:
+        def tell(step: Progress) -> None:
+            if repo in self._cancelled:
+                raise CancelledError("It was cancelled.")
+            self._reports[repo] = replace(self._reports[repo], progress=step)
+
+        problem = ""
+        try:
+            work(tell)
+        except CancelledError:
+            pass
+        except Exception as error:  # there is nobody to raise it to
+            problem = str(explained(error))
+        with self._lock:
+            del self._threads[repo], self._reports[repo]
+            if problem:
+                self._reports[repo] = replace(before, problem=problem)
+
+    def cancel(self, repo: str) -> None:
         """End what goes on for that repository and wait for it, or forget that it failed."""
-        if errand := self._by_id.get(repo):
-            errand.cancelled.set()
-            if errand.thread is not None:
-                errand.thread.join(seconds)
-            if errand.problem:
-                self._by_id.pop(repo, None)
+        if thread := self._threads.get(repo):
+            self._cancelled.add(repo)
+            thread.join(LONGEST_WAIT)
+        else:
+            self._reports.pop(repo, None)
 
     def close(self) -> None:
-        for repo in self.all():
+        for repo in list(self._threads):
             self.cancel(repo)

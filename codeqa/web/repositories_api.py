@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -97,12 +97,7 @@ def repositories() -> Values:
     """The repositories with an index, the one updated last first, and those being cloned."""
     space = workspace()
     rows = {one.id: _row(one.id, report_on(one)) for one in list_locations(space.settings)}
-    for repo, errand in space.errands.all().items():
-        now: Values = {"state": errand.report.state, "progress": errand.progress}
-        if errand.problem:
-            state = rows[repo].state if repo in rows else "failed"
-            now = {"state": state, "problem": errand.problem}
-        rows[repo] = _row(repo, rows.get(repo, errand.report), **now)
+    rows |= {repo: _row(repo, report) for repo, report in space.errands.reports().items()}
     current = space.engine().location.id if space.has_current() else ""
     ordered = sorted(rows.values(), key=lambda one: (one.state != "cloning", -one.updated_at))
     owner = member_of_request().owner
@@ -120,16 +115,15 @@ def add(body: PathBody) -> tuple[Values, int]:
         _require_owner()
         remote = read_remote(given, body.branch)
         location = clone_location(space.settings, remote)
-        branch = f" {remote.branch}" if remote.branch else ""
         about = RepositoryReport(
-            location.name, f"{remote.url}{branch}", "cloning", remote.url, remote.branch
+            location.name, remote.url, "failed", url=remote.url, branch=remote.branch
         )
 
         def work(tell: Report) -> None:
             space.open(take_clone(space.settings, remote, tell).root)
 
-        space.errands.begin(location.id, about, work)
-        return asdict(_row(location.id, about)), 202
+        space.errands.begin(location.id, about, "cloning", work)
+        return asdict(_row(location.id, replace(about, state="cloning"))), 202
     if Path(given) not in [location.root for location in list_locations(space.settings)]:
         _require_owner()
     location = space.open(Path(given)).location
@@ -148,14 +142,14 @@ def rename(repo: str, body: NameBody) -> Repository:
 def refresh(repo: str) -> tuple[Values, int]:
     """Fetch the newest commit where it is a clone, and index what changed, behind."""
     location, space = _owned(repo), workspace()
-    about = RepositoryReport(location.name, str(location.root), "refreshing")
+    about = report_on(location)
 
     def work(tell: Report) -> None:
         sync_clone(location, tell)
         space.open(location.root, update=False).index.check()
 
-    space.errands.begin(location.id, about, work)
-    return asdict(_row(location.id, report_on(location), state="refreshing")), 202
+    space.errands.begin(location.id, about, "refreshing", work)
+    return asdict(_row(location.id, replace(about, state="refreshing"))), 202
 
 
 @endpoints.route("POST", "/api/repos/<repo>/cancel", Removed)
@@ -211,9 +205,8 @@ def _folders_in(top: Path, own: Path) -> Iterator[Folder]:
                     yield Folder(name=entry.name, path=str(path), git=git, hidden=hidden)
 
 
-def _row(repo: str, report: RepositoryReport, **now: Any) -> Repository:
-    known = {name: getattr(report, name) for name in RepositoryReport.__dataclass_fields__}
-    return Repository(**known | now, id=repo, open=workspace().is_open(repo))
+def _row(repo: str, report: RepositoryReport) -> Repository:
+    return Repository(**asdict(report), id=repo, open=workspace().is_open(repo))
 
 
 def _owned(repo: str) -> Location:
