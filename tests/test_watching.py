@@ -17,7 +17,10 @@ import watchfiles
 
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing.watching import changes
+from codeqa.search import hybrid
+from codeqa.search.hybrid import find_candidates
 from codeqa.settings import Settings
+from codeqa.store import Tables
 from tests.indexed import write
 from tests.openai_server import Reply, openai_server
 
@@ -89,6 +92,28 @@ def test_a_file_that_changed_just_before_the_question_is_read_again(
         (root / "a.py").unlink()
         again = engine.search.search("where is find_user?").units
         assert "a.py" not in [hit.unit.path for hit in again]
+
+
+def test_an_answer_is_not_older_than_the_index_that_catches_up_meanwhile(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write(tmp_path / "repo", FILES)
+    with closing(open_engine(settings.model_copy(update={"watch": True}), root)) as engine:
+        engine.index.run()
+        asked = [engine.search.search("where is find_user?").units[0].unit.start_line]
+
+        def found(tables: Tables, *more: Any) -> Any:
+            answer = find_candidates(tables, *more)
+            if len(asked) == 1:  # the follower's run ends just now
+                asked.append(0)
+                engine.index.run()
+                tables.look_again()
+            return answer
+
+        monkeypatch.setattr(hybrid, "find_candidates", found)
+        write(root, {"a.py": "\n" + FILES["a.py"]})
+        assert engine.search.search("where is find_user?").units[0].unit.start_line == 2
+        assert asked == [1, 0]
 
 
 def test_vectors_that_take_long_make_way_for_a_change(settings: Settings, tmp_path: Path) -> None:

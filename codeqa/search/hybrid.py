@@ -168,7 +168,7 @@ class Search:
         mode = parse_hyde(hyde, self._settings.hyde)
         tables = self._open_tables()
         encoders, trouble = self._encoders(tables)
-        asked = query
+        asked, version = query, tables.version()
         try:
             query, found, warnings = find_candidates(tables, asked, encoders)
         except EmbeddingError as error:
@@ -177,7 +177,9 @@ class Search:
         hits = rank(found, query)
         catch_up, paths = self._catch_up, [hit.unit.path for hit in hits]
         complete = tables.meta().complete
-        if catch_up and complete and changed_files(tables, paths) and catch_up():
+        behind = catch_up and complete and changed_files(tables, paths) and catch_up()
+        # Also where the index caught up by itself between the search and that look.
+        if behind or (catch_up and complete and tables.version() != version):
             tables.look_again()
             query, found, warnings = find_candidates(tables, asked, encoders)
             hits = rank(found, query)
