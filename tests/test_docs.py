@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 NAMED = re.compile(r"`((?:browser/)?test_\w+\.py)(?:::(\w+))?")
 
@@ -11,9 +13,10 @@ def named_tests(document: str) -> list[tuple[str, str]]:
     return NAMED.findall((ROOT / document).read_text(encoding="utf-8"))
 
 
-def test_every_test_named_in_the_conformance_list_exists() -> None:
+@pytest.mark.parametrize("document", ["docs/conformance.md", "docs/security.md"])
+def test_every_test_named_in_a_document_exists(document: str) -> None:
     missing = []
-    for file, function in named_tests("docs/conformance.md"):
+    for file, function in named_tests(document):
         path = ROOT / "tests" / file
         if not path.exists():
             missing.append(file)
