@@ -99,8 +99,7 @@ class AnswerStreams:
 
         Raises RequestRefusedError: 409 while there is another one at this place, 503 for too many.
         """
-        earlier = self._streams.get(place)
-        if earlier and earlier.stop.is_set():
+        if (earlier := self._streams.get(place)) and earlier.stop.is_set():
             earlier.wait()
         stream = _AnswerStream()
         events = ask(stream.cancelled)
@@ -130,18 +129,16 @@ class AnswerStreams:
             return stream.read(gone)
         raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
 
-    def stop(self, user: str = "", conversation: str = "") -> list[_AnswerStream]:
-        """Stop the answers to `user`, to all without, in that conversation, in all without."""
+    def stop(self, repository: str = "", user: str = "", conversation: str = "") -> int:
+        """End the answers there, '' for anywhere, and wait until they are kept; how many."""
+        wanted = (repository, user, conversation)
         stopped = [
             stream
             for place, stream in [*self._streams.items()]
-            if user in ("", place.user) and conversation in ("", place.conversation)
+            if all(want in ("", has) for want, has in zip(wanted, place, strict=True))
         ]
         for stream in stopped:
             stream.stop.set()
-        return stopped
-
-    def close(self) -> None:
-        """End all answers, and wait a little until they are kept."""
-        for stream in self.stop():
+        for stream in stopped:
             stream.wait()
+        return len(stopped)

@@ -185,8 +185,7 @@ def join(conversation: str, query: RepoQuery) -> Response:
 @endpoints.route("POST", "/<path:conversation>/stop", Stopped)
 def stop(conversation: str, query: RepoQuery) -> Values:
     """End the answer that is being written; what came of it is kept."""
-    place = place_of(engine_of(query), conversation)
-    return {"stopped": len(workspace().answers.stop(place.user, conversation))}
+    return {"stopped": workspace().answers.stop(*place_of(engine_of(query), conversation))}
 
 
 @endpoints.route("POST", "/<path:conversation>/branch", OpenedConversation)
@@ -211,9 +210,10 @@ def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
 @endpoints.route("DELETE", "/<path:conversation>", Deleted)
 def delete(conversation: str, query: RepoQuery) -> Values:
     """Delete a conversation, its answers and what is cached for it."""
-    user = member_of_request().user
-    workspace().answers.stop(user, conversation)
-    engine_of(query).conversations.delete(conversation, user)
+    engine = engine_of(query)
+    place = place_of(engine, conversation)
+    workspace().answers.stop(*place)
+    engine.conversations.delete(conversation, place.user)
     return {"deleted": conversation}
 
 

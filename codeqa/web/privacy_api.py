@@ -45,5 +45,5 @@ def forget_everything() -> DeletionResult:
 def _forget(scope: str, conversation: str = "", repository: str | None = None) -> DeletionResult:
     space, user = workspace(), member_of_request().user
     if scope != "profile":
-        space.answers.stop(user, conversation)
+        space.answers.stop("", user, conversation)
     return space.privacy().delete(scope, user, conversation, repository)

@@ -99,6 +99,7 @@ class Workspace:
             if self._current in gone:
                 self._current = ""
         for engine in closing:
+            self.answers.stop(engine.location.id)
             engine.close()
         location = remove_repository(self.settings, repo)
         if self._start is not None and self._start.resolve() == location.root:
@@ -135,7 +136,7 @@ class Workspace:
         """End the streams, keep what came of them, and end what runs in the background."""
         self.closing.set()
         self.errands.close()
-        self.answers.close()
+        self.answers.stop()
         for engine in list(self._engines.values()):
             engine.close()
 
