@@ -14,12 +14,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from codeqa.errors import IndexBusyError, NotFoundError, RepositoryError, UsageError
+from codeqa.errors import CodeQAError, IndexBusyError, NotFoundError, RepositoryError, UsageError
+from codeqa.indexing.build import parser_fingerprint
 from codeqa.indexing.lock import hold
 from codeqa.repository.git import find_git, read_git
 from codeqa.repository.skip import skip_by_name
 from codeqa.settings import Settings
-from codeqa.store import Location, locate, remove, save_location, snapshots_folder, snapshots_of
+from codeqa.store import (
+    Location,
+    Tables,
+    locate,
+    remove,
+    save_location,
+    snapshots_folder,
+    snapshots_of,
+)
 
 SNAPSHOTS_KEPT = 10
 """Of one repository; then the one that was not asked for longest goes."""
@@ -188,15 +197,15 @@ def _begin_with_nearest(settings: Settings, location: Location, there: Location)
     run that follows reads what differs. LanceDB never changes a file of a table, so links do."""
     if not there.tables_are_local or Path(there.tables).exists():
         return
-    commit, near = _commit_in_name(there), list[tuple[int, str, Location]]()
+    commit, parser = _commit_in_name(there), parser_fingerprint()
+    near: list[tuple[int, str, Location]] = []
+    compare = ("diff-tree", "-r", "--name-only", "--relative")
     for one in (location, *snapshots_of(settings, location)):
-        if one != there and Path(one.tables).is_dir():
-            other = _commit_in_name(one) or "HEAD"
-            differing = _git(
-                location.root, "diff-tree", "-r", "--name-only", "--relative", other, commit
-            )
-            if differing is not None:
-                near.append((differing.count(b"\n"), one.id, one))
+        # Rows that another version made are all made anew; an index that cannot be read has none.
+        with suppress(CodeQAError):
+            if one != there and Tables.open(one).meta().parser == parser:
+                differing = _git(location.root, *compare, _commit_in_name(one) or "HEAD", commit)
+                near.append(((differing or b"").count(b"\n"), one.id, one))
     save_location(there)
     made = Path(f"{there.tables}.tmp")
     for *_, one in sorted(near, key=lambda item: item[:2]):
