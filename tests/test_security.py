@@ -5,6 +5,7 @@ without end."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from codeqa.repository.git import find_git, read_git
 from codeqa.settings import load_settings
 from codeqa.store import Location
 from codeqa.tools import TOOLS
+from codeqa.web.security import OPEN_PATHS
 
 pytest_plugins = ("web_kit",)
 
@@ -196,6 +198,36 @@ def test_a_member_that_asks_without_end_keeps_the_server_from_nobody_else(
     assert asked(ANNA) == 200
     reading = shared.get("/api/status", headers={"Authorization": f"Bearer {BELA}"})
     assert reading.status_code == 200
+
+
+OWNERS = {
+    ("post", "/api/models"), ("post", "/api/models/list"), ("post", "/api/models/test"),
+    ("post", "/api/models/forget"), ("get", "/api/models/local"), ("get", "/api/folders"),
+    ("post", "/api/repos"), ("post", "/api/repos/{repo}"), ("delete", "/api/repos/{repo}"),
+    ("post", "/api/repos/{repo}/refresh"), ("post", "/api/repos/{repo}/cancel"),
+    ("post", "/api/revisions"), ("post", "/api/index"),
+}  # fmt: skip
+
+
+def test_every_address_asks_who_it_is_and_what_is_the_owners_refuses_members(
+    data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    shared = client_of(load_settings(data=data_dir, token=f"{ANNA},{BELA}"), fake_engine)
+    bela = {"Authorization": f"Bearer {BELA}"}
+    paths = shared.get("/openapi.json", headers=bela).json["paths"]
+    operations = {(method, path) for path, methods in paths.items() for method in methods}
+    body = {"path": "/", "name": "x", "revision": "HEAD", "provider": "ollama", "action": "pause"}
+    refused = set()
+    for method, path in operations - {("post", "/api/terminal/run")}:
+        if path.startswith(OPEN_PATHS) or path == "/api/terminal/hello":
+            continue
+        address = re.sub(r"{\w+}", "x", path)
+        assert shared.open(address, method=method.upper(), json=body).status_code == 401, path
+        if (method, path) in OWNERS:
+            given = {"headers": bela, "query_string": {"path": "/"}}
+            answer = shared.open(address, method=method.upper(), json=body, **given)
+            refused |= {(method, path)} if answer.status_code == 403 else set()
+    assert refused == OWNERS
 
 
 def test_a_challenge_that_is_no_text_is_answered_all_the_same(client: FlaskClient) -> None:
