@@ -202,6 +202,26 @@ def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
     assert not (folder / ".unfinished").exists()
 
 
+def test_over_ssh_nothing_can_be_asked(
+    server: GitServer, shop: str, settings: Settings, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The program `ssh` is one that runs the command it is given here instead of there."""
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/called\nunset GIT_CONFIG_PARAMETERS\n'
+        f"cd {server.folder}\nfor last; do :; done\neval $last\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    name = shop.partition(server.address)[2][1:]
+    location = take_clone(settings, read_remote(f"git@host.invalid:{name}"), quiet)
+    assert (location.root / "store.py").read_text() == SHOP["store.py"]
+    called = (tmp_path / "called").read_text()
+    assert "-oBatchMode=yes" in called and "git@host.invalid" in called
+
+
 def test_two_at_once_make_one_clone(server: GitServer, shop: str, settings: Settings) -> None:
     found: list[Path] = []
 

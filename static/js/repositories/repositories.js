@@ -49,7 +49,10 @@ export function setUpRepositoriesDialog() {
     dialog.showModal();
     look();
   });
-  dialog.addEventListener("close", () => clearTimeout(timer));
+  dialog.addEventListener("close", () => {
+    clearTimeout(timer);
+    awaited = ""; // whoever closes it stays here
+  });
   closesByClick(dialog, byId("repositories-close"));
 }
 
@@ -99,8 +102,7 @@ async function look() {
     message.hidden = reply.repositories.length > 0;
     message.textContent = "No repository is indexed yet.";
     const goesOn = reply.repositories.some(({ state }) => GOES_ON.includes(state));
-    if (goesOn || Date.now() - changed < BEGINS)
-      timer = setTimeout(look, BUSY);
+    if (goesOn || Date.now() - changed < BEGINS) timer = setTimeout(look, BUSY);
   } catch (error) {
     message.hidden = false;
     message.textContent = failureText(error);
@@ -131,8 +133,7 @@ function row(repository, { changeable, current }) {
   const { id, name, path, url, branch, files, updated_at: updated, state, progress } = repository;
   const gone = ["folder gone", "cloning", "failed"].includes(state);
   const facts = [
-    id === current ? "open" : "",
-    files ? plural(files, "file") : "",
+    [id === current ? "open" : "", files ? plural(files, "file") : ""].filter(Boolean).join(" · "),
     STATES[state] ?? (updated ? `updated ${ago(updated)}` : ""),
   ].filter(Boolean);
   const from = url ? [url, branch].filter(Boolean).join(" · ") : path;
@@ -144,13 +145,16 @@ function row(repository, { changeable, current }) {
     element("span.row-facts", ...facts.map((fact) => element("span", fact))),
   );
   const item = element("li", link);
-  if (edited?.id === id) item.append(edited.how === "rename" ? renaming(id, name) : removing(repository));
+  const editor = { rename: renaming, remove: removing };
+  if (edited?.id === id) item.append(editor[edited.how](repository));
   else if (changeable) item.append(actions(repository));
   if (GOES_ON.includes(state)) {
-    const bar = element("div.progress", { role: "progressbar", "aria-label": `${name}: ${state}` }, element("span"));
-    showProgress(bar, progress ?? { total: 0 });
-    const { phase = "", done = 0, total = 0 } = progress ?? {};
-    item.append(bar, element("p.help", total ? `${phase}: ${count(done)} of ${count(total)}` : phase));
+    const label = { role: "progressbar", "aria-label": `${name}: ${state}` };
+    const bar = element("div.progress", label, element("span"));
+    const { phase, done, total } = progress ?? { phase: "", done: 0, total: 0 };
+    showProgress(bar, { done, total });
+    const far = total ? `${phase}: ${count(done)} of ${count(total)}` : phase;
+    item.append(bar, element("p.help", far));
   }
   if (repository.problem) item.append(element("p.help.bad", repository.problem));
   return item;
@@ -194,10 +198,14 @@ function onEscape(event) {
   leave();
 }
 
-function renaming(id, name) {
-  const key = `${id} rename`;
-  const field = element("input", { type: "text", maxlength: "60", "aria-label": `New name of ${name}`, "data-key": key });
-  field.value = name;
+function renaming({ id, name }) {
+  const field = element("input", {
+    type: "text",
+    maxlength: "60",
+    value: name,
+    "aria-label": `New name of ${name}`,
+    "data-key": `${id} rename`,
+  });
   return element(
     "form.row-edit",
     {
