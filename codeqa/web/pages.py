@@ -33,8 +33,9 @@ def conversation(query: RepoQuery) -> BaseResponse | str:
         return picker(problem=str(error))
     location = engine.location
     return render_template(
-        "chat.html", repo=location.id, name=location.name, path=location.remote[0] or str(location.root),
-        version=__version__, embedding=space.settings.embedding,
+        "chat.html", repo=location.id, name=location.name,
+        path=location.remote[0] or str(location.root), version=__version__,
+        embedding=space.settings.embedding,
     )  # fmt: skip
 
 
