@@ -234,6 +234,7 @@ def test_two_at_once_make_one_clone(server: GitServer, shop: str, settings: Sett
     for thread in threads:
         thread.join(30)
     assert len(found) == 3 and len(set(found)) == 1
+    assert clones_folder(settings).stat().st_mode & 0o077 == 0
     assert sum("git-upload-pack" in path and "service" in path for path in server.seen) == 1
 
 

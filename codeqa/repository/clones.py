@@ -178,7 +178,7 @@ def delete_clone(folder: Path) -> None:
 @contextlib.contextmanager
 def alone(clones: Path, report: Report) -> Iterator[None]:
     """One change of clones at a time, of all processes."""
-    clones.mkdir(parents=True, exist_ok=True)
+    clones.mkdir(parents=True, exist_ok=True, mode=0o700)  # what came with a sign-in is private
     lock = FileLock(clones / ".lock")
     while not lock.is_locked:
         try:
