@@ -118,6 +118,8 @@ def _write_files(root: Path, commit: str, folder: Path, max_file_bytes: int) -> 
     files are listed, and their history is told, as in a checkout.
     """
     made = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+    # Code that nobody else may be able to read where it came from.
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         for name, data in _blobs(root, commit, max_file_bytes):
             path = made / os.fsdecode(name)

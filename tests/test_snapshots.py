@@ -91,6 +91,7 @@ def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
     there, summary = indexed(settings, location, "v1")
     assert summary.changed == 1, "equal files are not read again"
     assert not marker.exists()
+    assert there.root.parent.stat().st_mode & 0o077 == 0
     after = told(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
     assert before == after
     assert not (there.root / "out").is_symlink()
