@@ -244,9 +244,7 @@ def _self_test(tables: Tables, paths: list[str]) -> str:
                 continue
             table = "methods" if unit.kind in METHOD_KINDS else "classes"
             query = " ".join(search_tokens(unit.name))
-            found = tables.find(
-                TextSearch(table, query, SELF_TEST_DEPTH, Filter(paths=(path,)).sql())
-            )
+            found = tables.find(TextSearch(table, query, SELF_TEST_DEPTH, Filter(paths=(path,))))
             by_text = any(hit.id == unit.id for hit, _ in found)
             by_name = any(hit.name == unit.name for hit in tables.named([name_key(unit.name)]))
             return "" if by_text and by_name else unit.location

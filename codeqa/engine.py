@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codeqa.account import DataInventory, Privacy
@@ -13,15 +13,18 @@ from codeqa.chat.vectors import QuestionVectors
 from codeqa.embeddings import fast_embedding
 from codeqa.files import Files
 from codeqa.indexing import Indexer
+from codeqa.indexing.joint import JointIndexer
 from codeqa.intents import Classifier
 from codeqa.llm import Models
 from codeqa.repositories import take_up
 from codeqa.review import IssueGenerator, Reviewer
 from codeqa.search import Search, open_search
 from codeqa.settings import Settings
+from codeqa.several import joint_location, member_names
 from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, open_once
+from codeqa.store.joint import open_joint
 from codeqa.symbols.mention_completion import MentionCompleter
 from codeqa.tools import Toolbox
 
@@ -64,12 +67,34 @@ def open_engine(
     Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
     """
     location = take_up(settings, repository)
+    tables, index = open_once(location), Indexer(settings, location)
+    return _joined(settings, location, tables, index, generator)
+
+
+def open_several(
+    settings: Settings, repositories: Sequence[Location], together: str = ""
+) -> Engine:
+    """Join the parts for several repositories that are asked as one: their paths begin with their
+    names (`codeqa.several.member_names`). `together` is their id where some are gone by now. Raises
+    as `open_engine` does, and UsageError for too many."""
+    members = member_names(repositories)
+    location = joint_location(settings, members)
+    location = replace(location, id=together or location.id)
+    tables = open_joint(location, members)
+    return _joined(settings, location, tables, JointIndexer(settings, location, members, tables))
+
+
+def _joined(
+    settings: Settings,
+    location: Location,
+    tables: Callable[[], Tables],
+    index: Indexer,
+    generator: AnswerGenerator | None = None,
+) -> Engine:
     state = State(settings.data_dir)
     cache = open_cache(settings, state.values)
     models = Models(settings)
-    tables = open_once(location)
     files = Files(tables, settings.max_file_bytes)
-    index = Indexer(settings, location)
     search = open_search(
         settings, index.tables, models=models, catch_up=index.catch_up, asked=index.asked
     )

@@ -6,8 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
@@ -70,13 +69,14 @@ class Files:
             raise NotFoundError(
                 f"{path!r} is not an indexed file.", "Only files in the index can be opened."
             )
-        return self._read(tables.location.root, record)
+        return self._read(tables, record)
 
-    def _read(self, root: Path, record: FileRecord) -> FileText:
-        changed = bool(record.state_below(root))
+    def _read(self, tables: Tables, record: FileRecord) -> FileText:
+        root, inside = tables.place_of(record.path)
+        changed = bool(replace(record, path=inside).state_below(root))
         # Growth since the index was made is fine, but only up to what is indexed at all.
         limit = max(self._max_bytes, record.size)
-        data, _ = mask_secret_bytes(read_file(root, record.path, max_bytes=limit))
+        data, _ = mask_secret_bytes(read_file(root, inside, max_bytes=limit))
         return FileText(record.path, record.language, data.decode("utf-8", "replace"), changed)
 
     def matching(self, pattern: str = "") -> list[FileRecord]:
@@ -97,7 +97,7 @@ class Files:
         file, in time linear in the files and bounded by SEARCH_SECONDS. Raises UsageError for a
         broken expression."""
         matcher, found = _matcher(pattern, regex, ignore_case), FoundLines()
-        root, until = self._open_tables().location.root, time.monotonic() + SEARCH_SECONDS
+        tables, until = self._open_tables(), time.monotonic() + SEARCH_SECONDS
         found.searched = of = counted(len(records), "file")
         ordered = sorted(records, key=lambda one: (ROLES.index(one.role), one.path))
         for read, record in enumerate(ordered):
@@ -105,7 +105,7 @@ class Files:
                 found.searched = f"the first {read:,} of {of}, for reading takes too long"
                 break
             with suppress(CodeQAError):  # a file that is gone holds nothing
-                text = self._read(root, record).text
+                text = self._read(tables, record).text
                 # The whole file first: most hold nothing, and a file is one search.
                 code = enumerate(text.split("\n"), 1) if matcher.search(text) else ()
                 if lines := [(n, line) for n, line in code if matcher.search(line)]:
@@ -116,10 +116,10 @@ class Files:
     def read_all(self, pattern: str = "") -> Iterator[FileText]:
         """The texts of `matching` files, one after another; those that cannot be read now are left
         out."""
-        root = self._open_tables().location.root
+        tables = self._open_tables()
         for record in self.matching(pattern):
             with suppress(CodeQAError):
-                yield self._read(root, record)
+                yield self._read(tables, record)
 
     def line_count(self, path: str) -> int | None:
         """Lines that `path` has on disk; None when it is no readable indexed file."""

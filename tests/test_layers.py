@@ -26,7 +26,7 @@ LAYERS = (
     {"parsing"},
     {"indexing", "coverage", "context"},
     {"search", "files", "repositories", "snapshots"},
-    {"symbols", "whole_files"},
+    {"symbols", "whole_files", "several"},
     {"intents", "neighbours"},
     {"selection"},
     {"extractive", "account", "evaluation"},

@@ -178,7 +178,7 @@ def test_filters_apply_before_the_limit(location: Location, write: Callable[...,
     tables = Tables.open(location)
 
     def found(where: Filter) -> list[str]:
-        return [u.path for u, _ in tables.find(TextSearch("methods", "load", 1, where.sql()))]
+        return [u.path for u, _ in tables.find(TextSearch("methods", "load", 1, where))]
 
     assert found(Filter(paths=("lib/",))) == ["lib/deep/x.go"]
     assert found(Filter(paths=("**/*.go",))) == ["lib/deep/x.go"]

@@ -241,9 +241,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
         cosine = float(exact[row] @ question / np.linalg.norm(question))
         assert by_name[name] == pytest.approx(cosine, abs=0.02)
     filtered = Filter(paths=("src/late.py",))
-    answer = Tables.open(location).find(
-        VectorSearch("methods", "vector", vectors[7], 70, filtered.sql())
-    )
+    answer = Tables.open(location).find(VectorSearch("methods", "vector", vectors[7], 70, filtered))
     assert len(answer) == 30 and answer[0][0].name == "late7"
 
 

@@ -16,7 +16,7 @@ from codeqa.cli.command import (
     json_option,
     local_option,
     question_options,
-    repo_option,
+    repos_option,
     rev_option,
 )
 from codeqa.cli.console import Waiting
@@ -30,6 +30,7 @@ from codeqa.types import MODES
     [
         'codeqa ask "how are blueprints registered?"',
         'codeqa ask "what does the scrape loop do?" --repo ~/src/prometheus --rerank',
+        'codeqa ask --repo flask --repo celery "how is configuration loaded?"   of both at once',
         'codeqa ask -c "and who calls it?"          goes on from what was found before',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
         'codeqa ask --deep "why are tasks lost?"    the model reads on with tools first',
@@ -38,7 +39,7 @@ from codeqa.types import MODES
     ],
 )
 @click.argument("question")
-@repo_option
+@repos_option
 @rev_option
 @question_options
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
@@ -47,7 +48,7 @@ from codeqa.types import MODES
 @json_option
 def ask_command(
     question: str,
-    repo: str | None,
+    repos: tuple[str, ...],
     rev: str,
     chosen: Mapping[str, Any],
     mode: str | None,
@@ -57,9 +58,9 @@ def ask_command(
 ) -> int:
     """Answer QUESTION from the code, with citations of files and lines.
 
-    QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search';
-    '-' reads it from standard input. With '/files' or '/all src/*.py' in front the answer is made
-    from whole files.
+    QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search',
+    and at repositories (@repo:flask); '-' reads it from standard input. With '/files' or
+    '/all src/*.py' in front the answer is made from whole files.
     """
     if question == "-":
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
@@ -70,7 +71,7 @@ def ask_command(
     waiting.show("Opening the index…")
     with (
         closing(waiting),
-        closing(done("ask", repo, values, local or bool(chosen["model"]), rev)) as events,
+        closing(done("ask", repos, values, local or bool(chosen["model"]), rev)) as events,
     ):
         told = watched(events, waiting)
         try:

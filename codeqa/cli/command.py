@@ -64,6 +64,14 @@ rev_option = click.option(
     metavar="COMMIT",
     help="The repository as it was at this commit, branch or tag; nothing of it is touched.",
 )
+repos_option = click.option(
+    "--repo",
+    "repos",
+    multiple=True,
+    shell_complete=complete_repositories,
+    help="Folder of the repository, or the name it has in 'codeqa repos list'; given several times "
+    "all are asked at once.",
+)
 model_option = click.option(
     "--model",
     default="",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,8 @@ from codeqa.repositories import (
     sync_clone,
 )
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, list_locations
+from codeqa.several import asked_of
+from codeqa.store import Location, list_locations, locate
 
 
 @click.group("repos")
@@ -195,6 +196,19 @@ def choose_repository(settings: Settings, repo: str | None, here: Path) -> tuple
         "No repository is named, and the current folder is in none.",
         "Give the path of one, as in: codeqa index /path/to/repository.",
     )
+
+
+def named_together(
+    settings: Settings, repo: str | Sequence[str] | None, values: Mapping[str, Any], here: Path
+) -> tuple[list[Location], Mapping[str, Any]]:
+    """The repositories that somebody in the folder `here` names behind `--repo` and, as
+    `@repo:name`, in the question, [] for none; and `values` with the question as it is asked of
+    them. Raises as `chosen_repository` does."""
+    named = (repo,) if isinstance(repo, str) else repo or ()
+    chosen = [locate(settings, _named(settings, one, here)) for one in named]
+    question = str(values.get("question", ""))
+    several, asked = asked_of(settings, chosen, question)
+    return several, {**values, "question": asked} if asked != question else values
 
 
 def repository_at_hand(settings: Settings, here: Path) -> Path | None:

@@ -12,7 +12,7 @@ from codeqa.cli.command import (
     hyde_option,
     json_option,
     local_option,
-    repo_option,
+    repos_option,
     rerank_option,
     rev_option,
 )
@@ -34,11 +34,12 @@ MOST_HITS = 300
         'codeqa search "parse the request body"',
         'codeqa search "Router.add" --kind method --lang go --top 5',
         'codeqa search "session cookie" --path src/flask --json',
+        'codeqa search --repo flask --repo celery "session cookie"',
         'codeqa search "who may see a page?" --hyde two   with drafts by the chosen model',
     ],
 )
 @click.argument("question")
-@repo_option
+@repos_option
 @rev_option
 @click.option(
     "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
@@ -54,7 +55,7 @@ MOST_HITS = 300
 @json_option
 def search_command(
     question: str,
-    repo: str | None,
+    repos: tuple[str, ...],
     rev: str,
     kind: str | None,
     lang: str,
@@ -81,7 +82,7 @@ def search_command(
         "rerank": rerank,
         "hyde": hyde or "off",
     }
-    found = outcome("search", repo, values, local, rev)
+    found = outcome("search", repos, values, local, rev)
     if as_json:
         print_json(found)
         return

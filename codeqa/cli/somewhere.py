@@ -30,12 +30,15 @@ BEGIN_SECONDS = 5.0
 """Longest wait until it has taken up the work, whose own length the server bounds."""
 LONGEST_HELLO = 1_000
 
+Repo = str | tuple[str, ...] | None
+"""As given behind `--repo`, once or several times."""
+
 UNFIT = (OSError, HTTPException, ValueError, LookupError, TypeError, StopIteration)
 """What comes of a server that is going away, or of something else that listens there."""
 
 
 def done(
-    name: str, repo: str | None, values: Mapping[str, Any], local: bool, revision: str = ""
+    name: str, repo: Repo, values: Mapping[str, Any], local: bool, revision: str = ""
 ) -> Events:
     """The events of `cli.work.work`; with `local`, and at a `revision`, made in this process.
 
@@ -51,7 +54,7 @@ def done(
 
 
 def outcome(
-    name: str, repo: str | None, values: Mapping[str, Any], local: bool, revision: str = ""
+    name: str, repo: Repo, values: Mapping[str, Any], local: bool, revision: str = ""
 ) -> dict[str, Any]:
     """What a command found that has no more than that to tell. Raises CodeQAError."""
     with closing(done(name, repo, values, local, revision)) as events:
@@ -70,7 +73,7 @@ def fitting_servers() -> list[RunningServer]:
     return [one for one in running_servers(data_folder_of_environment()) if one.fits]
 
 
-def _served(name: str, repo: str | None, values: Mapping[str, Any]) -> Events | None:
+def _served(name: str, repo: Repo, values: Mapping[str, Any]) -> Events | None:
     """The events as a server tells them, None when none does."""
     for server in fitting_servers():
         try:

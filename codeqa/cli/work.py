@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codeqa.cli.repos import chosen_repository
+from codeqa.cli.repos import chosen_repository, named_together
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm import Cancelled, Models, never
@@ -31,9 +32,20 @@ TOLD_OF_UNITS = (
 """What is told of a search and of each unit, among others."""
 
 
-def work_here(name: str, repo: str | None, values: Mapping[str, Any], revision: str = "") -> Events:
+def work_here(
+    name: str, repo: str | Sequence[str] | None, values: Mapping[str, Any], revision: str = ""
+) -> Events:
     """`work` with an engine of its own, for the repository as it is or was at `revision`."""
-    root = chosen_repository(load_settings(), repo)
+    several, values = named_together(load_settings(), repo, values, Path.cwd())
+    if len(several) > 1:
+        if revision:
+            raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
+        from codeqa.engine import open_several
+
+        with closing(open_several(load_settings(several[0].root), several)) as engine:
+            yield from work(engine, name, values)
+        return
+    root = several[0].root if several else chosen_repository(load_settings(), None)
     settings = load_settings(root)
     if revision:
         snapshot = take_snapshot(settings, take_up(settings, root), revision)

@@ -132,7 +132,7 @@ _ABOUT_VERSIONS = word_set(
 
 
 def _versions(tables: Tables, result: SearchResult) -> Cited:
-    words = {*result.query.words} - {tables.location.root.name.lower()}
+    words = {*result.query.words} - {tables.location.name.lower()}
     languages = sorted(words & {*_TELLING})
     if not languages or not words & _ABOUT_VERSIONS or words - _ABOUT_VERSIONS - {*languages}:
         return NOTHING

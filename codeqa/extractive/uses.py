@@ -98,7 +98,7 @@ def _readers(tables: Tables, unit: Unit) -> Cited:
     items: list[Cited] = []
     for name in filter(search_tokens, dict.fromkeys(kept)):  # of `___` there is nothing to find
         through = re.compile(_GOES_THROUGH.format(re.escape(name)))
-        where = Filter(roles=("source",)).sql()
+        where = Filter(roles=("source",))
         for one, _ in tables.find(TextSearch("methods", search_tokens(name)[-1], NAMED, where)):
             numbered = enumerate(one.source_code.split("\n"), one.start_line)
             reads = ((n, text) for n, text in numbered if through.search(text[:LONGEST_LINE]))

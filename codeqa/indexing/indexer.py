@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -236,9 +236,9 @@ class Indexer:
         if trouble:
             raise trouble[0]
 
-    def catch_up(self) -> bool:
-        """Bring the index up to date before it is asked; whether it is. A run that is on its way,
-        which may have passed what changed, is waited for, for some seconds."""
+    def catch_up(self, changed: Iterable[str] = ()) -> bool:
+        """Bring the index up to date, for files that `changed`, before it is asked; whether it is.
+        A run that is on its way, which may have passed them, is waited for, for some seconds."""
         end = time.monotonic() + LONGEST_REST
         while not steered(self.location) and time.monotonic() < end:
             try:

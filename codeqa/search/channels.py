@@ -127,15 +127,14 @@ def search_words(
 
     The channels are `text` and the columns' names, with `prefix` before them.
     """
-    condition = where.sql() if where else ""
     searches: list[tuple[str, TextSearch | VectorSearch]] = [
-        ("text", TextSearch(table, words, limit, condition)) for table in UNIT_TABLES
+        ("text", TextSearch(table, words, limit, where)) for table in UNIT_TABLES
     ]
     for column, encoder in encoders.items():
         # A vector of zeros, for a text of which the embedding knows nothing, finds nothing.
         vector = encoder.embed_query(meaning)
         searches += [
-            (column, VectorSearch(table, column, vector, limit, condition)) for table in UNIT_TABLES
+            (column, VectorSearch(table, column, vector, limit, where)) for table in UNIT_TABLES
         ]
     hits: list[ChannelHit] = []
     found = tables.best([search for _, search in searches])
@@ -204,8 +203,8 @@ def search_file(tables: Tables, query: Query, path: str, where: Filter | None) -
         return []
     within = replace(where or Filter(), paths=tuple(patterns(path)))
     hits: list[ChannelHit] = []
-    text, condition = full_text_query(query), within.sql()
-    searches = [TextSearch(table, text, CANDIDATES, condition) for table in UNIT_TABLES]
+    text = full_text_query(query)
+    searches = [TextSearch(table, text, CANDIDATES, within) for table in UNIT_TABLES]
     for found in tables.best(searches):
         for unit, score in found:
             hits += [("path", unit, 1.0), ("text", unit, score)]

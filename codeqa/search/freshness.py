@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from codeqa.indexing.lock import holder_of
 from codeqa.indexing.steering import steered
@@ -15,7 +16,10 @@ FRESH_FILES = 10
 def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
     """Files among the first FRESH_FILES of `paths` that differ from the manifest, and how."""
     records = tables.files_at(list(dict.fromkeys(paths))[:FRESH_FILES])
-    states = {path: record.state_below(tables.location.root) for path, record in records.items()}
+    states = {}
+    for path, record in records.items():
+        root, inside = tables.place_of(path)
+        states[path] = replace(record, path=inside).state_below(root)
     return {path: state for path, state in states.items() if state}
 
 

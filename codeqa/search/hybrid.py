@@ -101,7 +101,7 @@ class Search:
     with a given name, None when it is not at hand. Both may raise CodeQAError. `reranker`
     orders the units of a search that asks for it; without one the built-in does. `connect`
     gives the model that writes hypothetical answers, None for none. `catch_up` brings the index up
-    to date and says whether it did: it is asked to once when a file that was found has changed.
+    to date and says whether it did: it is asked to once when files that were found have changed.
     `asked` gets the files that were found.
     """
 
@@ -113,7 +113,7 @@ class Search:
         *,
         reranker: Reranker | None = None,
         connect: Callable[[], Model | None] | None = None,
-        catch_up: Callable[[], bool] | None = None,
+        catch_up: Callable[[Iterable[str]], bool] | None = None,
         asked: set[str] | None = None,
     ) -> None:
         self._open_tables = open_tables
@@ -176,15 +176,15 @@ class Search:
             query, found, warnings = find_candidates(tables, asked, encoders)
         hits = rank(found, query)
         catch_up, paths = self._catch_up, [hit.unit.path for hit in hits]
-        complete = tables.meta().complete
-        behind = catch_up and complete and changed_files(tables, paths) and catch_up()
+        complete, outdated = tables.meta().complete, changed_files(tables, paths)
+        behind = catch_up and complete and outdated and catch_up(outdated)
         # Also where the index caught up by itself between the search and that look.
         if behind or (catch_up and complete and tables.version() != version):
             tables.look_again()
             query, found, warnings = find_candidates(tables, asked, encoders)
             hits = rank(found, query)
         warnings += [] if complete else filter(None, [shortfall(tables)])
-        files = rank_files(hits)
+        files, warnings = rank_files(hits), [*tables.notices, *warnings]
         stages: list[StageTime] = []
         by_model = rerank and self._settings.reranker.strip() == BY_MODEL
         model = None
@@ -317,7 +317,7 @@ def open_search(
     *,
     models: Models | None = None,
     vectors: bool = True,
-    catch_up: Callable[[], bool] | None = None,
+    catch_up: Callable[[Iterable[str]], bool] | None = None,
     asked: set[str] | None = None,
 ) -> Search:
     """The search of the index that `tables` opens.

@@ -169,7 +169,7 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     names = tables.catalogue().names
     if key in names:
         return ()
-    tokens, where = " ".join((key, *variants(key))), Filter(roles=WRITTEN_BY_HAND).sql()
+    tokens, where = " ".join((key, *variants(key))), Filter(roles=WRITTEN_BY_HAND)
     if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):
         return ()  # a text holds it, as it is or in another form of the word
     nearest = names.nearest(key, allowed_edits(key))

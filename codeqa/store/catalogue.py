@@ -15,6 +15,7 @@ from codeqa.store.schema import REFERENCE_COLUMNS, REFINED, UNIT_TABLES
 from codeqa.types import TEXT_KINDS, Reference
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 DEFINITION_COLUMNS = ("path", "name", "qualified_name", "kind", "role", "start_line", "end_line")
@@ -44,9 +45,38 @@ class Catalogue:
         return frozenset(self._files["path"].to_pylist())
 
     @cached_property
+    def called(self) -> Mapping[str, Sequence[str]]:
+        """Name of a file → the paths of those called so."""
+        found: dict[str, list[str]] = {}
+        for path in self.paths:
+            found.setdefault(path.rpartition("/")[2], []).append(path)
+        return found
+
+    @cached_property
     def languages(self) -> frozenset[str]:
         """Languages that at least one indexed file is written in."""
         return frozenset(self._files["language"].unique().to_pylist()) - {""}
+
+    @cached_property
+    def file_vectors(self) -> np.ndarray:
+        """What each file is about, as a unit vector a row: the mean of its units' fast vectors, of
+        those that have one. A thousand files take 1 MB."""
+        import numpy as np
+
+        rows = [
+            self._reader.arrow(t, ("path", "vector"), "vector IS NOT NULL") for t in UNIT_TABLES
+        ]
+        parts = [one["vector"].combine_chunks() for one in rows if one.num_rows]
+        if not parts:
+            return np.zeros((0, 0), "float32")
+        every = np.concatenate([p.flatten().to_numpy().reshape(len(p), -1) for p in parts])
+        paths = [path for one in rows for path in one["path"].to_pylist()]
+        _, file = np.unique(paths, return_inverse=True)
+        order = np.argsort(file, kind="stable")
+        starts = np.flatnonzero(np.diff(file[order], prepend=-1))
+        found = np.add.reduceat(every[order].astype("float32"), starts)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / np.maximum(lengths, 1e-9), "float32")
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -149,6 +179,11 @@ class Names:
         self._names: dict[str, list[str]] = {}
         for name, key in spelled.items():
             self._names.setdefault(key, []).append(name)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Names]) -> Names:
+        """All names of `parts`."""
+        return cls({n: key for one in parts for key, own in one._names.items() for n in own})
 
     def __contains__(self, key: object) -> bool:
         return key in self._names

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import IndexFormatError
+from codeqa.store.filters import Filter
 from codeqa.store.meta import REBUILD_HINT
 from codeqa.store.reader import Key, Snapshot, run_on_loop
 from codeqa.store.records import columns_of, units_of
@@ -57,7 +58,7 @@ class TextSearch:
     query: str
     """Tokens joined by blanks (`tokens.search_tokens`); any text is safe."""
     limit: int
-    where: str = ""
+    where: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class VectorSearch:
     column: str
     vector: np.ndarray
     limit: int
-    where: str = ""
+    where: Filter | None = None
 
 
 _log = logging.getLogger(__name__)
@@ -104,8 +105,8 @@ async def scored(snapshot: Snapshot, search: TextSearch | VectorSearch) -> dict[
         query = query.nearest_to(search.vector.astype("float32")).column(search.column)
         query, column = query.distance_type("cosine").nprobes(NPROBES), "_distance"
         query = query if whole else query.refine_factor(REFINE)
-    if search.where:
-        query = query.where(search.where)
+    if search.where and (condition := search.where.sql()):
+        query = query.where(condition)
     rows = await query.select([column]).with_row_id().limit(search.limit).to_arrow()
     found = zip(rows["_rowid"].to_pylist(), rows[column].to_pylist(), strict=True)
     if column == "_score":

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from lancedb.table import AsyncTable
 
 READ_INTERVAL = 0.2
-"""Seconds after which a reader looks for new commits; finding none takes 3 ms, and who waits for
-an edit to be found waits for this as well."""
+"""Seconds after which a reader looks for new commits: who waits for an edit to be found waits for
+this as well."""
+YOUNG_SECONDS = 2.0
+"""Age below which two commits may bear the same time on disk."""
 
 SWITCHES = 3
 """Rebuilds that may end while a reader opens its tables."""
@@ -66,6 +69,7 @@ class Reader:
         self._location = location
         self._lock = threading.Lock()
         self._checked = 0.0
+        self._seen: tuple[int, ...] = ()
         self._snapshot: Snapshot
         self._connect()
         self._open()
@@ -121,6 +125,11 @@ class Reader:
 
         Where nothing changed since `before` its tables are kept.
         """
+        stamp = self._stamp()
+        if before is not None and stamp and stamp == self._seen:
+            self._checked = time.monotonic()
+            return
+        self._seen = stamp
         if self._versions_opened >= VERSIONS_PER_CONNECTION:
             self._connect()
         missing = IndexMissingError(
@@ -140,6 +149,18 @@ class Reader:
                     raise missing from None
                 if switch == SWITCHES:
                     raise unreadable(error) from error
+
+    def _stamp(self) -> tuple[int, ...]:
+        """When each table was last written; () where that is not known, or too short ago for the
+        clock of the disk to tell what has been seen: a look at the folders takes 60 µs."""
+        folder = Path(self._location.tables)
+        try:
+            tables = sorted(folder.glob("*.lance/_versions"))
+            times = tuple(one.stat().st_mtime_ns for one in tables)
+        except OSError:  # somewhere else, or being replaced
+            return ()
+        young = (time.time() - YOUNG_SECONDS) * 1e9
+        return times if max(times, default=young) < young else ()
 
     async def _read_snapshot(self, meta: Meta, before: Snapshot | None) -> Snapshot:
         names = generation_tables(meta.generation)

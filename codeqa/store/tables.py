@@ -10,6 +10,7 @@ import errno
 import functools
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
 from codeqa.store.catalogue import Catalogue
@@ -53,6 +54,22 @@ class Tables:
     def version(self) -> object:
         """Equal as long as nothing was written; as old as what is asked now."""
         return self._reader.snapshot().key
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What every answer from here must say, as sentences."""
+        return ()
+
+    def around(self, path: str) -> Tables:
+        """What holds all that code in `path` can refer to by name: its repository."""
+        return self
+
+    def place_of(self, path: str) -> tuple[Path, str]:
+        """The folder of the repository that `path` lies in, and the path there.
+
+        Raises NotFoundError where that is not one repository.
+        """
+        return self.location.root, path
 
     def look_again(self) -> None:
         """See at the next question what was written until now, however short ago."""

@@ -40,6 +40,7 @@ def callees(
     the class inherits, that alone has this name, or alone of those with it is among `searched`,
     the ids of what a search found. Calls into libraries are left out.
     """
+    tables = tables.around(unit.path)
     calls = [
         place
         for place in tables.references_in(unit.path)

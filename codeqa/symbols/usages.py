@@ -92,6 +92,7 @@ def usages(tables: Tables, unit: Unit, limit: int = 50) -> Usages:
     # A constructor is called by the name of its class.
     of_class = unit.kind == "constructor" and unit.class_name
     name = last_word(unit.class_name) if of_class else unit.name
+    tables = tables.around(unit.path)
     places = tables.references_named(name, CANDIDATES)
     around = Surroundings(tables, unit, name, places)
     found = []

@@ -30,8 +30,8 @@ class Toolbox:
 
     @property
     def root(self) -> Path:
-        """The repository's folder."""
-        return self.tables().location.root
+        """The repository's folder. Raises NotFoundError where there are several."""
+        return self.tables().place_of("")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def overview(box: Toolbox) -> ToolResult:
         for one in told.lines
     )
     text, _ = fitting((told.text or "Nothing here says what it is.").split("\n"))
-    summary = f"overview of {box.root.name}"
+    summary = f"overview of {box.tables().location.name}"
     return ToolResult(summary=summary, text=text, total=len(places), places=places)
 
 

@@ -9,6 +9,9 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa import __version__
 from codeqa.errors import CodeQAError
+from codeqa.several import end_of, member_names
+from codeqa.store import list_locations
+from codeqa.store.joint import TOGETHER
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import RepoQuery
 from codeqa.web.security import Gate
@@ -31,11 +34,20 @@ def conversation(query: RepoQuery) -> BaseResponse | str:
         engine = space.engine(query.repo)
     except CodeQAError as error:
         return picker(problem=str(error))
-    location = engine.location
+    location, together = engine.location, 1 + engine.location.id.count(TOGETHER)
+    chosen = {end_of(one) for one in location.id.split(TOGETHER)}
+    named = member_names(list_locations(space.settings)).items()
+    repositories = [
+        {"name": name, "path": one.root, "id": one.id, "end": end_of(one.id)}
+        | {"chosen": end_of(one.id) in chosen}
+        for name, one in named
+    ]
+    path = location.remote[0] or str(location.root)
+    path = f"{together} repositories asked together" if together > 1 else path
     return render_template(
-        "chat.html", repo=location.id, name=location.name,
-        path=location.remote[0] or str(location.root), version=__version__,
-        embedding=space.settings.embedding,
+        "chat.html", repo=location.id, name=location.name, path=path,
+        repositories=repositories, together=together,
+        version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip
 
 

@@ -16,6 +16,14 @@ from codeqa.chat.options import PLACES
 from codeqa.engine import Engine
 from codeqa.errors import UsageError, error_from
 from codeqa.render import Cite
+from codeqa.several import (
+    MOST_TOGETHER,
+    asked_of,
+    has_named,
+    joint_id,
+    locations_of,
+)
+from codeqa.store.joint import TOGETHER
 from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import RequestRefusedError
@@ -29,6 +37,7 @@ from codeqa.web.schemas import (
     Id,
     Schema,
     Span,
+    Text,
     Truth,
     Values,
 )
@@ -63,8 +72,11 @@ class QuestionBody(Schema):
     """A conversation as the AI SDK sends it; only the last entry by the user counts."""
     conversation: Id | None = None
     """Id, chosen by the client, of the conversation that this belongs to; empty for none."""
-    repo: Id | None = None
+    repo: Text | None = None
     """Id of the repository; empty for the current one."""
+    repos: Annotated[list[Id], Field(max_length=MOST_TOGETHER)] | None = None
+    """Ids of several repositories that are asked at once; paths of the answer begin with their
+    names."""
     render: Truth = False
     """Whether the stream also holds what the page shows."""
     effort: Literal["", "fast", "normal", "deep"] | None = None
@@ -109,8 +121,7 @@ def stream(body: QuestionBody) -> Response:
     page shows; with `render` and `conversation` it goes on when its reader leaves, until it is
     stopped, and is read along at /api/conversations/{conversation}/answer.
     """
-    options = ask_options(body)
-    engine = workspace().engine(body.repo or "")
+    engine, options = asked_engine(body)
     if not (body.render and options.conversation):
         cite = citer(engine) if body.render else None
         lines = encode_stream(ask_engine(engine, options), cite=cite)
@@ -127,8 +138,7 @@ def stream(body: QuestionBody) -> Response:
 @endpoints.route("POST", "/chat", BatchAnswer, errors=(*ENGINE, 502, 503))
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
-    options = ask_options(body)
-    text, done = whole(ask_engine(workspace().engine(body.repo or ""), options))
+    text, done = whole(ask_engine(*asked_engine(body)))
     return {"response": text, **answer_values(done)}
 
 
@@ -138,13 +148,25 @@ def ask(body: QuestionBody) -> Values:
 
     Without `conversation` the questions of one session are one conversation.
     """
-    options = ask_options(body)
+    engine, options = asked_engine(body)
     session.setdefault("conversation", uuid.uuid4().hex)
-    engine = workspace().engine(body.repo or "")
     if not options.conversation:
         options = replace(options, conversation=str(session["conversation"]))
     text, _ = whole(ask_engine(engine, options))
     return {"response": text}
+
+
+def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
+    """What `body` asks, and of which repositories: those it has the ids of, and those that the
+    question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
+    indexed."""
+    options, space = ask_options(body), workspace()
+    repo = TOGETHER.join(body.repos or ()) or body.repo or ""
+    if not (body.repos or has_named(options.question)):
+        return space.engine(repo), options
+    chosen = locations_of(space.settings, repo or space.engine().location.id)
+    several, question = asked_of(space.settings, chosen, options.question)
+    return space.engine(joint_id(space.settings, several)), replace(options, question=question)
 
 
 def ask_options(body: QuestionBody) -> AskOptions:

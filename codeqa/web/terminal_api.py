@@ -13,11 +13,12 @@ from typing import Any
 
 from flask import Response, current_app
 
-from codeqa.cli.repos import choose_repository
+from codeqa.cli.repos import choose_repository, named_together
 from codeqa.cli.work import work
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.repositories import take_up
 from codeqa.running import proof
+from codeqa.several import joint_id
 from codeqa.types import Events
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.schemas import Id, Schema, Values
@@ -39,8 +40,8 @@ class Work(Schema):
     name: str
     """`ask`, `search` or the name of a tool."""
     values: Values
-    repo: str | None = None
-    """As given behind `--repo`."""
+    repo: str | list[str] | None = None
+    """As given behind `--repo`, once or several times."""
     folder: str
     """The working directory of the terminal."""
 
@@ -59,15 +60,20 @@ def run(body: Work) -> Response:
     not open here.
     """
     space = workspace()
-    root, notice = choose_repository(space.settings, body.repo, Path(body.folder))
-    location = take_up(space.settings, root)
-    if not space.is_open(location.id) or (space.prefers and body.values.get("use_model")):
+    here, notice = Path(body.folder), ""
+    several, values = named_together(space.settings, body.repo, body.values, here)
+    if not several:
+        root, notice = choose_repository(space.settings, None, here)
+        several = [take_up(space.settings, root)]
+    if not any(space.is_open(one.id) for one in several) or (
+        space.prefers and body.values.get("use_model")
+    ):
         raise NotFoundError("That is not answered here.", "Ask without this server.")
     gone = reader_gone()
     events = work(
-        space.engine(location.id),
+        space.engine(joint_id(space.settings, several)),
         body.name,
-        body.values,
+        values,
         lambda: space.closing.is_set() or gone(),
     )
     return Response(_lines(notice, events), mimetype="application/x-ndjson")

@@ -10,13 +10,15 @@ from typing import cast
 from flask import current_app, request
 
 from codeqa.account import Privacy
-from codeqa.engine import Engine, open_engine, open_privacy
+from codeqa.engine import Engine, open_engine, open_privacy, open_several
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
 from codeqa.llm import ModelChoice
 from codeqa.repositories import is_clone, recent_repositories, remove_repository
 from codeqa.settings import Settings
+from codeqa.several import end_of, locations_of
 from codeqa.store import list_locations
+from codeqa.store.joint import TOGETHER
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errands import Errands
 from codeqa.web.schemas import RepoQuery
@@ -47,7 +49,7 @@ class Workspace:
             self._current = engine.location.id
 
     def engine(self, repo: str = "") -> Engine:
-        """The engine of the repository with that id; '' gives the current one.
+        """The engine of the repository with that id, or of several; '' gives the current one.
 
         The current one is the one the server was started with, else the last one used.
         Raises NotFoundError for an unknown id and IndexMissingError when there is no
@@ -55,6 +57,8 @@ class Workspace:
         """
         with self._lock:
             repo = repo or self._current
+            if TOGETHER in repo:
+                return self._several(repo)
             if repo:
                 return self._engines.get(repo) or self._open_listed(repo)
             start = self._start or self._last_used()
@@ -94,7 +98,11 @@ class Workspace:
         self.errands.cancel(repo)
         with self._lock:
             places = {one.id: one for one in (e.location for e in self._engines.values())}
-            gone = [key for key, at in places.items() if repo in (key, at.snapshot_of)]
+            gone = [
+                key
+                for key, at in places.items()
+                if repo in (key, at.snapshot_of) or end_of(repo) in key.split(TOGETHER)
+            ]
             closing = [self._engines.pop(key) for key in gone]
             if self._current in gone:
                 self._current = ""
@@ -139,6 +147,19 @@ class Workspace:
         self.answers.stop()
         for engine in list(self._engines.values()):
             engine.close()
+
+    def _several(self, repo: str) -> Engine:
+        """The engine of several repositories, of which each has an index."""
+        joint = TOGETHER.join(sorted({end_of(one) for one in repo.split(TOGETHER)}))
+        if known := self._engines.get(joint):
+            return known
+        # The id stays that of the conversations, also where one of them is removed by now.
+        found = locations_of(self.settings, joint)
+        engine = self._engines[joint] = open_several(self.settings, found, joint)
+        if self._preferred:
+            engine.models.prefer(self._preferred)
+        engine.index.start_background()
+        return engine
 
     def _open_listed(self, repo: str) -> Engine:
         """Only a repository that has an index is opened by its id."""

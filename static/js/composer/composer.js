@@ -7,6 +7,7 @@ import { AnswerOptions } from "./answer_options.js";
 import { MentionChips } from "./mention_chips.js";
 import { MentionMenu } from "./mention_menu.js";
 import { missingFrom, ModeMenu } from "./mode_menu.js";
+import { Together } from "./together.js";
 
 export class Composer {
   #form = byId("composer");
@@ -18,6 +19,7 @@ export class Composer {
   #bar = byId("editing");
   #problem = byId("composer-problem");
   #modes = new ModeMenu(this.#field, byId("modes"));
+  #together = new Together(this.#field);
   #mentions;
   #chips;
   #placeholder = this.#field.placeholder;
@@ -42,6 +44,7 @@ export class Composer {
         if (!this.codebase) this.#codebase.click();
       },
       taken: (place, written) => this.#chips.learn(written, place),
+      repositories: (typed) => this.#together.completions(typed),
     });
     this.#answerOptions = new AnswerOptions({
       // What belongs to the question that is edited is not kept for another day.
@@ -183,7 +186,8 @@ export class Composer {
     const { text, codebase } = this;
     const missing = missingFrom(text);
     if (missing) this.#complain(missing);
-    else this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
+    else if (!this.#together.leavesFor(text))
+      this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
   }
 
   #complain(words) {

@@ -12,7 +12,7 @@ const WRITTEN = new RegExp(
 );
 const TYPED = new RegExp(`${BEFORE}("[^"\\n]{0,300}|“[^”\\n]{0,300}|[^\\s"“”\`<>@]{0,300})$`);
 const REST = /^[^\s"“”`<>@]*/;
-const TAG = /^codebase\b/i;
+const TAG = /^(codebase\b|repo:)/i; // which are no places in the index
 const MOST = 10; // more the server does not look up
 const LETTERS = {
   class: "C",

@@ -1,0 +1,91 @@
+"""The indexing of several repositories that are asked as one: each its own, one after another."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from codeqa.errors import CodeQAError
+from codeqa.indexing.indexer import Indexer
+from codeqa.settings import Settings
+from codeqa.store.location import Location
+from codeqa.store.tables import Tables
+from codeqa.types import IndexStatus, Skipped
+
+
+class JointIndexer(Indexer):
+    """Keeps the indices of `members` (name → place) up to date for who asks all of them.
+
+    They are not watched: that takes a thread and handles for each. They are looked at when they
+    are opened, and a file that a question finds changed has its repository caught up.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        location: Location,
+        members: Mapping[str, Location],
+        tables: Callable[[], Tables],
+    ) -> None:
+        super().__init__(settings, location)
+        self._follows, self._open = False, tables
+        self._members = {name: Indexer(settings, one) for name, one in members.items()}
+
+    def tables(self) -> Tables:
+        return self._open()
+
+    def catch_up(self, changed: Iterable[str] = ()) -> bool:
+        names = {path.partition("/")[0] for path in changed}
+        caught = [own.catch_up() for name, own in self._members.items() if name in names]
+        return any(caught)
+
+    def start_background(self, *_: object) -> None:
+        if not self._alive():
+            self._thread = threading.Thread(target=self._look, name="codeqa-index", daemon=True)
+            self._thread.start()
+
+    def pause(self) -> None:
+        for own in self._members.values():
+            own.pause()
+
+    def resume(self) -> None:
+        for own in self._members.values():
+            own.resume()
+
+    def cancel(self) -> bool:
+        return any([own.cancel() for own in self._members.values()])  # noqa: C419 - each of them
+
+    def _look(self) -> None:
+        for own in self._members.values():
+            if not self._stop.is_set():
+                with contextlib.suppress(Exception):  # its own status tells
+                    own.run(behind=True, cancelled=self._stop.is_set)
+
+    def status(self) -> IndexStatus:
+        about = IndexStatus(str(self.location.root.name), self.location.name, "missing")
+        try:
+            tables = self._open()
+            counts, meta = tables.counts(), tables.meta()
+            embedding = next((one.name for _, one in tables.vector_columns()), "")
+        except CodeQAError as error:
+            return replace(about, error=str(error))
+        return replace(
+            about,
+            state="ready",
+            files=counts.files,
+            units=counts.units,
+            references=counts.references,
+            embedded=counts.embedded,
+            embedding=embedding,
+            updated_at=meta.updated_at,
+            error=" ".join(tables.notices),
+        )
+
+    def skipped(self) -> list[Skipped]:
+        return [
+            replace(file, path=f"{name}/{file.path}")
+            for name, own in self._members.items()
+            for file in own.skipped()
+        ]

@@ -1,0 +1,104 @@
+"""Several repositories that are asked as one: which are meant, and what they are called then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.repositories import find_repository
+from codeqa.settings import Settings
+from codeqa.store import Location, list_locations
+from codeqa.store.joint import TOGETHER
+
+MOST_TOGETHER = 50
+NAMED = 3
+"""Repositories whose names stand for all of them."""
+
+_AT_REPO = re.compile(r"(?<!\S)@repo:(?:\"([^\"]+)\"|([^\s,;:?!]+))")
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def end_of(id_: str) -> str:
+    """The end of a repository's id, which no other repository's has."""
+    return id_.rpartition("-")[2]
+
+
+def member_names(locations: Sequence[Location]) -> dict[str, Location]:
+    """What each is called among the others, by name: where two are called alike, with as many
+    folders around them before it as tell them apart."""
+    found: dict[str, Location] = {}
+    for depth in range(1, 1 + max((len(one.root.parts) for one in locations), default=0)):
+        called: dict[str, list[Location]] = {}
+        for one in locations:
+            parts = (*one.root.parent.parts[-depth + 1 :], one.name)[-depth:]
+            name = _UNSAFE.sub("-", "-".join(parts)).strip("-.")
+            called.setdefault(name, []).append(one)
+        alone = {name: same[0] for name, same in called.items() if len(same) == 1 and name}
+        found |= {name: one for name, one in alone.items() if name not in found}
+        locations = [one for one in locations if one not in found.values()]
+    found |= {one.id: one for one in locations}
+    return dict(sorted(found.items()))
+
+
+def joint_location(settings: Settings, members: Mapping[str, Location]) -> Location:
+    """What stands for all of `members` where one repository is meant; nothing lies there.
+
+    Raises UsageError for too many.
+    """
+    if len(members) > MOST_TOGETHER:
+        raise UsageError(
+            f"{len(members)} repositories are more than can be asked at once.",
+            f"Choose up to {MOST_TOGETHER}.",
+        )
+    id_ = TOGETHER.join(sorted(end_of(one.id) for one in members.values()))
+    folder, names = settings.data_dir / "repos" / TOGETHER, list(members)
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+    return Location(folder / " + ".join([*names[:NAMED], *more]), id_, folder, str(folder))
+
+
+def locations_of(settings: Settings, joint: str) -> list[Location]:
+    """The repositories that the id `joint` stands for, those that are indexed.
+
+    Raises NotFoundError when none is.
+    """
+    wanted = {end_of(one) for one in joint.split(TOGETHER)}
+    found = [one for one in list_locations(settings) if end_of(one.id) in wanted]
+    if not found:
+        raise NotFoundError("None of these repositories is indexed.", "Choose from the list.")
+    return found
+
+
+def asked_of(
+    settings: Settings, chosen: Sequence[Location], question: str
+) -> tuple[list[Location], str]:
+    """The repositories that a question is asked of, `chosen` and those that it names as
+    `@repo:name`, and the question with the folders of those that it names.
+
+    Raises NotFoundError for a name that none has, or several.
+    """
+    called = member_names(list_locations(settings))
+    named: dict[str, Location] = {}
+    for match in _AT_REPO.finditer(question):
+        name = match[1] or match[2].rstrip(".")
+        named[match[0]] = called.get(name) or find_repository(settings, name)
+    every = {one.id: one for one in (*chosen, *named.values())}
+    names = {one.id: name for name, one in member_names(list(every.values())).items()}
+    for written, one in named.items():
+        # Of one repository nothing remains to be pointed at.
+        folder = f"@{names[one.id]}/" if len(every) > 1 else ""
+        question = question.replace(written, folder)
+    return list(every.values()), question.strip()
+
+
+def has_named(question: str) -> bool:
+    """Whether it names a repository as `@repo:name`."""
+    return _AT_REPO.search(question) is not None
+
+
+def joint_id(settings: Settings, locations: Iterable[Location]) -> str:
+    """The id of one repository, or of several together."""
+    every = {one.id: one for one in locations}
+    if len(every) == 1:
+        return next(iter(every))
+    return joint_location(settings, member_names(list(every.values()))).id

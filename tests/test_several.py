@@ -1,0 +1,216 @@
+"""One question over several repositories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codeqa.chat import AskOptions
+from codeqa.engine import Engine, open_several
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.indexing import Indexer
+from codeqa.settings import Settings, load_settings
+from codeqa.several import MOST_TOGETHER, asked_of, joint_id, locations_of, member_names
+from codeqa.store import Filter, Location, joint, locate
+from codeqa.web.workspace import Workspace
+
+FILES = {
+    "one/shop": {
+        "shop/cart.py": "def total(items):\n    '''The price of a cart, with its discount.'''\n"
+        "    return discount(sum(items))\n\n\ndef discount(price):\n    return price * 0.9\n",
+        "README.md": "# Shop\n\nSells things over the counter and counts what the customer pays.\n",
+    },
+    "two/shop": {
+        "shop/stock.py": "def restock(item):\n    '''Order more of an item that runs out.'''\n"
+        "    return item\n",
+    },
+    "bank": {
+        "bank/ledger.py": "def total(entries):\n    '''What all entries of a ledger come to.'''\n"
+        "    return sum(entries)\n\n\ndef close_day(ledger):\n    return total(ledger)\n",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Location]]:
+    """The data folder and the locations of three repositories, two of one name."""
+    base = tmp_path_factory.mktemp("several")
+    settings = load_settings(data=base / "data")
+    found = []
+    for folder, files in FILES.items():
+        for path, text in files.items():
+            (base / folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (base / folder / path).write_text(text)
+        found.append(locate(settings, base / folder))
+        Indexer(settings, found[-1]).run()
+    return base / "data", found
+
+
+@pytest.fixture
+def settings(indexed: tuple[Path, list[Location]]) -> Settings:
+    return load_settings(data=indexed[0])
+
+
+@pytest.fixture
+def together(indexed: tuple[Path, list[Location]], settings: Settings) -> Engine:
+    return open_several(settings, indexed[1])
+
+
+def test_repositories_of_one_name_are_told_apart_by_the_folders_around_them(
+    indexed: tuple[Path, list[Location]],
+) -> None:
+    one, two, bank = indexed[1]
+    assert member_names([one, two, bank]) == {"bank": bank, "one-shop": one, "two-shop": two}
+    assert list(member_names([one, bank])) == ["bank", "shop"]
+
+
+def test_every_hit_names_its_repository_and_every_repository_has_its_say(together: Engine) -> None:
+    result = together.search.search("total")
+    assert {hit.unit.location for hit in result.units[:2]} == {
+        "bank/bank/ledger.py:1-3",
+        "one-shop/shop/cart.py:1-3",
+    }
+    assert {hit.unit.id.partition("/")[0] for hit in result.units} <= set(member_names_of(together))
+    assert together.search.search("what runs out?").files[0].path == "two-shop/shop/stock.py"
+    assert together.files.read("bank/bank/ledger.py").text == FILES["bank"]["bank/ledger.py"]
+
+
+def member_names_of(engine: Engine) -> list[str]:
+    tables = engine.tables()
+    assert isinstance(tables, joint.JointTables)
+    return list(tables.members)
+
+
+@pytest.mark.parametrize(
+    ("filters", "names"),
+    [
+        (Filter(paths=("bank/",)), ["total", "close_day"]),
+        (Filter(paths=("shop/",), kinds=("function",)), ["total", "discount", "restock"]),
+        (Filter(paths=("one-shop/shop/cart.py",)), ["total", "discount"]),
+        (Filter(excluded_paths=("bank/", "one-shop/"), kinds=("function",)), ["restock"]),
+        (Filter(paths=("bank/shop/",)), []),
+    ],
+)
+def test_a_path_may_begin_with_a_repository_or_be_one_of_each(
+    together: Engine, filters: Filter, names: list[str]
+) -> None:
+    units = [unit.name for unit in together.tables().units(filters) if unit.is_method]
+    assert units == names
+    assert together.tables().holds(filters) is bool(names)
+
+
+def test_an_answer_cites_every_repository_and_its_callers_are_of_the_same_one(
+    together: Engine,
+) -> None:
+    events = list(together.chat.ask(AskOptions("@codebase who calls total?", use_model=False)))
+    text = "".join(event.data["text"] for event in events if event.kind == "token")
+    assert "bank/bank/ledger.py:7" in text  # close_day calls the total of its own repository
+    done = events[-1].data
+    assert {one["path"] for one in done["citations"]} == {
+        "bank/bank/ledger.py",
+        "one-shop/shop/cart.py",
+    }
+    told = "".join(
+        event.data.get("text", "")
+        for event in together.chat.ask(AskOptions("@codebase what changed in bank/bank/ledger.py?"))
+    )
+    assert "one repository at a time" in told
+
+
+def test_one_without_an_index_and_one_that_is_broken_are_left_out_and_named(
+    indexed: tuple[Path, list[Location]], settings: Settings, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(indexed[0], data)
+    settings = load_settings(data=data)
+    found = [locate(settings, one.root) for one in indexed[1]]
+    (tmp_path / "empty").mkdir()
+    shutil.rmtree(Path(found[1].tables) / "methods.lance" / "data")
+    engine = open_several(settings, [*found, locate(settings, tmp_path / "empty")])
+    result = engine.search.search("total")
+    assert {hit.unit.path.partition("/")[0] for hit in result.units} == {"bank", "one-shop"}
+    told = " ".join(result.warnings)
+    assert "empty is left out." in told and "two-shop is left out." in told
+
+
+def test_a_changed_file_has_its_repository_caught_up(
+    indexed: tuple[Path, list[Location]], tmp_path: Path
+) -> None:
+    for name in ("left", "right"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "app.py").write_text(f"def greet_{name}():\n    return 1\n")
+    settings = load_settings(data=tmp_path / "data").model_copy(update={"watch": True})
+    places = [locate(settings, tmp_path / name) for name in ("left", "right")]
+    for place in places:
+        Indexer(settings, place).run()
+    engine = open_several(settings, places)
+    assert engine.search.search("greet_left").units[0].unit.path == "left/app.py"
+    changed = tmp_path / "left" / "app.py"
+    changed.write_text("# moved\n\n\ndef greet_left():\n    return 2\n")
+    os.utime(changed, ns=(1, 1))
+    assert engine.search.search("greet_left").units[0].unit.start_line == 4
+
+
+def test_a_question_names_repositories_and_points_at_their_folders(
+    indexed: tuple[Path, list[Location]], settings: Settings
+) -> None:
+    one, two, bank = indexed[1]
+    assert asked_of(settings, [], "@repo:bank who pays?") == ([bank], "who pays?")
+    several, question = asked_of(settings, [one], "@repo:bank, who pays?")
+    assert several == [one, bank] and question == "@bank/, who pays?"
+    assert asked_of(settings, [one, two], "@repo:two-shop x")[1] == "@two-shop/ x"
+    assert asked_of(settings, [one], "mail me@repo:bank") == ([one], "mail me@repo:bank")
+    for unknown in ("@repo:nobody x", "@repo:shop x"):  # none, and two
+        with pytest.raises(NotFoundError):
+            asked_of(settings, [], unknown)
+
+
+def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_left(
+    indexed: tuple[Path, list[Location]], settings: Settings
+) -> None:
+    one, two, bank = indexed[1]
+    together = joint_id(settings, [one, bank])
+    assert together == joint_id(settings, [bank, one, one]) != joint_id(settings, [two, bank])
+    assert {place.id for place in locations_of(settings, together)} == {one.id, bank.id}
+    assert locations_of(settings, f"{together}~00000000") == locations_of(settings, together)
+    with pytest.raises(NotFoundError):
+        locations_of(settings, "00000000~11111111")
+    with pytest.raises(UsageError):
+        open_several(settings, [one] + [
+            Location(one.root / str(n), f"{n:08}", one.folder, "") for n in range(MOST_TOGETHER)
+        ])  # fmt: skip
+
+
+def test_of_many_those_with_the_nearest_files_are_searched(
+    together: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joint, "SEARCHED", 1)
+    found = together.search.search("what runs out?", path="")
+    assert {hit.unit.path.partition("/")[0] for hit in found.units if "text" in hit.channels} == {
+        "two-shop"
+    }
+    # What is named is found wherever it is.
+    assert together.search.search("discount").units[0].unit.path == "one-shop/shop/cart.py"
+
+
+def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_removed(
+    indexed: tuple[Path, list[Location]], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(indexed[0], data)
+    settings = load_settings(data=data)
+    one, _, bank = (locate(settings, place.root) for place in indexed[1])
+    space, together = Workspace(settings), joint_id(settings, [one, bank])
+    engine = space.engine("~".join(reversed(together.split("~"))))
+    asked = AskOptions("@codebase total", conversation="c", use_model=False)
+    assert list(engine.chat.ask(asked))[-1].kind == "done"
+    assert [kept.id for kept in space.engine(together).conversations.all()] == ["c"]
+    assert not space.engine(bank.id).conversations.all()
+    space.remove(bank.id)
+    again = space.engine(together)
+    assert [kept.id for kept in again.conversations.all()] == ["c"]
+    assert again.search.search("total").warnings == ("1 repository of before: no index now.",)
+    space.close()
