@@ -193,10 +193,7 @@ export class Conversation {
   }
 
   async #choose(id, from = 0) {
-    this.#take(
-      await request(this.#address("/branch"), { body: { turn: id } }),
-      from,
-    );
+    this.#take(await request(this.#address("/branch"), { body: { turn: id } }), from);
   }
 
   /** Takes over what the server keeps; turns before the one at `from` stay as they are. */
