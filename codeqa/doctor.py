@@ -1,4 +1,4 @@
-"""Checks of an installation and its indices.
+"""Checks of an installation, its state file and its indices, and the repair of these two.
 
 Every check runs on its own: one that fails, whatever the reason, is reported and the
 next one goes on. No check prints or returns a secret.
@@ -6,6 +6,7 @@ next one goes on. No check prints or returns a secret.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import platform
 import secrets
@@ -15,13 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from codeqa.embeddings import fast_embedding
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
+from codeqa.indexing.indexer import REPLACING, Indexer
+from codeqa.indexing.lock import holder_of
 from codeqa.languages import languages
 from codeqa.llm import SOURCES, Models
 from codeqa.parsing.grammar import grammar
@@ -29,9 +32,10 @@ from codeqa.repository.git import find_git, read_git
 from codeqa.search import reranker_status
 from codeqa.settings import Settings
 from codeqa.state.cache import RedisCache
+from codeqa.state.rescue import damage_of, set_aside
 from codeqa.store import Filter, Location, Tables, TextSearch, list_locations, local_bytes
 from codeqa.store.location import folder_bytes
-from codeqa.store.meta import record_of
+from codeqa.store.meta import META_TABLE, generation_tables, record_of
 from codeqa.text.tokens import name_key, search_tokens
 from codeqa.types import METHOD_KINDS, TEXT_KINDS
 
@@ -42,6 +46,8 @@ CHECK_SECONDS = 10.0
 """Lifetime of the value that is written into Redis and read back."""
 SELF_TEST_DEPTH = 50
 """Hits in which the self-test must find the unit that it looks for, in its own file."""
+
+REPAIR = "Run 'codeqa doctor --repair'."
 
 Result = tuple[bool, str, str]
 """Whether a check passed, what was found, and what to do when it failed."""
@@ -55,14 +61,31 @@ class Check:
     ok: bool
     detail: str
     hint: str = ""
+    repaired: str = ""
+    """What was wrong before, and what was done about it."""
 
 
-def examine(settings: Settings, only: Path | None = None) -> Iterator[Check]:
-    """Run all checks; `only` is the root of the one index to look at."""
+def examine(
+    settings: Settings, only: Path | None = None, *, repair: bool = False
+) -> Iterator[Check]:
+    """Run all checks; `only` is the root of the one index to look at. `repair` mends the state and
+    the indices, and looks at them once more."""
+
+    def run_mending(name: str, check: Callable[[], Result], mend: Callable[[], str]) -> Check:
+        found = run_check(name, check)
+        if found.ok or not repair:
+            return found
+        done = run_check(name, lambda: (True, mend(), ""))
+        if not done.ok:
+            return replace(found, detail=f"{found.detail}; it stays: {done.detail}", hint=done.hint)
+        return replace(run_check(name, check), repaired=f"{found.detail}; {done.detail}")
+
     yield run_check("Python", check_python)
     yield run_check("git", check_git)
     yield run_check("settings", partial(check_choices, settings))
     yield run_check("data", partial(check_data, settings))
+    state = settings.data_dir / "state.sqlite"
+    yield run_mending("state", partial(check_state, state), partial(_rescue, state))
     yield run_check("languages", check_grammars)
     yield run_check("LanceDB", check_tables)
     yield run_check("embedding", check_embedding)
@@ -73,7 +96,13 @@ def examine(settings: Settings, only: Path | None = None) -> Iterator[Check]:
         yield run_check("Redis", partial(check_redis, settings))
     for location in list_locations(settings):
         if only is None or location.root == only:
-            yield run_check(f"index of {location.name}", partial(check_index, location))
+            for part, check, mend in (
+                ("index", check_index, partial(_rebuild, settings)),
+                ("leftovers", check_leftovers, _remove_leftovers),
+            ):
+                yield run_mending(
+                    f"{part} of {location.name}", partial(check, location), partial(mend, location)
+                )
 
 
 def run_check(name: str, check: Callable[[], Result]) -> Check:
@@ -126,6 +155,19 @@ def check_data(settings: Settings) -> Result:
     except OSError:
         return False, f"{detail}, not writable", "Set CODEQA_DATA to a folder you may write to."
     return free >= LITTLE_SPACE, detail, "Free some space, or set CODEQA_DATA to another disk."
+
+
+def check_state(path: Path) -> Result:
+    """Whether the file that holds the conversations can be read whole."""
+    if damage := damage_of(path):
+        return False, f"{path} is damaged: {damage}", REPAIR
+    return True, f"{path} holds the conversations" if path.exists() else "no conversations yet", ""
+
+
+def _rescue(path: Path) -> str:
+    damage_of(path)  # raises for a file that is locked, or of a newer version: that one stays
+    aside, turns = set_aside(path)
+    return f"{turns:,} questions could be read and are kept; the damaged file is now {aside}"
 
 
 def check_grammars() -> Result:
@@ -212,8 +254,10 @@ def check_redis(settings: Settings) -> Result:
 
 
 def check_index(location: Location) -> Result:
-    """Format, rows against the manifest, and one unit that must be found again."""
+    """Format, files as they were written, rows against the manifest, and one unit that must be
+    found again."""
     tables = Tables.open(location)
+    tables.verify()
     counts, manifest = tables.counts(), tables.files()
     size = f"{local_bytes(location) / 1e6:,.1f} MB in {location.folder}"
     detail = f"{counts.files:,} files, {counts.units:,} units, {size}"
@@ -234,6 +278,52 @@ def check_index(location: Location) -> Result:
     if missing := _self_test(tables, [record.path for record in manifest if record.units]):
         return False, f"{detail}; a search does not find {missing}", rebuild
     return True, f"{detail}, self-test passed", ""
+
+
+def _rebuild(settings: Settings, location: Location) -> str:
+    """What the chosen embedding costs is left to `codeqa index`."""
+    phases = set()
+    indexer = Indexer(settings, location)
+    files = indexer.run(lambda step: phases.add(step.phase), refine=False, wait=False).files
+    if not check_index(location)[0]:
+        indexer.run(refine=False, full=True, wait=False)
+    if REPLACING not in phases:
+        return f"{files:,} files indexed again"
+    lost = "descriptions and vectors of a provider, if it had any, are made by `codeqa index` again"
+    return f"the damaged index was replaced by a new one of {files:,} files; {lost}"
+
+
+def leftovers(location: Location) -> list[Path]:
+    """What runs that died left in the folder of an index; nothing while a run is at work."""
+    if (lock := location.folder / "lock").is_dir():
+        return [lock]
+    if holder_of(location):
+        return []
+    found = [*location.folder.glob("*.tmp"), *location.folder.glob("holder")]
+    with contextlib.suppress(CodeQAError):
+        meta = Tables.open(location).meta()
+        used = {META_TABLE, *generation_tables(meta.generation).values()}
+        used.update(generation_tables(meta.building or meta.generation).values())
+        tables = Path(location.tables).glob("*.lance") if location.tables_are_local else []
+        found += [table for table in tables if table.stem not in used]
+    return found
+
+
+def check_leftovers(location: Location) -> Result:
+    """Whether runs that died left something that no run uses again."""
+    found = leftovers(location)
+    named = ", ".join(sorted(path.name for path in found))
+    return not found, named or "none", REPAIR
+
+
+def _remove_leftovers(location: Location) -> str:
+    found = leftovers(location)
+    for path in found:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    return f"{len(found)} removed"
 
 
 def _self_test(tables: Tables, paths: list[str]) -> str:

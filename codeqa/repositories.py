@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from codeqa.environment import with_home
-from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.errors import IndexMissingError, NotFoundError, StorageError, UsageError
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import read_run
 from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
@@ -52,7 +52,8 @@ def take_up(settings: Settings, root: Path) -> Location:
     """
     location = locate(settings, root)
     if not location.snapshot_of:
-        State(settings.data_dir).repositories.remember(location.root)
+        with contextlib.suppress(StorageError):  # indexing and searching need no conversations
+            State(settings.data_dir).repositories.remember(location.root)
     return location
 
 

@@ -13,7 +13,10 @@ def named_tests(document: str) -> list[tuple[str, str]]:
     return NAMED.findall((ROOT / document).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("document", ["docs/conformance.md", "docs/security.md"])
+DOCUMENTS = ["docs/conformance.md", "docs/security.md", "docs/reliability.md"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_test_named_in_a_document_exists(document: str) -> None:
     missing = []
     for file, function in named_tests(document):

@@ -16,8 +16,14 @@ from codeqa.cli.console import print_json
     help="Look at this repository's index only.",
     shell_complete=complete_repositories,
 )
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend damaged indices, remove what dead runs left, set a damaged state file aside and "
+    "keep what can be read of it; says what was done.",
+)
 @json_option
-def doctor_command(repo: str | None, as_json: bool) -> int:
+def doctor_command(repo: str | None, repair: bool, as_json: bool) -> int:
     """Check the installation, the settings, the data and every index."""
     from codeqa.doctor import examine
     from codeqa.repositories import find_repository
@@ -26,12 +32,14 @@ def doctor_command(repo: str | None, as_json: bool) -> int:
     settings = load_settings()
     only = find_repository(settings, repo).root if repo else None
     failed, checks = 0, []
-    for check in examine(settings, only):
+    for check in examine(settings, only, repair=repair):
         checks.append(asdict(check))
         failed += not check.ok
         if as_json:
             continue
         click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
+        if check.repaired:
+            click.echo(f"      repaired: {check.repaired}")
         if not check.ok and check.hint:
             click.echo(f"      {check.hint}")
     if as_json:

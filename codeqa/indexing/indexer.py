@@ -25,12 +25,14 @@ from codeqa.indexing.status import (
     count_reasons,
     read_status,
     recorded,
+    refusals_explained,
 )
 from codeqa.indexing.steering import CANCEL, PAUSE, steer, steered
 from codeqa.indexing.vectors import refine_units
 from codeqa.indexing.watching import changes
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
+from codeqa.store.checksums import note_files
 from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED
@@ -38,6 +40,7 @@ from codeqa.store.tables import Tables, is_damaged, open_once
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
+REPLACING = "replacing the damaged index"
 LONGEST_REST = 5.0
 """Seconds until changes are looked at again behind a long run."""
 LOOK_ANYWAY = 300.0
@@ -65,6 +68,7 @@ class Indexer:
         """Somebody waits for a pass over the files: vectors can wait."""
         self._pass_seconds = 0.0
 
+    @refusals_explained()
     def run(
         self,
         progress: Listener | None = None,
@@ -82,9 +86,9 @@ class Indexer:
         committed; then, with `refine`, units without a vector of the chosen embedding
         get one, until `refined_enough`. `full` reads every file again, beside the index in
         use. Raises IndexBusyError (with `wait` false, when another run holds the index),
-        UsageError, RepositoryError, EmbeddingError and CancelledError; what was committed stays in
-        each case. A run that nobody asked for, `behind` a page, heeds a pause, which others end,
-        and makes those vectors at half speed.
+        UsageError, RepositoryError, StorageError, EmbeddingError and CancelledError; what was
+        committed stays in each case. A run that nobody asked for, `behind` a page, heeds a pause,
+        which others end, and makes those vectors at half speed.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
@@ -117,13 +121,14 @@ class Indexer:
                 except EmbeddingError as error:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
+            note_files(self.location)
         return self._summary(outcome, time.monotonic() - started)
 
     def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
         """One pass; where the tables turn out to be damaged, one more on new ones.
 
-        They are read whole after the first pass of this process: that takes longer than a pass
-        over a few changed files.
+        They are looked at whole after the first pass of this process: that takes longer than a
+        pass over a few changed files.
         """
         try:
             done = first_pass()
@@ -134,7 +139,7 @@ class Indexer:
             # Tables on another machine are not for this one to delete.
             if not self.location.tables_are_local or not is_damaged(self.location):
                 raise
-        progress(Progress("replacing the damaged index", 0, 0))
+        progress(Progress(REPLACING, 0, 0))
         shutil.rmtree(self.location.tables)
         return first_pass()
 

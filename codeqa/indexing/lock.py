@@ -70,6 +70,8 @@ def holder_of(location: Location) -> str:
         lock.acquire(timeout=0)
     except Timeout:
         return _noted(location)
+    except OSError:  # no run can hold what cannot be opened for writing
+        return ""
     lock.release()
     return ""
 

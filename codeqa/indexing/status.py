@@ -26,6 +26,7 @@ from codeqa.types import IndexStatus, Progress
 
 WRITE_SECONDS = 0.5
 """Pause between two writes of a run's progress; the page asks about once a second."""
+REFUSALS = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
 INTERRUPTED = "The last run was interrupted; the next one completes it."
 CANCELLED = "Indexing was cancelled; the next run completes it."
 RUNNING = ("indexing", "refining", "paused")
@@ -174,11 +175,28 @@ class RunRecorder:
 
 
 @contextlib.contextmanager
+def refusals_explained() -> Iterator[None]:
+    """Raises StorageError where the system takes nothing more."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # the latter is LanceDB's
+        for reason in map(os.strerror, REFUSALS):
+            if reason in str(error):
+                raise StorageError(
+                    f"The index cannot be written: {reason}.",
+                    "Free some space, or set CODEQA_DATA to another folder, and index again; what "
+                    "was committed is kept.",
+                ) from error
+        raise
+
+
+@contextlib.contextmanager
 def recorded(recorder: RunRecorder) -> Iterator[None]:
     """Note that a run begins and how it ends. Raises StorageError for a full disk."""
     recorder.state("indexing")
     try:
-        yield
+        with refusals_explained():
+            yield
     except KeyboardInterrupt:
         recorder.state("stopped", INTERRUPTED)
         raise
@@ -189,13 +207,6 @@ def recorded(recorder: RunRecorder) -> Iterator[None]:
         recorder.state("failed", str(error))
         raise
     except Exception as error:
-        if os.strerror(errno.ENOSPC) in str(error):  # LanceDB raises RuntimeError for it
-            full = StorageError(
-                "The disk that holds the index is full.",
-                "Free some space and index again; what was committed is kept.",
-            )
-            recorder.state("failed", str(full))
-            raise full from error
         recorder.state("failed", f"Unexpected {type(error).__name__}: {error}.")
         raise
     recorder.state("ready")

@@ -141,7 +141,8 @@ class Database:
     def _unusable(self, reason: str) -> StorageError:
         return StorageError(
             f"The local state {self.path} cannot be used: {reason}.",
-            "See that its folder is writable and has room; a damaged file may be deleted.",
+            "See that its folder is writable and has room; `codeqa doctor --repair` sets a damaged "
+            "file aside and keeps what can be read of it.",
         )
 
 

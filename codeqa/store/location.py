@@ -194,5 +194,8 @@ def folder_bytes(folder: Path) -> int:
 def write_atomically(path: Path, text: str) -> None:
     """Replace `path` in one step, so that a reader sees the old or the new text."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:  # a full disk leaves a part of it
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,343 @@
+"""What breaks around a running CodeQA: processes killed at each step, clocks, disks, state files.
+
+docs/reliability.md lists every fault with its test; `benchmarks/faults.py` does them at random.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from test_kill import mutate, write_module
+
+from codeqa.doctor import Check, examine
+from codeqa.embeddings import fast_embedding
+from codeqa.engine import open_engine
+from codeqa.errors import IndexFormatError, StorageError
+from codeqa.indexing import Indexer, indexer
+from codeqa.indexing.lock import holder_of
+from codeqa.settings import Settings, load_settings
+from codeqa.state import State, Turn, schema
+from codeqa.store import Location, Tables, TextSearch, locate
+from tests.index_rows import clean_rows, rows
+from tests.indexed import copied, indexed, write
+
+# Killed at each step
+
+STEPS = {
+    "before anything is written": "codeqa.store.writer:Writer.begin before 1",
+    "while files are parsed": "codeqa.indexing.build:_append after 2",
+    "when changed files are marked": "codeqa.store.writer:Writer.invalidate after 1",
+    "behind the methods": "codeqa.store.writer:Writer._commit after 1",
+    "behind the classes": "codeqa.store.writer:Writer._commit after 2",
+    "behind the references": "codeqa.store.writer:Writer._commit after 3",
+    "behind the manifest": "codeqa.store.writer:Writer.write_files after 1",
+    "while fragments are merged": "codeqa.store.writer:merge_fragments after 2",
+    "while indices are built": "codeqa.store.writer:build_indices before 1",
+    "before the end is noted": "codeqa.store.writer:Writer.finish before 1",
+    "before old generations go": "codeqa.store.writer:drop_other_generations before 2",
+    "while vectors are refined": "codeqa.indexing.vectors:vector_array before 2",
+    "before checksums are noted": "codeqa.indexing.indexer:note_files before 1",
+}
+"""Step → function at which a run is killed: before or after which of its calls."""
+
+FORKING = """
+import importlib, os, signal, sys, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")
+import lancedb
+from codeqa.embeddings import fast_embedding
+from codeqa.indexing import indexer
+from codeqa.settings import load_settings
+from codeqa.store import locate
+
+def kill_at(step):
+    name, when, number = step.split()
+    module, _, path = name.partition(":")
+    *owner, last = path.split(".")
+    place = importlib.import_module(module)
+    for part in owner:
+        place = getattr(place, part)
+    original, calls = getattr(place, last), []
+
+    def instead(*arguments, **options):
+        calls.append(1)
+        if when == "before" and len(calls) == int(number):
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*arguments, **options)
+        if when == "after" and len(calls) == int(number):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(place, last, instead)
+
+indexer.chosen_embedding = lambda settings: fast_embedding()
+settings = load_settings(data=Path(sys.argv[1]), workers=1, batch_files=4, embedding_batch=4)
+for line in sys.stdin:
+    process = os.fork()
+    if not process:
+        kill_at(line)
+        indexer.Indexer(settings, locate(settings, Path(sys.argv[2]))).run(full="old" in line)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+"""Kills a run at each line that it reads. Runs are forks: packages are loaded once."""
+
+
+@pytest.fixture
+def killed_at(tmp_path: Path) -> Iterator[Callable[[str], int]]:
+    """Kill a run at that step; gives its exit status."""
+    command = [sys.executable, "-c", FORKING, str(tmp_path / "data"), str(tmp_path / "repo")]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def kill(step: str) -> int:
+        assert process.stdin and process.stdout
+        process.stdin.write(f"{step}\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
+
+    with process:
+        yield kill
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["behind the methods", "before old generations go", "while vectors are refined"],
+        pytest.param([*STEPS], id="one after the other", marks=pytest.mark.slow),
+        *(pytest.param([step], id=step, marks=pytest.mark.slow) for step in STEPS),
+    ],
+)
+def test_a_run_that_is_killed_at_any_step_is_completed_by_the_next(
+    steps: list[str],
+    killed_at: Callable[[str], int],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(indexer, "chosen_embedding", lambda settings: fast_embedding())
+    root, chance = tmp_path / "repo", random.Random(1)
+    for number in range(12):
+        write_module(root, number, 0)
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    location = locate(settings, root)
+    Indexer(settings, location).run()
+    for step in steps:
+        mutate(root, chance)
+        assert killed_at(STEPS[step]) == -signal.SIGKILL, step
+        until = time.monotonic() + 5  # a worker that was being forked has the lock until it execs
+        while holder_of(location) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert Tables.open(location).find(TextSearch("methods", "step", 5))
+    Indexer(settings, location).run()
+    assert Indexer(settings, location).status().error == ""
+    assert rows(location) == clean_rows(root, tmp_path)
+
+
+# Clocks, disks, bytes
+
+FILES = {"a.py": "def find_user(key):\n    return key\n", "b.md": "# Users\n\nHow to find one.\n"}
+DAY_NS = 86_400 * 10**9
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Location:
+    return indexed(tmp_path_factory.mktemp("made"), FILES).location
+
+
+@pytest.fixture
+def location(made: Location, settings: Settings, tmp_path: Path) -> Location:
+    """An index of FILES."""
+    return copied(made, settings, tmp_path / "repo")
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+def test_a_clock_that_jumps_hides_no_change(
+    days: int, settings: Settings, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = time.time_ns
+    with monkeypatch.context() as jumped:
+        jumped.setattr(time, "time_ns", lambda: really() + days * DAY_NS)
+        write(location.root, {"c.py": "def add_user(key):\n    return key\n"})
+        assert Indexer(settings, location).run().changed == 1
+    write(location.root, {"a.py": FILES["a.py"].replace("find", "seek")})  # as long as before
+    then = really() + 2 * days * DAY_NS
+    os.utime(location.root / "a.py", ns=(then, then))
+    assert Indexer(settings, location).run().files == 3
+    assert {unit.name for unit in Tables.open(location).named(["seekuser", "adduser"])} == {
+        "seek_user",
+        "add_user",
+    }
+
+
+def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
+    settings: Settings, location: Location
+) -> None:
+    resource = pytest.importorskip("resource")
+    write(location.root, {"c.py": "def add_user(key):\n    return key\n" * 200})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, before[1]))
+    try:
+        with pytest.raises(StorageError, match=r"cannot be written: File too large\. Free some"):
+            Indexer(settings, location).run()
+        assert Tables.open(location).named(["finduser"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert Indexer(settings, location).run().files == 3
+    assert not [*location.folder.glob("*.tmp")]
+
+
+READING = """
+import sys; from pathlib import Path
+from codeqa.engine import open_engine
+from codeqa.errors import StorageError
+from codeqa.settings import load_settings
+engine = open_engine(load_settings(data=Path(sys.argv[1]), workers=1), Path(sys.argv[2]))
+print([hit.unit.path for hit in engine.search.search("find user").units], engine.index.status().state)
+try: engine.index.run()
+except StorageError as error: print(error)
+"""
+
+
+def test_a_data_folder_that_is_read_only_is_searched_and_not_written(
+    settings: Settings, location: Location
+) -> None:
+    data = settings.data_dir
+    script = f'mount --bind "{data}" "{data}" && mount -o remount,bind,ro "{data}" && exec "$@"'
+    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
+    tried = shutil.which("unshare") and subprocess.run([*alone, "true"], capture_output=True)
+    if not tried or tried.returncode:
+        pytest.skip("this user may not make a folder read-only for root as well")
+    command = [*alone, sys.executable, "-c", READING, str(data), str(location.root)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    found, said = done.stdout.splitlines()
+    assert "a.py" in found and found.endswith("ready"), done.stderr
+    assert said.startswith("The index cannot be written: Read-only file system.")
+
+
+@pytest.mark.parametrize("kind", ["_indices", "data", "_versions"])
+def test_one_byte_that_changed_behind_our_back_is_found_and_mended(
+    kind: str, settings: Settings, location: Location
+) -> None:
+    Indexer(settings, location).run()
+    file = max(Path(location.tables).glob(f"methods.lance/{kind}/**/*.*"), key=size)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(IndexFormatError):
+        Tables.open(location).verify()
+    Indexer(settings, location).run()
+    Tables.open(location).verify()
+    assert Tables.open(location).find(TextSearch("methods", "find", 5))
+
+
+def size(file: Path) -> int:
+    return file.stat().st_size
+
+
+# State files, and what `codeqa doctor --repair` does
+
+
+def checked(name: str, settings: Settings, *, repair: bool = True) -> Check:
+    return next(one for one in examine(settings, repair=repair) if one.name.startswith(name))
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(b"\x92garbled" * 5_000)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: size(path) * 2 // 3])
+
+
+def overwrite_a_page(path: Path) -> None:
+    content = path.read_bytes()
+    at = size(path) * 3 // 4 // 4096 * 4096
+    path.write_bytes(content[:at] + b"\xa7" * 4096 + content[at + 4096 :])
+
+
+def become_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "least"), [(garble, 0), (cut, 60), (overwrite_a_page, 150), (become_a_folder, 0)]
+)
+def test_a_damaged_state_file_is_set_aside_and_what_can_be_read_is_kept(
+    damage: Callable[[Path], None], least: int, settings: Settings, location: Location
+) -> None:
+    state = State(settings.data_dir)
+    for number in range(200):
+        question = f"who? {number} " + "x" * 900
+        state.turns.save(
+            Turn(f"t{number}", f"c{number // 4}", question, "him", "", {}, 1.0 + number,
+                 repository=location.id)
+        )  # fmt: skip
+    damage(state.path)
+    told = checked("state", settings, repair=False)
+    assert not told.ok and "--repair" in told.hint
+    engine = open_engine(settings, location.root)  # neither needs conversations
+    assert engine.index.run().files == 2 and engine.search.search("find user").units
+
+    content = state.path.read_bytes() if state.path.is_file() else b""
+    done = checked("state", settings)
+    assert done.ok and "could be read and are kept; the damaged file is now" in done.repaired
+    (aside,) = settings.data_dir.glob("state.sqlite.damaged-*[0-9]")
+    assert str(aside) in done.repaired
+    assert not content or aside.read_bytes() == content
+    shown = [
+        turn.id
+        for one in state.conversations.latest(location.id)
+        for turn in state.turns.active(one.id, repository=location.id)
+    ]
+    assert least <= len(shown) == len({*shown}) < 200
+    kept = int(re.findall(r"([\d,]+) questions could", done.repaired)[0])
+    assert len(shown) <= kept <= len(shown) + 1  # one may be cut in its middle
+
+
+def test_a_state_file_that_is_sound_stays_where_it_is(settings: Settings) -> None:
+    state = State(settings.data_dir)
+    state.values.set("k", "v")
+    with contextlib.closing(sqlite3.connect(state.path)) as other:
+        other.execute(f"PRAGMA user_version = {len(schema.STEPS) + 1}")
+        told = checked("state", settings)
+        assert not told.ok and "newer version of CodeQA" in told.detail
+        other.execute(f"PRAGMA user_version = {len(schema.STEPS)}")
+    assert checked("state", settings).ok and state.values.get("k") == "v"
+    assert not [*settings.data_dir.glob("*.damaged*")]
+
+
+def test_the_doctor_mends_an_index_and_takes_away_what_dead_runs_left(
+    settings: Settings, location: Location
+) -> None:
+    tables = Path(location.tables)
+    shutil.copytree(tables / "methods.lance", tables / "methods_7.lance")
+    write(location.folder, {"repository.json.7.tmp": "{", "holder": "process 7 on a, since 10:00"})
+    told = checked("leftovers", settings, repair=False)
+    assert told.detail == "holder, methods_7.lance, repository.json.7.tmp"
+    shutil.rmtree(tables / "edges.lance" / "_versions")
+    assert not checked("index", settings, repair=False).ok
+    done = checked("index", settings)
+    assert done.ok and "the damaged index was replaced by a new one of 2 files" in done.repaired
+    write(location.folder, {"holder": "process 7 on a, since 10:00"})
+    assert checked("leftovers", settings).repaired.endswith("removed")
+    (location.folder / "lock").unlink()
+    (location.folder / "lock").mkdir()  # nobody can hold it, every run would fail
+    assert checked("leftovers", settings).repaired == "lock; 1 removed"
+    assert Indexer(settings, location).run().files == 2
+    assert checked("leftovers", settings).ok
