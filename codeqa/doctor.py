@@ -24,7 +24,7 @@ from codeqa.embeddings import fast_embedding
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.indexing.indexer import REPLACING, Indexer
-from codeqa.indexing.lock import holder_of
+from codeqa.indexing.lock import hold, holder_of
 from codeqa.languages import languages
 from codeqa.llm import SOURCES, Models
 from codeqa.parsing.grammar import grammar
@@ -294,11 +294,9 @@ def _rebuild(settings: Settings, location: Location) -> str:
 
 
 def leftovers(location: Location) -> list[Path]:
-    """What runs that died left in the folder of an index; nothing while a run is at work."""
+    """What runs that died left in the folder of an index, while none is at work."""
     if (lock := location.folder / "lock").is_dir():
-        return [lock]
-    if holder_of(location):
-        return []
+        return [lock]  # every run fails to hold it
     found = [*location.folder.glob("*.tmp"), *location.folder.glob("holder")]
     with contextlib.suppress(CodeQAError):
         meta = Tables.open(location).meta()
@@ -311,18 +309,18 @@ def leftovers(location: Location) -> list[Path]:
 
 def check_leftovers(location: Location) -> Result:
     """Whether runs that died left something that no run uses again."""
-    found = leftovers(location)
+    found = [] if holder_of(location) else leftovers(location)
     named = ", ".join(sorted(path.name for path in found))
     return not found, named or "none", REPAIR
 
 
 def _remove_leftovers(location: Location) -> str:
     found = leftovers(location)
-    for path in found:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    if found == [location.folder / "lock"]:
+        shutil.rmtree(found[0])
+    with hold(location, wait=False):  # which takes the note of the last holder away
+        for path in leftovers(location):
+            (shutil.rmtree if path.is_dir() else Path.unlink)(path)
     return f"{len(found)} removed"
 
 

@@ -370,7 +370,7 @@ def test_a_full_disk_is_said_in_a_sentence_and_the_next_run_goes_on(
 
     with monkeypatch.context() as patched:
         patched.setattr(Writer, "write", full)
-        with pytest.raises(StorageError, match=r"^The index cannot be written: No space left on device\. Free"):
+        with pytest.raises(StorageError, match=r"written: No space left on device\. Free some"):
             indexer.run()
     assert indexer.status().error.startswith("The index cannot be written: No space")
     assert indexer.run().files == 6

@@ -12,6 +12,7 @@ from codeqa.account.inventory import DataInventory, prefix_of
 from codeqa.errors import NotFoundError, StorageError, UsageError
 from codeqa.intents import cache_prefix
 from codeqa.state import Conversation, State
+from codeqa.state.rescue import set_aside_before
 
 SCOPES = ("conversation", "profile", "everything")
 
@@ -80,6 +81,8 @@ class Privacy:
             state.compact()
         except StorageError as error:
             problems.append(str(error))
+        for path in set_aside_before(state.path):
+            problems.append(f"{path} was set aside by a repair and may hold it still: delete it.")
         after = asdict(data.counts(user))
         gone = {name: max(0, number - after[name]) for name, number in asdict(before).items()}
         gone.pop("repositories")

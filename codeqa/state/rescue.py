@@ -15,9 +15,7 @@ from codeqa.errors import StorageError
 from codeqa.state.database import BESIDE, PRIMARY_CODE, Database
 from codeqa.state.schema import migrate
 
-SOUND = "ok"
-LARGEST = 1 << 34
-"""Bytes of a state file; a head that says more is garbled."""
+ASIDE = ".damaged-"
 _JOIN = """
     INSERT OR IGNORE INTO conversation (user, repository, id, title, created, updated, leaf)
         SELECT user, repository, conversation, question, created, max(created), id FROM turn
@@ -53,7 +51,12 @@ def damage_of(path: Path) -> str:
         if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise
         return str(error.__cause__)
-    return "" if row == (SOUND,) else str(row and row[0]).splitlines()[-1]
+    return "" if row == ("ok",) else str(row and row[0]).splitlines()[-1]
+
+
+def set_aside_before(path: Path) -> list[Path]:
+    """Damaged state files that lie beside the one at `path`."""
+    return sorted(path.parent.glob(f"{path.name}{ASIDE}*"))
 
 
 def set_aside(path: Path) -> tuple[Path, int]:
@@ -62,7 +65,7 @@ def set_aside(path: Path) -> tuple[Path, int]:
     Gives where the old one lies now, whole, and how many turns were taken over. Raises OSError
     and StorageError when the new one cannot be written.
     """
-    aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
+    aside = path.with_name(f"{path.name}{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}")
     for ending in BESIDE:
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{ending}").rename(f"{aside}{ending}")
@@ -84,8 +87,8 @@ def _fill_up(copy: Path) -> None:
     with copy.open("r+b") as file:
         head = file.read(32)
         said = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
-        if copy.stat().st_size < said < LARGEST:
-            file.truncate(said)
+        with contextlib.suppress(OSError):  # the head is garbled as well
+            file.truncate(max(said, copy.stat().st_size))
 
 
 def _take_over(copy: Path, connection: sqlite3.Connection) -> None:
