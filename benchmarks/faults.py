@@ -54,6 +54,8 @@ PATIENCE = 90.0
 NEWS = 5.0
 """Seconds within which a server sees what another process indexed; it looks each second."""
 PATHS = re.compile(r"[\w/]+\.py")
+WHOLE = re.compile(r"def (step_\w+)\(value\):\n    return step")
+"""A function that was not cut in half."""
 QUESTION = "@codebase where is {name}?"
 
 
@@ -447,10 +449,9 @@ class World:
         if self.state_damaged:
             self.run("doctor", "--repair", "--repo", str(self.root))
             self.turns = 0
-        file = self.chance.choice(
-            [f for f in self.files() if "def step" in f.read_text(errors="replace")]
-        )
-        name = file.read_text().split("def ", 1)[1].split("(")[0]
+        whole = {f: WHOLE.findall(f.read_text(errors="replace")) for f in self.files()}
+        file = self.chance.choice([f for f in whole if whole[f]])
+        name = whole[file][0]
         expected, found = self.there(
             lambda: (clean_rows(self.root, self.folder), rows(self.location))
         )
