@@ -64,6 +64,8 @@ def recent_repositories(settings: Settings) -> list[Path]:
 
 def find_repositories(settings: Settings, given: str | Path) -> list[Location]:
     """Indexed repositories with this id or path, else with this name; they may be gone by now."""
+    if "\0" in str(given):  # which no path may hold
+        return []
     real = with_home(Path(given)).resolve()
     locations = list_locations(settings)
     found = [one for one in locations if one.id == str(given) or one.root in (Path(given), real)]

@@ -5,6 +5,7 @@ without end."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -67,6 +68,13 @@ def by_links_inside(repo: Path, theirs: Path) -> None:
         (repo / ".git" / name).symlink_to(theirs / name)
 
 
+def by_a_pipe(repo: Path, theirs: Path) -> None:
+    by_common_folder(repo, theirs)
+    (repo / ".git" / "objects").symlink_to(theirs / "objects")
+    (repo / ".git" / "commondir").unlink()
+    os.mkfifo(repo / ".git" / "commondir")
+
+
 def by_a_forged_note(repo: Path, theirs: Path) -> None:
     beside = repo.parent / "beside"
     (repo / ".git").write_text(f"gitdir: {beside}\n")
@@ -76,7 +84,7 @@ def by_a_forged_note(repo: Path, theirs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "lead", [by_file, by_link, by_common_folder, by_links_inside, by_a_forged_note]
+    "lead", [by_file, by_link, by_common_folder, by_links_inside, by_a_pipe, by_a_forged_note]
 )
 def test_a_git_directory_that_leads_to_another_repository_tells_nothing_of_it(
     lead: Callable[[Path, Path], None], private: Path, tmp_path: Path
@@ -228,6 +236,10 @@ def test_every_address_asks_who_it_is_and_what_is_the_owners_refuses_members(
             answer = shared.open(address, method=method.upper(), json=body, **given)
             refused |= {(method, path)} if answer.status_code == 403 else set()
     assert refused == OWNERS
+
+
+def test_what_no_path_may_hold_names_no_repository(client: FlaskClient) -> None:
+    assert client.delete("/api/repos/..%00%5C").status_code == 404
 
 
 def test_a_challenge_that_is_no_text_is_answered_all_the_same(client: FlaskClient) -> None:

@@ -290,11 +290,7 @@ def git_directory(folder: bytes) -> bytes | None:
         return marker if os.path.exists(marker + b"/HEAD") else None
     if os.path.islink(marker) or not os.path.isfile(marker):
         return None
-    try:
-        with open(marker, "rb") as file:
-            line = file.read(10_000)
-    except OSError:
-        return None
+    line = _line_of(marker)
     if not line.startswith(b"gitdir:"):
         return None
     target = os.path.join(folder, line[7:].strip(b" \t\r\n"))
@@ -322,8 +318,10 @@ def _leads_elsewhere(folder: bytes) -> bool:
 
 
 def _line_of(path: bytes) -> bytes:
-    with suppress(OSError), open(path, "rb") as file:
-        return file.read(10_000).strip()
+    """What a small file of git's says; '' for none, also where a pipe would keep us waiting."""
+    if os.path.isfile(path):
+        with suppress(OSError), open(path, "rb") as file:
+            return file.read(10_000).strip()
     return b""
 
 
