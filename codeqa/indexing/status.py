@@ -29,7 +29,7 @@ WRITE_SECONDS = 0.5
 REFUSALS = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
 INTERRUPTED = "The last run was interrupted; the next one completes it."
 CANCELLED = "Indexing was cancelled; the next run completes it."
-RUNNING = ("indexing", "refining", "paused")
+RUNNING = ("indexing", "refining")
 
 
 class CancelledError(CodeQAError, code="cancelled", http_status=409):
@@ -85,7 +85,7 @@ def count_reasons(files: Iterable[FileRecord]) -> dict[str, int]:
 def _state(held: bool, state: str, error: str, complete: bool, dirty: bool) -> tuple[str, str]:
     if held:
         return (state if state in RUNNING else "indexing"), ""
-    if state in RUNNING or (dirty and not error):
+    if state in (*RUNNING, "paused") or (dirty and not error):
         state, error = "stopped", INTERRUPTED
     return ("ready" if complete else "stopped" if state == "stopped" else "failed"), error
 

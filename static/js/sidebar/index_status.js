@@ -129,7 +129,7 @@ export function showProgress(bar, progress) {
 }
 
 /** A line on what happens, or on what the index is. */
-export function describe(status) {
+function describe(status) {
   const { error, progress, embedding, embedded, units, checked_at: checked, watched } = status;
   if (error) return error;
   if (progress) {
