@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,17 @@ from codeqa.search import hybrid
 from codeqa.search.hybrid import find_candidates
 from codeqa.settings import Settings
 from codeqa.store import Tables
+from tests.index_rows import clean_rows, rows
 from tests.indexed import write
 from tests.openai_server import Reply, openai_server
+from tests.repositories import git
 
 FILES = {"a.py": "def find_user(key):\n    return key\n", "b.py": "def drop_user():\n    pass\n"}
 SECONDS = 60.0
 """Far more than it takes: a machine that does something else is no failure."""
+
+
+AUTHOR = ("-c", "user.name=A. Tester", "-c", "user.email=tester@example.org")
 
 
 def until(what: Callable[[], bool]) -> bool:
@@ -60,6 +67,21 @@ def names(engine: Engine) -> set[str]:
     return {unit.name for unit in engine.tables().units() if unit.is_method}
 
 
+def has_names(engine: Engine, expected: set[str]) -> bool:
+    return names(engine) == expected
+
+
+def commit_and_leave(root: Path) -> None:
+    git(root, "add", ".")
+    git(root, *AUTHOR, "commit", "-qm", "two")
+    git(root, "checkout", "-q", "main")
+
+
+def folder_for_a_file(root: Path) -> None:
+    (root / "a.py").unlink()
+    write(root, {"a.py/d.py": "def in_a():\n    pass\n"})
+
+
 def test_what_changes_on_disk_is_found_without_asking_for_it(served: Engine) -> None:
     root = served.location.root
     assert served.index.status().watched
@@ -73,6 +95,34 @@ def test_what_changes_on_disk_is_found_without_asking_for_it(served: Engine) -> 
     assert until(lambda: names(served) == {"seek_user", "add_user"})
     (root / ".gitignore").write_text("new/\n")
     assert until(lambda: names(served) == {"seek_user"})
+
+
+def test_whatever_changes_a_tree_leaves_what_a_clean_index_holds(
+    served: Engine, tmp_path: Path
+) -> None:
+    root = served.location.root
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, *AUTHOR, "commit", "-qm", "one")
+    git(root, "checkout", "-qb", "other")
+    before, both = {"find_user", "drop_user"}, {"find_user", "drop_user", "two"}
+    steps: list[tuple[Callable[[], object], set[str]]] = [
+        (lambda: write(root, {"in/c.py": "def two():\n    pass\n"}), both),
+        (lambda: (root / "in").rename(root / "IN"), both),  # a name of other case
+        (lambda: write(root, {".git/info/exclude": "IN/\n"}), before),
+        (lambda: write(root, {".git/info/exclude": ""}), both),
+        (lambda: git(root, *AUTHOR, "stash", "-qu"), before),
+        (lambda: git(root, *AUTHOR, "stash", "pop", "-q"), both),
+        (lambda: commit_and_leave(root), before),
+        (lambda: git(root, "checkout", "-q", "other"), both),
+        (lambda: folder_for_a_file(root), {"drop_user", "two", "in_a"}),
+        (lambda: shutil.rmtree(root / "IN"), {"drop_user", "in_a"}),
+    ]
+    for step, expected in steps:
+        step()
+        assert until(partial(has_names, served, expected)), (expected, names(served))
+    served.index.stop()
+    assert rows(served.location) == clean_rows(root, tmp_path)
 
 
 def test_a_file_that_changed_just_before_the_question_is_read_again(
