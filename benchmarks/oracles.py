@@ -83,6 +83,9 @@ class Index:
                 self._places["name", place.name].append(place)
                 self._places["path", place.path].append(place)
 
+    def around(self, path: str) -> Index:
+        return self
+
     def named(self, keys: Sequence[str]) -> list[Unit]:
         return [unit for key in keys for unit in self._units["name", key]][:200]
 

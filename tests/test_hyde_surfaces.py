@@ -78,10 +78,10 @@ def test_the_stages_come_with_the_stream_and_in_order(make_client: Client) -> No
     told = [one for one in told if one.get("stage") != "step"]
     stages = [one.get("stage") for one in told if "stage" in one]
     assert stages == [
-        "classified", "hits", "drafting", "drafted", "drafting", "drafted", "hits", "retrieved",
-        "generating", "cited",
+        "asked", "classified", "hits", "drafting", "drafted", "drafting", "drafted", "hits",
+        "retrieved", "generating", "cited",
     ]  # fmt: skip
-    begun, ended = told[2], told[3]
+    begun, ended = told[3], told[4]
     plain, final = (one["hits"] for one in told if one.get("stage") == "hits")
     assert plain[0]["path"] == "README.md"  # it shares a word; the drafts name what pays
     assert (final[0]["path"], final[0]["name"]) == ("store/checkout.go", "PayOrder")

@@ -160,11 +160,12 @@ def test_only_a_client_that_asks_receives_rendered_blocks(client: FlaskClient) -
 def test_a_page_also_receives_times_and_what_the_answer_came_from(client: FlaskClient) -> None:
     values = annotations(stream(client, "x", render=True, rerank=True, mode="review"))
     stages = [value["stage"] for value in values if "stage" in value]
-    assert [one for one in stages if one != "step"] == ["classified", "retrieved", "generating"]
+    told = [one for one in stages if one != "step"]
+    assert told == ["asked", "classified", "retrieved", "generating"]
     assert all(v["milliseconds"] >= 0 for v in values if "stage" in v)
     last = values[-1]
-    told = {"model", "host", "generator", "reranker", "notice", "tokens", "carries", "mode"}
-    assert told <= set(last) and not told & set(annotations(stream(client, "x"))[-1])
+    more = {"model", "host", "generator", "reranker", "notice", "tokens", "carries", "mode"}
+    assert more <= set(last) and not more & set(annotations(stream(client, "x"))[-1])
     assert (last["turn"], last["reranker"], last["mode"]) == ("turn-1", "built-in", "review")
     assert last["coverage"] and last["citations"]
 
