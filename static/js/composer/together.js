@@ -47,7 +47,9 @@ export class Together {
 
   /** Goes to the page of the repositories that `text` names, where this one does not ask them. */
   leavesFor(text) {
-    const named = [...text.matchAll(NAMED)].map((match) => match[1] ?? match[2].replace(/\.+$/, ""));
+    const named = [...text.matchAll(NAMED)].map(
+      (match) => match[1] ?? match[2].replace(/\.+$/, ""),
+    );
     const others = this.#boxes.filter(
       (box) => named.includes(box.dataset.name) && !this.#here.includes(box),
     );
@@ -63,7 +65,9 @@ export class Together {
     const count = this.#checked().length;
     byId("together-go").disabled = !count || count > MOST;
     byId("together-count").textContent =
-      count > MOST ? `${count} are too many: up to ${MOST}` : plural(count, "repository", "repositories");
+      count > MOST
+        ? `${count} are too many: up to ${MOST}`
+        : plural(count, "repository", "repositories");
   }
 
   #go(boxes) {

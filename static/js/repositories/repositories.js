@@ -119,7 +119,7 @@ function follow(repositories) {
 
 function draw(reply) {
   const text = JSON.stringify([reply, edited]);
-  if (text === shown || (edited && shown.endsWith(JSON.stringify(edited) + "]"))) return;
+  if (text === shown || (edited && shown.endsWith(`${JSON.stringify(edited)}]`))) return;
   shown = text;
   const list = byId("repositories");
   const focused = list.contains(document.activeElement) && document.activeElement.dataset.key;

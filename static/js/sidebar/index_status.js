@@ -133,9 +133,7 @@ function describe(status) {
   const { error, progress, embedding, embedded, units, checked_at: checked, watched } = status;
   if (error) return error;
   if (progress) {
-    const far = progress.total
-      ? `: ${count(progress.done)} of ${count(progress.total)}`
-      : "";
+    const far = progress.total ? `: ${count(progress.done)} of ${count(progress.total)}` : "";
     const parts = [`${capital(progress.phase)}${far}`, left(status.seconds_left)];
     return parts.filter(Boolean).join(", ");
   }
