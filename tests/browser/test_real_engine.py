@@ -6,6 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -363,7 +364,7 @@ def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
 def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
     modelled: Server, open_page: OpenPage
 ) -> None:
-    with openai_server(lambda path, body: silent(30)) as server:
+    with openai_server(beside_orders(repeat(silent(30)))) as server:
         page = open_page(modelled)
         use(page, server)
         ask(page, ASK)
