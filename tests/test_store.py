@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError, UsageError
@@ -407,6 +408,8 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     assert max(files[20:]) < 1.5 * max(files[:15])
     assert max(descriptors[20:], default=0) <= max(descriptors[:15], default=0) + 5
     assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 6
+    # Arrow's own allocator keeps what nobody uses any more.
+    assert pa.default_memory_pool().backend_name == "system"
 
 
 def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(

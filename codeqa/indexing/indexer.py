@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import shutil
 import threading
 import time
@@ -122,6 +123,9 @@ class Indexer:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
             note_files(self.location)
+        if outcome.wrote:  # what was freed goes back to the system, where the C library can (glibc)
+            with contextlib.suppress(AttributeError, OSError, TypeError):
+                ctypes.CDLL(None).malloc_trim(0)
         return self._summary(outcome, time.monotonic() - started)
 
     def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:

@@ -22,6 +22,8 @@ from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.text.tokens import well_formed
 
 if TYPE_CHECKING:
+    from lancedb.db import DBConnection
+
     from codeqa.settings import Settings
 
 HASH_CHARACTERS = 8
@@ -168,10 +170,21 @@ def remove(settings: Settings, location: Location) -> None:
     if location.tables_are_local:
         shutil.rmtree(location.tables, ignore_errors=True)
     else:
-        import lancedb
-
-        lancedb.connect(location.tables).drop_all_tables()
+        connect(location).drop_all_tables()
     shutil.rmtree(location.folder)
+
+
+def connect(location: Location, **options: Any) -> DBConnection:
+    """Open the database of `location`, with `options` of LanceDB.
+
+    From then on Arrow takes memory where LanceDB does. Its own allocator keeps what other threads
+    gave back: a served repository grew by 60 MB in 100 updates, and none of that was in use.
+    """
+    import lancedb
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
+    return lancedb.connect(location.tables, **options)
 
 
 def local_bytes(location: Location) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
-from codeqa.store.location import Location
+from codeqa.store.location import Location, connect
 from codeqa.store.meta import Meta, generation_tables, read_meta, refuse_functions, unreadable
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 
@@ -116,7 +116,7 @@ class Reader:
         import lancedb
 
         # Both connections leave a table that they opened at its version: a snapshot.
-        self._database = lancedb.connect(self._location.tables)
+        self._database = connect(self._location)
         self._connection = run_on_loop(lancedb.connect_async(self._location.tables))
         self._versions_opened = 0
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.store.filters import one_of
 from codeqa.store.indices import build_indices, merge_fragments
-from codeqa.store.location import Location
+from codeqa.store.location import Location, connect
 from codeqa.store.meta import (
     META_TABLE,
     EmbeddingRecord,
@@ -78,9 +78,7 @@ class Writer:
         When either differs from what the tables hold, or on `rebuild`, a new generation
         is written beside the one that readers use; one that a dead run left is continued.
         """
-        import lancedb
-
-        database = lancedb.connect(location.tables, read_consistency_interval=timedelta(0))
+        database = connect(location, read_consistency_interval=timedelta(0))
         meta = choose_generation(database, parser, vector, rebuild)
         generation = meta.building or meta.generation
         drop_other_generations(database, {meta.generation, generation})
