@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -117,9 +118,10 @@ def _write_files(root: Path, commit: str, folder: Path, max_file_bytes: int) -> 
     Its git directory borrows the objects of the repository and has no configuration of theirs; so
     files are listed, and their history is told, as in a checkout.
     """
-    made = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     # Code that nobody else may be able to read where it came from.
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Two may ask for the same commit at once, also of one server.
+    made = Path(tempfile.mkdtemp(".tmp", f"{folder.name}.", folder.parent))
     try:
         for name, data in _blobs(root, commit, max_file_bytes):
             path = made / os.fsdecode(name)
@@ -212,7 +214,9 @@ def _begin_with_nearest(settings: Settings, location: Location, there: Location)
     made = Path(f"{there.tables}.tmp")
     for *_, one in sorted(near, key=lambda item: item[:2]):
         # One that is being written now is left alone.
-        with suppress(IndexBusyError), hold(one, wait=False), hold(there):
+        with suppress(IndexBusyError), hold(one, wait=False), hold(there, wait=False):
+            if Path(there.tables).exists():  # another process made it meanwhile
+                return
             shutil.rmtree(made, ignore_errors=True)
             shutil.copytree(one.tables, made, copy_function=_link)
             made.rename(there.tables)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from codeqa.cli.main import main
 from codeqa.errors import RepositoryError, UsageError
@@ -25,7 +26,7 @@ from codeqa.repositories import (
     take_clone,
 )
 from codeqa.repository import clones
-from codeqa.repository.clones import clone, looks_remote, read_remote
+from codeqa.repository.clones import clone, delete_clone, looks_remote, read_remote
 from codeqa.settings import Settings
 from codeqa.store import save_location
 from codeqa.types import Progress
@@ -325,3 +326,14 @@ def test_the_list_opens_no_table_where_nothing_was_written_since(
     assert main(["index", str(tmp_path / "one")]) == 0
     (second,) = report_repositories(settings)
     assert (first.files, second.files) == (1, 2)
+
+
+def test_a_clone_is_deleted_while_another_one_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "clones" / "host" / "owner" / "name"
+    folder.mkdir(parents=True)
+    with FileLock(tmp_path / "clones" / ".lock"):
+        deleting = threading.Thread(target=delete_clone, args=(folder,), daemon=True)
+        deleting.start()
+        deleting.join(10)
+        assert not deleting.is_alive()
+    assert not list(tmp_path.rglob("name"))

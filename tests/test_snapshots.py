@@ -6,19 +6,22 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from codeqa import snapshots
 from codeqa.cli.main import main
+from codeqa.engine import open_several
 from codeqa.errors import CodeQAError
 from codeqa.indexing import Indexer
 from codeqa.repositories import remove_repository, report_repositories, take_up
 from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings
+from codeqa.several import asked_of, locations_of
 from codeqa.snapshots import commit_of, revision_names, take_snapshot
-from codeqa.store import Location, Tables, open_once, snapshots_of
+from codeqa.store import Location, Tables, open_once, remove, snapshots_of
 from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
 from tests.repositories import git
@@ -189,6 +192,53 @@ def test_snapshots_are_few_unlisted_and_go_with_their_repository(
     remove_repository(settings, location.id)
     assert not list((settings.data_dir / "revs").glob("*/*"))
     Indexer(settings, location).run()
+
+
+def test_two_may_ask_for_one_commit_at_the_same_time(
+    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings, location, _ = shop
+    blobs, save, waiting = snapshots._blobs, snapshots.save_location, ["failing", "good"]
+
+    def between(root: Path, commit: str, most: int) -> Iterator[tuple[bytes, bytes]]:
+        found = blobs(root, commit, most)
+        yield next(found)
+        if waiting.pop(0) == "failing":
+            waiting.insert(0, "")
+            monkeypatch.setattr(snapshots, "read_blobs", lambda *_: iter([b""]))
+            with suppress(ValueError):  # a server's other thread, which does not succeed
+                take_snapshot(settings, location, "v1")
+            monkeypatch.undo()
+        yield from found
+
+    def also(there: Location) -> None:
+        save(there)
+        monkeypatch.setattr(snapshots, "save_location", save)
+        indexed(settings, location, "v1")
+
+    for one in snapshots_of(settings, location):
+        remove(settings, one)
+    monkeypatch.setattr(snapshots, "_blobs", between)
+    there = take_snapshot(settings, location, "v1")
+    assert {path.name for path in (there.root / "shop").iterdir()} == {"cart.py", "prices.py"}
+    assert (there.root / ".codeqaignore").exists()
+    remove(settings, there)
+    monkeypatch.setattr(snapshots, "save_location", also)
+    assert indexed(settings, location, "v1")[1].files
+    assert not list(there.root.parent.glob("*.tmp"))
+
+
+def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> None:
+    settings, location, _ = shop
+    there, _ = indexed(settings, location, "v1")
+    assert locations_of(settings, there.id) == [there]
+    several, question = asked_of(settings, [there], f"@repo:{location.id} new?")
+    assert (several, question) == ([there, location], "@shop/ new?")
+    with closing(open_several(settings, several)) as together:
+        found = {hit.unit.location for hit in together.search.search("item").units}
+    assert {"shop/shop/cart.py:1-2", f"{there.root.name.replace('@', '-')}/shop/cart.py:1-2"} <= (
+        found
+    )
 
 
 def test_only_the_owner_opens_another_commit(shop: tuple[Settings, Location, Path]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -28,6 +29,7 @@ from codeqa.store import (
     remove,
     save_location,
 )
+from codeqa.store.location import write_atomically
 from codeqa.store.meta import write_meta
 from codeqa.store.records import Batch, pack_rows, search_text
 from codeqa.store.writer import Writer
@@ -499,3 +501,19 @@ def test_the_tables_alone_can_lie_elsewhere(tmp_path: Path) -> None:
     assert locate(there, root).folder.is_relative_to(tmp_path / "data")
     assert locate(remote, root).tables.startswith("s3://bucket/codeqa/repo-")
     assert not locate(remote, root).tables_are_local
+
+
+def test_two_threads_write_one_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace, note = Path.replace, tmp_path / "note"
+
+    def meanwhile(beside: Path, path: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        other = threading.Thread(target=write_atomically, args=(path, "other"))
+        other.start()
+        other.join()
+        return replace(beside, path)
+
+    monkeypatch.setattr(Path, "replace", meanwhile)
+    write_atomically(note, "this")
+    assert note.read_text() == "this"
+    assert [one.name for one in tmp_path.iterdir()] == ["note"]

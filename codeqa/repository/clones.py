@@ -13,6 +13,7 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -167,12 +168,17 @@ def sync(
 
 
 def delete_clone(folder: Path) -> None:
-    """Delete the clone in `folder`, and the folder of its owner and host with their last one."""
-    with alone(folder.parents[2], lambda step: None):
-        shutil.rmtree(folder)
+    """Delete the clone in `folder`, and the folder of its owner and host with their last one.
+
+    Another clone, which may take minutes, is not waited for.
+    """
+    clones = folder.parents[2]
+    gone = Path(tempfile.mkdtemp(prefix=".removed-", dir=clones))
+    folder.rename(gone / folder.name)  # in one step: no half of it is found
+    shutil.rmtree(gone)
+    with contextlib.suppress(OSError, Timeout), FileLock(clones / ".lock", timeout=0):
         for empty in folder.parents[:2]:
-            with contextlib.suppress(OSError):
-                empty.rmdir()
+            empty.rmdir()
 
 
 @contextlib.contextmanager

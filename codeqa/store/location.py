@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -206,7 +207,8 @@ def folder_bytes(folder: Path) -> int:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace `path` in one step, so that a reader sees the old or the new text."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    # Threads of a server write the same note at the same time.
+    beside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
