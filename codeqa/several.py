@@ -63,7 +63,8 @@ def locations_of(settings: Settings, joint: str) -> list[Location]:
     Raises NotFoundError when none is.
     """
     wanted = {end_of(one) for one in joint.split(TOGETHER)}
-    found = [one for one in list_locations(settings) if end_of(one.id) in wanted]
+    every = (*list_locations(settings), *list_locations(settings, "revs/*"))
+    found = [one for one in every if end_of(one.id) in wanted]
     if not found:
         raise NotFoundError("None of these repositories is indexed.", "Choose from the list.")
     return found
@@ -84,11 +85,12 @@ def asked_of(
         named[match[0]] = called.get(name) or find_repository(settings, name)
     every = {one.id: one for one in (*chosen, *named.values())}
     names = {one.id: name for name, one in member_names(list(every.values())).items()}
-    for written, one in named.items():
+
+    def folder(match: re.Match[str]) -> str:
         # Of one repository nothing remains to be pointed at.
-        folder = f"@{names[one.id]}/" if len(every) > 1 else ""
-        question = question.replace(written, folder)
-    return list(every.values()), question.strip()
+        return f"@{names[named[match[0]].id]}/" if len(every) > 1 else ""
+
+    return list(every.values()), _AT_REPO.sub(folder, question).strip()
 
 
 def has_named(question: str) -> bool:

@@ -13,7 +13,7 @@ from codeqa.engine import Engine, open_several
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
-from codeqa.several import MOST_TOGETHER, asked_of, joint_id, locations_of, member_names
+from codeqa.several import MOST_TOGETHER, asked_of, end_of, joint_id, locations_of, member_names
 from codeqa.store import Filter, Location, joint, locate
 from codeqa.web.workspace import Workspace
 
@@ -163,6 +163,8 @@ def test_a_question_names_repositories_and_points_at_their_folders(
     assert several == [one, bank] and question == "@bank/, who pays?"
     assert asked_of(settings, [one, two], "@repo:two-shop x")[1] == "@two-shop/ x"
     assert asked_of(settings, [one], "mail me@repo:bank") == ([one], "mail me@repo:bank")
+    twice = asked_of(settings, [two], "@repo:bank and @repo:bank-" + end_of(bank.id))[1]
+    assert twice == "@bank/ and @bank/"
     for unknown in ("@repo:nobody x", "@repo:shop x"):  # none, and two
         with pytest.raises(NotFoundError):
             asked_of(settings, [], unknown)
@@ -209,6 +211,9 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     assert list(engine.chat.ask(asked))[-1].kind == "done"
     assert [kept.id for kept in space.engine(together).conversations.all()] == ["c"]
     assert not space.engine(bank.id).conversations.all()
+    space.rename(bank.id, "lender")
+    assert {hit.unit.path.partition("/")[0] for hit in
+            space.engine(together).search.search("total").units} == {"lender", "shop"}  # fmt: skip
     space.remove(bank.id)
     again = space.engine(together)
     assert [kept.id for kept in again.conversations.all()] == ["c"]

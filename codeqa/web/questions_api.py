@@ -161,8 +161,8 @@ def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
     indexed."""
     options, space = ask_options(body), workspace()
-    repo = TOGETHER.join(body.repos or ()) or body.repo or ""
-    if not (body.repos or has_named(options.question)):
+    repo = TOGETHER.join(dict.fromkeys(body.repos or ())) or body.repo or ""
+    if not has_named(options.question):  # one of several that is gone is told of
         return space.engine(repo), options
     chosen = locations_of(space.settings, repo or space.engine().location.id)
     several, question = asked_of(space.settings, chosen, options.question)

@@ -18,7 +18,6 @@ from codeqa.repositories import (
     RepositoryReport,
     clone_location,
     find_repository,
-    rename_repository,
     report_on,
     sync_clone,
     take_clone,
@@ -134,7 +133,7 @@ def add(body: PathBody) -> tuple[Values, int]:
 def rename(repo: str, body: NameBody) -> Repository:
     """Show the repository by another name."""
     location = _owned(repo)
-    rename_repository(workspace().settings, location.id, body.name)
+    workspace().rename(location.id, body.name)
     return _row(location.id, report_on(location))
 
 

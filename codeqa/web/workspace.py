@@ -14,7 +14,7 @@ from codeqa.engine import Engine, open_engine, open_privacy, open_several
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
 from codeqa.llm import ModelChoice
-from codeqa.repositories import is_clone, recent_repositories, remove_repository
+from codeqa.repositories import is_clone, recent_repositories, remove_repository, rename_repository
 from codeqa.settings import Settings
 from codeqa.several import end_of, locations_of
 from codeqa.store import list_locations
@@ -112,6 +112,17 @@ class Workspace:
         location = remove_repository(self.settings, repo)
         if self._start is not None and self._start.resolve() == location.root:
             self._start = None
+
+    def rename(self, repo: str, name: str) -> None:
+        """Show a repository by another name, which its paths among several begin with from now on.
+
+        Raises as `rename_repository` does.
+        """
+        rename_repository(self.settings, repo, name)
+        with self._lock:
+            for key in [*self._engines]:
+                if end_of(repo) in key.split(TOGETHER):  # joint; it may be answering now
+                    del self._engines[key]
 
     def prefer(self, choice: ModelChoice | None) -> None:
         """Ask this language model, whatever was picked before; None ends that again."""
