@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.account import DataInventory, Privacy
@@ -31,10 +31,12 @@ from codeqa.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One repository, ready to be indexed, searched, asked and read."""
+    """One repository, or several as one, ready to be indexed, searched, asked and read."""
 
     settings: Settings
     location: Location
+    repositories: tuple[Location, ...]
+    """Those that are asked: the one of `location`, or all that it stands for."""
     index: Indexer
     search: Search
     chat: Chat
@@ -68,25 +70,29 @@ def open_engine(
     """
     location = take_up(settings, repository)
     tables, index = open_once(location), Indexer(settings, location)
-    return _joined(settings, location, tables, index, generator)
+    return _joined(settings, location, (location,), tables, index, generator)
 
 
 def open_several(
     settings: Settings, repositories: Sequence[Location], together: str = ""
 ) -> Engine:
     """Join the parts for several repositories that are asked as one: their paths begin with their
-    names (`codeqa.several.member_names`). `together` is their id where some are gone by now. Raises
-    as `open_engine` does, and UsageError for too many."""
+    names (`codeqa.several.member_names`). `together` is their id where some are gone by now; one
+    alone without it is opened as ever. Raises as `open_engine` does, and UsageError for too many.
+    """
+    if len(repositories) == 1 and not together:
+        return open_engine(settings, repositories[0].root)
     members = member_names(repositories)
-    location = joint_location(settings, members)
-    location = replace(location, id=together or location.id)
+    location = joint_location(settings, members, together)
     tables = open_joint(location, members)
-    return _joined(settings, location, tables, JointIndexer(settings, location, members, tables))
+    index = JointIndexer(settings, location, members, tables)
+    return _joined(settings, location, tuple(members.values()), tables, index)
 
 
 def _joined(
     settings: Settings,
     location: Location,
+    repositories: tuple[Location, ...],
     tables: Callable[[], Tables],
     index: Indexer,
     generator: AnswerGenerator | None = None,
@@ -127,6 +133,7 @@ def _joined(
     return Engine(
         settings=settings,
         location=location,
+        repositories=repositories,
         index=index,
         search=search,
         chat=chat,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.repositories import find_repository
@@ -41,8 +41,11 @@ def member_names(locations: Sequence[Location]) -> dict[str, Location]:
     return dict(sorted(found.items()))
 
 
-def joint_location(settings: Settings, members: Mapping[str, Location]) -> Location:
-    """What stands for all of `members` where one repository is meant; nothing lies there.
+def joint_location(
+    settings: Settings, members: Mapping[str, Location], together: str = ""
+) -> Location:
+    """What stands for all of `members` where one repository is meant; nothing lies there. Its id is
+    `together`, where some are gone by now, else made of theirs.
 
     Raises UsageError for too many.
     """
@@ -51,7 +54,7 @@ def joint_location(settings: Settings, members: Mapping[str, Location]) -> Locat
             f"{len(members)} repositories are more than can be asked at once.",
             f"Choose up to {MOST_TOGETHER}.",
         )
-    id_ = TOGETHER.join(sorted(end_of(one.id) for one in members.values()))
+    id_ = together or TOGETHER.join(sorted(end_of(one.id) for one in members.values()))
     folder, names = settings.data_dir / "repos" / TOGETHER, list(members)
     more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
     return Location(folder / " + ".join([*names[:NAMED], *more]), id_, folder, str(folder))
@@ -78,6 +81,8 @@ def asked_of(
 
     Raises NotFoundError for a name that none has, or several.
     """
+    if not _AT_REPO.search(question):
+        return list(chosen), question
     called = member_names(list_locations(settings))
     named: dict[str, Location] = {}
     for match in _AT_REPO.finditer(question):
@@ -91,16 +96,3 @@ def asked_of(
         return f"@{names[named[match[0]].id]}/" if len(every) > 1 else ""
 
     return list(every.values()), _AT_REPO.sub(folder, question).strip()
-
-
-def has_named(question: str) -> bool:
-    """Whether it names a repository as `@repo:name`."""
-    return _AT_REPO.search(question) is not None
-
-
-def joint_id(settings: Settings, locations: Iterable[Location]) -> str:
-    """The id of one repository, or of several together."""
-    every = {one.id: one for one in locations}
-    if len(every) == 1:
-        return next(iter(every))
-    return joint_location(settings, member_names(list(every.values()))).id

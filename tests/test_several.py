@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from codeqa.engine import Engine, open_several
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
-from codeqa.several import MOST_TOGETHER, asked_of, end_of, joint_id, locations_of, member_names
+from codeqa.several import MOST_TOGETHER, asked_of, end_of, locations_of, member_names
 from codeqa.store import Filter, Location, joint, locate
 from codeqa.web.workspace import Workspace
 
@@ -174,8 +175,11 @@ def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_le
     indexed: tuple[Path, list[Location]], settings: Settings
 ) -> None:
     one, two, bank = indexed[1]
-    together = joint_id(settings, [one, bank])
-    assert together == joint_id(settings, [bank, one, one]) != joint_id(settings, [two, bank])
+    ids = {
+        places: open_several(settings, places).location.id for places in permutations(indexed[1], 2)
+    }
+    together = ids[one, bank]
+    assert together == ids[bank, one] != ids[two, bank]
     assert {place.id for place in locations_of(settings, together)} == {one.id, bank.id}
     assert locations_of(settings, f"{together}~00000000") == locations_of(settings, together)
     with pytest.raises(NotFoundError):
@@ -205,7 +209,8 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     shutil.copytree(indexed[0], data)
     settings = load_settings(data=data)
     one, _, bank = (locate(settings, place.root) for place in indexed[1])
-    space, together = Workspace(settings), joint_id(settings, [one, bank])
+    space = Workspace(settings)
+    together = space.engine(f"{one.id}~{bank.id}").location.id
     engine = space.engine("~".join(reversed(together.split("~"))))
     asked = AskOptions("@codebase total", conversation="c", use_model=False)
     assert list(engine.chat.ask(asked))[-1].kind == "done"

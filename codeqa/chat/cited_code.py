@@ -39,10 +39,10 @@ class CitedCode:
         return self._found[written]
 
     def _path_of(self, written: str) -> str:
-        catalogue = self.tables.catalogue()
-        if written in catalogue.paths or not written:
+        paths = self.tables.catalogue().paths
+        if written in paths or not written:
             return written
-        for known in (self._sent, catalogue.called.get(written.rpartition("/")[2], ())):
+        for known in (self._sent, paths):
             ending = [path for path in known if path.endswith("/" + written)]
             if ending:
                 return ending[0] if len(ending) == 1 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain, islice
@@ -19,15 +19,14 @@ from codeqa.cli.answer import print_answer, watched
 from codeqa.cli.command import DONE, FAILED, print_error
 from codeqa.cli.console import Waiting, format_pairs, visible
 from codeqa.cli.prompt import Prompt
-from codeqa.cli.repos import chosen_repository, named_together
+from codeqa.cli.repos import choose_repositories
 from codeqa.cli.work import begun
-from codeqa.engine import Engine, open_engine, open_several
+from codeqa.engine import Engine, open_several
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.intents import ISSUE
 from codeqa.llm import PROVIDERS
 from codeqa.settings import load_settings
 from codeqa.several import asked_of
-from codeqa.store import Location
 from codeqa.types import EFFORTS, MODES
 
 COMMANDS = {
@@ -53,11 +52,10 @@ _COMMAND = re.compile(r"(/[a-z]+)(?!\S)\s*(.*)", re.DOTALL)
 
 
 class Conversing:
-    """A conversation about the repository of `engine`, or the several that it is `about`, and what
-    is chosen for its questions."""
+    """A conversation about what `engine` asks, and what is chosen for its questions."""
 
-    def __init__(self, engine: Engine, chosen: AskOptions, about: Sequence[Location] = ()) -> None:
-        self.engine, self.chosen, self.about = engine, chosen, about
+    def __init__(self, engine: Engine, chosen: AskOptions) -> None:
+        self.engine, self.chosen = engine, chosen
         self.conversation = uuid.uuid4().hex
 
     def go_on(self) -> None:
@@ -83,9 +81,8 @@ class Conversing:
     def ask(self, question: str, chosen: AskOptions) -> int:
         """Print the answer; Ctrl-C ends it and what came is kept. Raises CodeQAError."""
         engine, waiting = self.engine, Waiting()
-        about = self.about or [engine.location]
-        named, question = asked_of(engine.settings, about, question)
-        if len(named) > len(about):
+        named, question = asked_of(engine.settings, engine.repositories, question)
+        if len(named) > len(engine.repositories):
             raise UsageError(
                 f"{named[-1].name} is not what this conversation is about.",
                 "Begin one with --repo for each repository.",
@@ -187,17 +184,13 @@ class Conversing:
 
 def converse(repos: tuple[str, ...], go_on: bool, model: str, **options: Any) -> int:
     """Until the user ends; gives an exit status. Raises CodeQAError when it cannot begin."""
-    several, _ = named_together(load_settings(), repos, {}, Path.cwd())
-    root = several[0].root if several else chosen_repository(load_settings(), None)
-    settings, status = load_settings(root), DONE
-    together = len(several) > 1
-    opened = open_several(settings, several) if together else open_engine(settings, root)
-    with closing(opened) as engine:
+    about, _, notice = choose_repositories(load_settings(), repos, {}, Path.cwd())
+    if notice:
+        click.echo(notice, err=True)
+    status = DONE
+    with closing(open_several(load_settings(about[0].root), about)) as engine:
         engine.tables()  # says now when there is no index
-        talk, name = (
-            Conversing(engine, AskOptions("", **options), several),
-            visible(engine.location.name),
-        )
+        talk, name = Conversing(engine, AskOptions("", **options)), visible(engine.location.name)
         if model:
             engine.models.prefer_named(model)
         if go_on:

@@ -198,17 +198,21 @@ def choose_repository(settings: Settings, repo: str | None, here: Path) -> tuple
     )
 
 
-def named_together(
-    settings: Settings, repo: str | Sequence[str] | None, values: Mapping[str, Any], here: Path
-) -> tuple[list[Location], Mapping[str, Any]]:
-    """The repositories that somebody in the folder `here` names behind `--repo` and, as
-    `@repo:name`, in the question, [] for none; and `values` with the question as it is asked of
-    them. Raises as `chosen_repository` does."""
-    named = (repo,) if isinstance(repo, str) else repo or ()
-    chosen = [locate(settings, _named(settings, one, here)) for one in named]
-    question = str(values.get("question", ""))
-    several, asked = asked_of(settings, chosen, question)
-    return several, {**values, "question": asked} if asked != question else values
+def choose_repositories(
+    settings: Settings, repos: str | Sequence[str] | None, values: Mapping[str, Any], here: Path
+) -> tuple[list[Location], Mapping[str, Any], str]:
+    """Those that somebody in the folder `here` names behind `--repo` and, as `@repo:name`, in the
+    question among `values`, else as `choose_repository`; `values` as it is asked of them; and what
+    to say. Raises as `chosen_repository` does."""
+    named = (repos,) if isinstance(repos, str) else repos or ()
+    found = [locate(settings, _named(settings, one, here)) for one in named]
+    if "question" in values:
+        found, question = asked_of(settings, found, str(values["question"]))
+        values = {**values, "question": question}
+    if found:
+        return found, values, ""
+    root, notice = choose_repository(settings, None, here)
+    return [locate(settings, root)], values, notice
 
 
 def repository_at_hand(settings: Settings, here: Path) -> Path | None:

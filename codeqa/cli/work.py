@@ -8,7 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codeqa.cli.repos import chosen_repository, named_together
+import click
+
+from codeqa.cli.repos import choose_repositories
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm import Cancelled, Models, never
@@ -36,30 +38,24 @@ def work_here(
     name: str, repo: str | Sequence[str] | None, values: Mapping[str, Any], revision: str = ""
 ) -> Events:
     """`work` with an engine of its own, for the repository as it is or was at `revision`."""
-    several, values = named_together(load_settings(), repo, values, Path.cwd())
-    if len(several) > 1:
-        if revision:
-            raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
-        from codeqa.engine import open_several
-
-        with closing(open_several(load_settings(several[0].root), several)) as engine:
-            yield from work(engine, name, values)
-        return
-    root = several[0].root if several else chosen_repository(load_settings(), None)
-    settings = load_settings(root)
+    chosen, values, notice = choose_repositories(load_settings(), repo, values, Path.cwd())
+    if notice:
+        click.echo(notice, err=True)
+    settings = load_settings(chosen[0].root)
     if revision:
-        snapshot = take_snapshot(settings, take_up(settings, root), revision)
-        Indexer(settings, snapshot).run(refine=False)
-        root = snapshot.root
-    if name == "search":  # takes less than an engine
-        tables = open_once(take_up(settings, root))
+        if len(chosen) > 1:
+            raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
+        chosen = [take_snapshot(settings, take_up(settings, chosen[0].root), revision)]
+        Indexer(settings, chosen[0]).run(refine=False)
+    if name == "search" and len(chosen) == 1:  # takes less than an engine
+        tables = open_once(take_up(settings, chosen[0].root))
         with closing(Models(settings)) as models:
             search = open_search(settings, tables, models=models)
             yield Event("found", _search(search, tables(), **values))
         return
-    from codeqa.engine import open_engine
+    from codeqa.engine import open_several
 
-    with closing(open_engine(settings, root)) as engine:
+    with closing(open_several(settings, chosen)) as engine:
         yield from work(engine, name, values)
 
 

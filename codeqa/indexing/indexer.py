@@ -338,7 +338,7 @@ class Indexer:
     def skipped(self) -> list[Skipped]:
         """Files that are not indexed, each with its reason, by path."""
         try:
-            files = Tables.open(self.location).files()
+            files = self._open().files()
         except IndexMissingError:
             return []
         return [Skipped(file.path, file.reason) for file in files if file.status == SKIPPED]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
-from codeqa.errors import CodeQAError
 from codeqa.indexing.indexer import Indexer
+from codeqa.indexing.status import read_status
 from codeqa.settings import Settings
 from codeqa.store.location import Location
 from codeqa.store.tables import Tables
-from codeqa.types import IndexStatus, Skipped
+from codeqa.types import IndexStatus
 
 
 class JointIndexer(Indexer):
@@ -32,9 +31,6 @@ class JointIndexer(Indexer):
         super().__init__(settings, location)
         self._follows, self._open = False, tables
         self._members = {name: Indexer(settings, one) for name, one in members.items()}
-
-    def tables(self) -> Tables:
-        return self._open()
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
         names = {path.partition("/")[0] for path in changed}
@@ -64,28 +60,4 @@ class JointIndexer(Indexer):
                     own.run(behind=True, cancelled=self._stop.is_set)
 
     def status(self) -> IndexStatus:
-        about = IndexStatus(str(self.location.root.name), self.location.name, "missing")
-        try:
-            tables = self._open()
-            counts, meta = tables.counts(), tables.meta()
-            embedding = next((one.name for _, one in tables.vector_columns()), "")
-        except CodeQAError as error:
-            return replace(about, error=str(error))
-        return replace(
-            about,
-            state="ready",
-            files=counts.files,
-            units=counts.units,
-            references=counts.references,
-            embedded=counts.embedded,
-            embedding=embedding,
-            updated_at=meta.updated_at,
-            error=" ".join(tables.notices),
-        )
-
-    def skipped(self) -> list[Skipped]:
-        return [
-            replace(file, path=f"{name}/{file.path}")
-            for name, own in self._members.items()
-            for file in own.skipped()
-        ]
+        return read_status(self.settings, self.location, self._open)

@@ -36,15 +36,18 @@ class CancelledError(CodeQAError, code="cancelled", http_status=409):
     """The run was asked to end; what is committed stays."""
 
 
-def read_status(settings: Settings, location: Location) -> IndexStatus:
-    """What the index of `location` holds and what any process is doing with it now.
+def read_status(
+    settings: Settings, location: Location, open_tables: Callable[[], Tables] | None = None
+) -> IndexStatus:
+    """What the index of `location`, or what `open_tables` opens, holds and what any process is
+    doing with it now.
 
     Raises nothing because of the index: one that cannot be read has the state `failed`.
     """
     held, paused = bool(holder_of(location)), steered(location) == PAUSE
     record = read_run(location)
     try:
-        tables = Tables.open(location)
+        tables = open_tables() if open_tables else Tables.open(location)
         meta, counts, files = tables.meta(), tables.counts(), tables.files()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)
@@ -72,7 +75,7 @@ def read_status(settings: Settings, location: Location) -> IndexStatus:
         checked_at=record.at if record.state == "ready" else meta.updated_at,
         progress=record.progress if held else None,
         seconds_left=record.seconds_left if held else 0.0,
-        error=error,
+        error=" ".join(filter(None, (error, *tables.notices))),
     )
 
 

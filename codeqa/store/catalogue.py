@@ -45,14 +45,6 @@ class Catalogue:
         return frozenset(self._files["path"].to_pylist())
 
     @cached_property
-    def called(self) -> Mapping[str, Sequence[str]]:
-        """Name of a file → the paths of those called so."""
-        found: dict[str, list[str]] = {}
-        for path in self.paths:
-            found.setdefault(path.rpartition("/")[2], []).append(path)
-        return found
-
-    @cached_property
     def languages(self) -> frozenset[str]:
         """Languages that at least one indexed file is written in."""
         return frozenset(self._files["language"].unique().to_pylist()) - {""}
@@ -62,21 +54,17 @@ class Catalogue:
         """What each file is about, as a unit vector a row: the mean of its units' fast vectors, of
         those that have one. A thousand files take 1 MB."""
         import numpy as np
+        import pyarrow as pa
 
-        rows = [
-            self._reader.arrow(t, ("path", "vector"), "vector IS NOT NULL") for t in UNIT_TABLES
-        ]
-        parts = [one["vector"].combine_chunks() for one in rows if one.num_rows]
-        if not parts:
+        columns, filled = ("path", "vector"), "vector IS NOT NULL"
+        rows = pa.concat_tables([self._reader.arrow(t, columns, filled) for t in UNIT_TABLES])
+        if not rows.num_rows:
             return np.zeros((0, 0), "float32")
-        every = np.concatenate([p.flatten().to_numpy().reshape(len(p), -1) for p in parts])
-        paths = [path for one in rows for path in one["path"].to_pylist()]
-        _, file = np.unique(paths, return_inverse=True)
-        order = np.argsort(file, kind="stable")
-        starts = np.flatnonzero(np.diff(file[order], prepend=-1))
-        found = np.add.reduceat(every[order].astype("float32"), starts)
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return np.asarray(found / np.maximum(lengths, 1e-9), "float32")
+        vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(rows.num_rows, -1)
+        _, file = np.unique(rows["path"].to_pylist(), return_inverse=True)
+        sums = np.zeros((file.max() + 1, vectors.shape[1]), "float32")
+        np.add.at(sums, file, vectors)
+        return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9))
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -133,22 +121,23 @@ class Catalogue:
         import pyarrow as pa
 
         places = sorted({self._rows[path] for path in paths if path in self._rows})
-        rows = self._manifest.take(pa.array(places, pa.int64())).to_pylist()
+        rows = self.manifest.take(pa.array(places, pa.int64())).to_pylist()
         return {row["path"]: FileRecord(**row) for row in rows}
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        return {path: row for row, path in enumerate(self._manifest["path"].to_pylist())}
+        return {path: row for row, path in enumerate(self.manifest["path"].to_pylist())}
 
     @cached_property
-    def _manifest(self) -> pa.Table:
+    def manifest(self) -> pa.Table:
+        """A row for each indexed or skipped file, as `FileRecord`."""
         return self._reader.arrow("files", FileRecord.__slots__).combine_chunks()
 
     @cached_property
     def _files(self) -> pa.Table:
         import pyarrow.compute as pc
 
-        return self._manifest.filter(pc.field("status") == INDEXED)
+        return self.manifest.filter(pc.field("status") == INDEXED)
 
 
 async def _count(snapshot: Snapshot) -> IndexCounts:
@@ -179,11 +168,6 @@ class Names:
         self._names: dict[str, list[str]] = {}
         for name, key in spelled.items():
             self._names.setdefault(key, []).append(name)
-
-    @classmethod
-    def joined(cls, parts: Iterable[Names]) -> Names:
-        """All names of `parts`."""
-        return cls({n: key for one in parts for key, own in one._names.items() for n in own})
 
     def __contains__(self, key: object) -> bool:
         return key in self._names

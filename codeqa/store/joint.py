@@ -7,15 +7,16 @@ index can read this.
 
 from __future__ import annotations
 
+import heapq
 import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from codeqa.errors import CodeQAError, IndexFormatError, IndexMissingError, NotFoundError
 from codeqa.store.filters import Filter
@@ -30,9 +31,6 @@ from codeqa.store.tables import Tables
 from codeqa.text import counted
 from codeqa.types import Reference, Unit
 
-if TYPE_CHECKING:
-    pass
-
 SEARCHED = 4
 """Repositories that are searched for a question that is asked of more: those with the files nearest
 to it, by the vectors. To search one takes 6 ms of processor time, to see how near it is .05 ms."""
@@ -42,7 +40,7 @@ RETRY_SECONDS = 5.0
 """After which a repository whose index could not be opened is tried again."""
 
 T = TypeVar("T")
-
+Scored = list[tuple[Unit, float]]
 
 _threads = ThreadPoolExecutor(SEARCHED, "joint")
 
@@ -55,7 +53,6 @@ class JointTables(Tables):
         self.members = {member.name: member for member in members}
         self.left_out: dict[str, str] = {}
         """Name of a repository that cannot be read → why."""
-        self._alone: dict[str, JointTables] = {}
         self._joined: JointCatalogue | None = None
         self._looked = 0.0
 
@@ -73,12 +70,7 @@ class JointTables(Tables):
 
     def around(self, path: str) -> Tables:
         member = self.members.get(path.partition("/")[0])
-        if member is None or len(self.members) == 1:
-            return self
-        alone = self._alone.get(member.name)
-        if alone is None or alone.members[member.name] is not member:
-            self._alone[member.name] = alone = JointTables(self.location, [member])
-        return alone
+        return JointTables(self.location, [member]) if member else self
 
     def place_of(self, path: str) -> tuple[Path, str]:
         name, _, inside = path.partition("/")
@@ -103,45 +95,50 @@ class JointTables(Tables):
 
     # Units
 
-    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
-        def ask(member: Member) -> list[list[tuple[Unit, float]]]:
-            own = [(one, self._within(member, one.where)) for one in searches]
-            asked = [replace(one, where=where) for one, where in own if where]
-            found = iter(member.tables.best(asked) if asked else ())
-            return [next(found) if where else [] for _, where in own]
+    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[Scored]:
+        def ask(member: Member) -> Iterator[tuple[int, float, Member, Unit]]:
+            asked = {
+                number: replace(one, where=where)
+                for number, one in enumerate(searches)
+                if (where := self._within(member, one.where or Filter()))
+            }
+            found = member.tables.best([*asked.values()]) if asked else []
+            # The score of a text grows with the size of the index.
+            size = math.log(1 + member.tables.counts().units)
+            for (number, search), units in zip(asked.items(), found, strict=True):
+                weight = size if isinstance(search, TextSearch) else 1.0
+                yield from ((number, score / weight, member, unit) for unit, score in units)
 
-        def guarded(member: Member) -> list[tuple[Member, list[list[tuple[Unit, float]]]]]:
-            return self._guarded(member, lambda member: [(member, ask(member))])
-
-        answers = [a for own in _threads.map(guarded, self._nearest(searches)) for a in own]
-        parts = self.catalogue().parts
-        weights = {m: math.log(1 + parts[m].counts.units) for m, _ in answers if m in parts}
-        merged = []
-        for number, search in enumerate(searches):
-            by_text = isinstance(search, TextSearch)
-            found = [
-                (score / (weights.get(m, 1.0) if by_text else 1.0), m, unit)
-                for m, lists in answers
-                for unit, score in lists[number]
-            ]
-            found.sort(key=lambda one: (-one[0], one[1].name, one[2].path, one[2].start_line))
-            merged.append([(m.unit(unit), score) for score, m, unit in found[: search.limit]])
-        return merged
+        merged: list[list[tuple[float, Member, Unit]]] = [[] for _ in searches]
+        for own in _threads.map(lambda m: self._guarded(m, ask), self._nearest(searches)):
+            for number, score, member, unit in own:
+                merged[number].append((score, member, unit))
+        for every in merged:
+            every.sort(key=lambda one: (-one[0], one[1].name, one[2].path, one[2].start_line))
+        return [
+            [(member.unit(unit), score) for score, member, unit in every[: search.limit]]
+            for search, every in zip(searches, merged, strict=True)
+        ]
 
     def _nearest(self, searches: Sequence[TextSearch | VectorSearch]) -> list[Member]:
-        """The repositories that are searched, all where no vector says which."""
+        """The repositories that are searched, all where no vector says which; one without vectors,
+        of which nothing is known, goes before others."""
         members = list(self.members.values())
-        vectors = [one for one in searches if isinstance(one, VectorSearch)]
+        vectors = [s for s in searches if isinstance(s, VectorSearch) and s.column == "vector"]
         if not vectors or len(members) <= SEARCHED:
             return members
-        one, catalogue = vectors[0], self.catalogue()
-        near = catalogue.nearness(one.vector)
-        asked = [member for member in catalogue.parts if self._within(member, one.where)]
-        return sorted(asked, key=lambda member: -near[member])[:SEARCHED]
+        where, vector = vectors[0].where or Filter(), vectors[0].vector
 
-    def _within(self, member: Member, where: Filter | None) -> Filter | None:
+        def nearness(member: Member) -> Iterator[tuple[float, Member]]:
+            if self._within(member, where):
+                files = member.tables.catalogue().file_vectors
+                yield float((files @ vector).max()) if len(files) else 1.0, member
+
+        nearest = heapq.nlargest(SEARCHED, self._all(nearness), key=lambda one: one[0])
+        return [member for _, member in nearest]
+
+    def _within(self, member: Member, where: Filter) -> Filter | None:
         """`where` as `member` reads it, None where that lets nothing through."""
-        where = where or Filter()
 
         def inside(patterns: Iterable[str]) -> Iterable[str]:
             for pattern in patterns:
@@ -157,30 +154,24 @@ class JointTables(Tables):
             return None
         return replace(where, paths=paths, excluded_paths=excluded)
 
-    def named(
-        self, keys: Sequence[str], limit: int = 200, where: Filter | None = None
+    def _having(
+        self, column: str, values: Sequence[str], limit: int = ALL_ROWS, where: Filter | None = None
     ) -> list[Unit]:
-        parts = self.catalogue().parts
+        if column != "name_key":  # a path or an id, which tells its repository
+            return self._at(values, lambda m, own: map(m.unit, m.tables._having(column, own)))
 
         def ask(member: Member) -> Iterable[Unit]:
-            own = self._within(member, where)
-            if own is None or not any(key in parts[member].names for key in keys):
+            own = where and self._within(member, where)
+            names = member.tables.catalogue().names
+            if (where and not own) or not any(key in names for key in values):
                 return ()
-            return map(member.unit, member.tables.named(keys, limit, own if where else None))
+            return map(member.unit, member.tables._having(column, values, limit, own))
 
         return self._all(ask)[:limit]
 
-    def in_file(self, path: str) -> list[Unit]:
-        return self._at([path], lambda m, own: map(m.unit, m.tables.in_file(own[0])))
-
-    def by_ids(self, ids: Sequence[str]) -> list[Unit]:
-        units = self._at(ids, lambda m, own: map(m.unit, m.tables.by_ids(own)))
-        found = {unit.id: unit for unit in units}
-        return [found[identity] for identity in dict.fromkeys(ids) if identity in found]
-
     def units(self, where: Filter | None = None) -> list[Unit]:
         def ask(member: Member) -> Iterable[Unit]:
-            own = self._within(member, where)
+            own = self._within(member, where or Filter())
             return map(member.unit, member.tables.units(own)) if own else ()
 
         return self._all(ask)
@@ -209,20 +200,12 @@ class JointTables(Tables):
 
     # Files and numbers
 
-    def files(self) -> list[FileRecord]:
-        return self._all(lambda m: map(m.record, m.tables.files()))
-
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
-        found: list[FileRecord] = []
-        for member in list(self.members.values()):
-            own, rest = self._within(member, where), limit - len(found)
-            if own and rest > 0:
-                found += map(member.record, member.tables.indexed_files(own, rest))
-        return found
+        def ask(member: Member) -> Iterable[FileRecord]:
+            own = self._within(member, where)
+            return map(member.record, member.tables.indexed_files(own, limit)) if own else ()
 
-    def files_at(self, paths: Sequence[str]) -> dict[str, FileRecord]:
-        found = self._at(paths, lambda m, own: map(m.record, m.tables.files_at(own).values()))
-        return {record.path: record for record in found}
+        return self._all(ask)[:limit]
 
     def catalogue(self) -> JointCatalogue:
         known = self._joined
@@ -239,11 +222,13 @@ class JointTables(Tables):
         return known
 
     def holds(self, where: Filter) -> bool:
-        own = ((member, self._within(member, where)) for member in list(self.members.values()))
-        return any(member.tables.holds(where) for member, where in own if where)
+        members = list(self.members.values())
+        return any(m.tables.holds(own) for m in members if (own := self._within(m, where)))
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
-        return self.catalogue().vector_columns
+        # Those that all have alike: vectors of different embeddings cannot be compared.
+        every = self._all(lambda m: [m.tables.vector_columns()])
+        return [one for one in every[0] if all(one in others for others in every)]
 
     # The repositories
 

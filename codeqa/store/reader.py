@@ -129,7 +129,6 @@ class Reader:
         if before is not None and stamp and stamp == self._seen:
             self._checked = time.monotonic()
             return
-        self._seen = stamp
         if self._versions_opened >= VERSIONS_PER_CONNECTION:
             self._connect()
         missing = IndexMissingError(
@@ -143,6 +142,7 @@ class Reader:
             self._checked = time.monotonic()
             try:
                 self._snapshot = run_on_loop(self._read_snapshot(meta, before))
+                self._seen = stamp
                 return
             except Exception as error:
                 if not meta.complete:  # its first run died before it made the tables

@@ -200,7 +200,7 @@ class Tables:
 
     def files(self) -> list[FileRecord]:
         """The manifest by path: indexed and skipped files."""
-        rows = self._reader.arrow("files", FileRecord.__slots__).to_pylist()
+        rows = self.catalogue().manifest.to_pylist()
         return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
 
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:

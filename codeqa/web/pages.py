@@ -11,7 +11,6 @@ from codeqa import __version__
 from codeqa.errors import CodeQAError
 from codeqa.several import end_of, member_names
 from codeqa.store import list_locations
-from codeqa.store.joint import TOGETHER
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import RepoQuery
 from codeqa.web.security import Gate
@@ -34,13 +33,12 @@ def conversation(query: RepoQuery) -> BaseResponse | str:
         engine = space.engine(query.repo)
     except CodeQAError as error:
         return picker(problem=str(error))
-    location, together = engine.location, 1 + engine.location.id.count(TOGETHER)
-    chosen = {end_of(one) for one in location.id.split(TOGETHER)}
-    named = member_names(list_locations(space.settings)).items()
+    location, together = engine.location, len(engine.repositories)
+    chosen = {one.id for one in engine.repositories}
     repositories = [
         {"name": name, "path": one.root, "id": one.id, "end": end_of(one.id)}
-        | {"chosen": end_of(one.id) in chosen}
-        for name, one in named
+        | {"chosen": one.id in chosen}
+        for name, one in member_names(list_locations(space.settings)).items()
     ]
     path = location.remote[0] or str(location.root)
     path = f"{together} repositories asked together" if together > 1 else path

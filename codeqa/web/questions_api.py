@@ -16,13 +16,7 @@ from codeqa.chat.options import PLACES
 from codeqa.engine import Engine
 from codeqa.errors import UsageError, error_from
 from codeqa.render import Cite
-from codeqa.several import (
-    MOST_TOGETHER,
-    asked_of,
-    has_named,
-    joint_id,
-    locations_of,
-)
+from codeqa.several import MOST_TOGETHER, asked_of
 from codeqa.store.joint import TOGETHER
 from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
@@ -161,12 +155,11 @@ def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
     indexed."""
     options, space = ask_options(body), workspace()
-    repo = TOGETHER.join(dict.fromkeys(body.repos or ())) or body.repo or ""
-    if not has_named(options.question):  # one of several that is gone is told of
-        return space.engine(repo), options
-    chosen = locations_of(space.settings, repo or space.engine().location.id)
-    several, question = asked_of(space.settings, chosen, options.question)
-    return space.engine(joint_id(space.settings, several)), replace(options, question=question)
+    engine = space.engine(TOGETHER.join(dict.fromkeys(body.repos or ())) or body.repo or "")
+    several, question = asked_of(space.settings, engine.repositories, options.question)
+    if len(several) > len(engine.repositories):
+        engine = space.engine(TOGETHER.join(one.id for one in several))
+    return engine, replace(options, question=question)
 
 
 def ask_options(body: QuestionBody) -> AskOptions:

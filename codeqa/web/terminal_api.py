@@ -13,12 +13,11 @@ from typing import Any
 
 from flask import Response, current_app
 
-from codeqa.cli.repos import choose_repository, named_together
+from codeqa.cli.repos import choose_repositories
 from codeqa.cli.work import work
 from codeqa.errors import CodeQAError, NotFoundError
-from codeqa.repositories import take_up
 from codeqa.running import proof
-from codeqa.several import joint_id
+from codeqa.store.joint import TOGETHER
 from codeqa.types import Events
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.schemas import Id, Schema, Values
@@ -60,18 +59,16 @@ def run(body: Work) -> Response:
     not open here.
     """
     space = workspace()
-    here, notice = Path(body.folder), ""
-    several, values = named_together(space.settings, body.repo, body.values, here)
-    if not several:
-        root, notice = choose_repository(space.settings, None, here)
-        several = [take_up(space.settings, root)]
+    several, values, notice = choose_repositories(
+        space.settings, body.repo, body.values, Path(body.folder)
+    )
     if not any(space.is_open(one.id) for one in several) or (
         space.prefers and body.values.get("use_model")
     ):
         raise NotFoundError("That is not answered here.", "Ask without this server.")
     gone = reader_gone()
     events = work(
-        space.engine(joint_id(space.settings, several)),
+        space.engine(TOGETHER.join(one.id for one in several)),
         body.name,
         values,
         lambda: space.closing.is_set() or gone(),

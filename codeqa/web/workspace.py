@@ -80,12 +80,15 @@ class Workspace:
 
     def _open(self, folder: Path, update: bool = True) -> Engine:
         with self._lock:
-            engine = open_engine(self.settings, folder)
-            engine = self._engines.setdefault(engine.location.id, engine)
-            if self._preferred:
-                engine.models.prefer(self._preferred)
+            engine = self._take_in(open_engine(self.settings, folder), update)
             if self._start is None:  # else that one is the current one, opened yet or not
                 self._current = self._current or engine.location.id
+            return engine
+
+    def _take_in(self, engine: Engine, update: bool = True) -> Engine:
+        engine = self._engines.setdefault(engine.location.id, engine)
+        if self._preferred:
+            engine.models.prefer(self._preferred)
         if update:
             engine.index.start_background()
         return engine
@@ -97,11 +100,10 @@ class Workspace:
         """
         self.errands.cancel(repo)
         with self._lock:
-            places = {one.id: one for one in (e.location for e in self._engines.values())}
             gone = [
                 key
-                for key, at in places.items()
-                if repo in (key, at.snapshot_of) or end_of(repo) in key.split(TOGETHER)
+                for key, engine in self._engines.items()
+                if any(repo in (one.id, one.snapshot_of) for one in engine.repositories)
             ]
             closing = [self._engines.pop(key) for key in gone]
             if self._current in gone:
@@ -166,11 +168,7 @@ class Workspace:
             return known
         # The id stays that of the conversations, also where one of them is removed by now.
         found = locations_of(self.settings, joint)
-        engine = self._engines[joint] = open_several(self.settings, found, joint)
-        if self._preferred:
-            engine.models.prefer(self._preferred)
-        engine.index.start_background()
-        return engine
+        return self._take_in(open_several(self.settings, found, joint))
 
     def _open_listed(self, repo: str) -> Engine:
         """Only a repository that has an index is opened by its id."""

@@ -614,6 +614,7 @@ class FakeEngine:
         self.location = SimpleNamespace(
             id="store-0123abcd", name="store", root=root, snapshot_of="", remote=("", "")
         )
+        self.repositories = (self.location,)
         self.index, self.search = FakeIndex(), FakeSearch()
         self.models = FakeModels()
         self.chat, self.files = FakeChat(self.models), FakeFiles()
