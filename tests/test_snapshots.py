@@ -14,7 +14,7 @@ import pytest
 from codeqa import snapshots
 from codeqa.cli.main import main
 from codeqa.engine import open_several
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.indexing import Indexer
 from codeqa.repositories import remove_repository, report_repositories, take_up
 from codeqa.search import open_search
@@ -24,6 +24,7 @@ from codeqa.snapshots import commit_of, revision_names, take_snapshot
 from codeqa.store import Location, Tables, open_once, remove, snapshots_of
 from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
+from codeqa.web.workspace import Workspace
 from tests.repositories import git
 
 OLD = {
@@ -226,6 +227,22 @@ def test_two_may_ask_for_one_commit_at_the_same_time(
     monkeypatch.setattr(snapshots, "save_location", also)
     assert indexed(settings, location, "v1")[1].files
     assert not list(there.root.parent.glob("*.tmp"))
+
+
+def test_a_snapshot_that_is_open_and_asked_stays_and_one_that_made_room_is_told(
+    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, location, _ = shop
+    with closing(Workspace(settings)) as space:
+        there, _ = indexed(settings, location, "v1")
+        os.utime(there.root, (1, 1))
+        assert space.engine(there.id) is space.engine(there.id)
+        assert there.root.stat().st_mtime > 1
+        monkeypatch.setattr(snapshots, "SNAPSHOTS_KEPT", 1)
+        os.utime(there.root, (1, 1))
+        indexed(settings, location, "v2")
+        with pytest.raises(NotFoundError):
+            space.engine(there.id)
 
 
 def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,14 @@ class Workspace:
             if TOGETHER in repo:
                 return self._several(repo)
             if repo:
-                return self._engines.get(repo) or self._open_listed(repo)
+                known = self._engines.get(repo)
+                if known and known.location.snapshot_of:
+                    try:
+                        os.utime(known.location.root)  # those asked longest ago make room
+                    except FileNotFoundError:
+                        del self._engines[repo]
+                        known = None
+                return known or self._open_listed(repo)
             start = self._start or self._last_used()
             if start is None:
                 raise IndexMissingError(
