@@ -24,6 +24,7 @@ from serving import serving
 from codeqa.chat import GenerationInput, Piece, conversations
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings, load_settings
+from codeqa.types import Event
 from codeqa.web import answer_streams
 from codeqa.web.server import bind
 
@@ -309,3 +310,21 @@ def test_a_server_that_is_killed_loses_at_most_the_last_second_of_an_answer(
     engine.close()
     assert turn.question in QUESTION and before <= turn.answer.count("word") <= words
     assert not turn.finished and turn.error and turn.error["code"] == "broke_off"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_who_reads_along_is_let_go_when_making_the_answer_fails() -> None:
+    def events(_: Callable[[], bool]) -> Iterator[Event]:
+        try:
+            yield Event("asked", {"turn": ""})
+        finally:
+            raise SystemExit
+
+    since = time.monotonic()
+    streams, place = (
+        answer_streams.AnswerStreams(1),
+        answer_streams.Place("repository", "user", "conversation"),
+    )
+    lines = streams.start(place, events, lambda *_: None, lambda: time.monotonic() > since + 5)
+    list(lines)
+    assert time.monotonic() < since + 5

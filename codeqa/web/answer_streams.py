@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import NamedTuple
 
 from codeqa.errors import NotFoundError
@@ -51,10 +50,16 @@ class _AnswerStream:
 
     def make(self, events: Iterator[Event], cite: Cite) -> None:
         """Take all of `events`, which end soon once this is cancelled."""
-        for line in chain(encode_stream(self._noted(events), cite=cite), [END]):
-            with self._longer:
-                self._lines.append(line)
-                self._longer.notify_all()
+        try:
+            for line in encode_stream(self._noted(events), cite=cite):
+                self._add(line)
+        finally:  # readers wait for it, however that ended
+            self._add(END)
+
+    def _add(self, line: bytes) -> None:
+        with self._longer:
+            self._lines.append(line)
+            self._longer.notify_all()
 
     def read(self, gone: Cancelled) -> Iterator[bytes]:
         """The lines that there are at once, the others as they come, until the reader is `gone`."""
