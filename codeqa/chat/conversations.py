@@ -182,30 +182,33 @@ class Conversations:
     def load(self, turn: TurnState) -> ConversationSoFar:
         """The conversation so far as `turn` continues it, and what its user told of themselves.
 
-        Raises StorageError, and NotFoundError for a turn to follow that is not there.
+        Both are read side by side. Raises StorageError, and NotFoundError for a turn to follow
+        that is not there.
         """
         options = turn.options
         if options.history is not None:  # of what the client does not tell, only the profile
             profile = self.profile(options.user)
             return ConversationSoFar(options.history, profile, 2 * len(options.history))
         self.flush()  # a follow-up may come before the answer to it is kept
-        replaced = self._replaced(turn)
-        before = self._before(turn, replaced)
-        if options.branches_off:
-            context = _latest_context(before)
-        else:
-            context = self._contexts.recall(options.user, options.conversation)
-        return ConversationSoFar(
-            history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
-            profile=self.profile(options.user),
-            messages=2 * len(before),
-            context=context,
-            names=next(filter(None, (one.found_names for one in reversed(before))), ()),
-            path=tuple(record.id for record in before),
-            # The conversation may go on elsewhere while this is answered.
-            parent=options.after or (before[-1].id if before else ""),
-            replaced=replaced,
-        )
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(self.profile, options.user)
+            replaced = self._replaced(turn)
+            before = self._before(turn, replaced)
+            if options.branches_off:
+                context = _latest_context(before)
+            else:
+                context = self._contexts.recall(options.user, options.conversation)
+            return ConversationSoFar(
+                history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
+                profile=reading.result(),
+                messages=2 * len(before),
+                context=context,
+                names=next(filter(None, (one.found_names for one in reversed(before))), ()),
+                path=tuple(record.id for record in before),
+                # The conversation may go on elsewhere while this is answered.
+                parent=options.after or (before[-1].id if before else ""),
+                replaced=replaced,
+            )
 
     # Turns in the making.
 
