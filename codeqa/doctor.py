@@ -94,6 +94,7 @@ def examine(
     yield run_check("reranker", partial(reranker_status, settings))
     if settings.redis_url:
         yield run_check("Redis", partial(check_redis, settings))
+    yield run_check("repositories", partial(check_repositories, settings))
     for location in list_locations(settings):
         if only is None or location.root == only:
             for part, check, mend in (
@@ -155,6 +156,16 @@ def check_data(settings: Settings) -> Result:
     except OSError:
         return False, f"{detail}, not writable", "Set CODEQA_DATA to a folder you may write to."
     return free >= LITTLE_SPACE, detail, "Free some space, or set CODEQA_DATA to another disk."
+
+
+def check_repositories(settings: Settings) -> Result:
+    """Whether every index names its repository: one that does not is in no list."""
+    known = [location.folder.name for location in list_locations(settings)]
+    folders = sorted((settings.data_dir / "repos").glob("*"))
+    if lost := [one.name for one in folders if one.is_dir() and one.name not in known]:
+        hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
+        return False, f"repository.json is missing or damaged in {', '.join(lost)}", hint
+    return True, f"{len(known):,} indexed", ""
 
 
 def check_state(path: Path) -> Result:

@@ -13,6 +13,7 @@ from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, StorageError, UsageError
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import read_run
+from codeqa.indexing.steering import PAUSE, steered
 from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -31,7 +32,7 @@ class RepositoryReport:
     name: str
     path: str
     state: str
-    """`ready` · `indexing` · `incomplete` · `folder gone` · `unreadable`."""
+    """`ready` · `indexing` · `paused` · `incomplete` · `folder gone` · `unreadable`."""
     url: str = ""
     """Where a clone comes from; '' for a folder of the user's own."""
     branch: str = ""
@@ -179,7 +180,8 @@ def report_on(location: Location) -> RepositoryReport:
     if not location.root.is_dir():
         return replace(report, state="folder gone")
     if holder_of(location):
-        return replace(report, state="indexing", progress=read_run(location).progress)
+        state = "paused" if steered(location) == PAUSE else "indexing"
+        return replace(report, state=state, progress=read_run(location).progress)
     return report
 
 

@@ -247,6 +247,12 @@ class Progress:
     total: int
     detail: str = ""
 
+    @property
+    def far_enough(self) -> bool:
+        """Whether the time that is left can be told from it: the first files wait for the parsers
+        to start, and 2 of 773 gave "19 min left" of 26 s."""
+        return 0 < 50 * self.done >= self.total
+
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary:

@@ -81,6 +81,7 @@ def test_on_a_terminal_progress_is_one_line_for_each_phase() -> None:
     ("progress", "line"),
     [
         (Progress("parsing", 2_000, 10_000), "parsing: 2,000 of 10,000 (20 %), 200/s, 40 s left"),
+        (Progress("parsing", 3, 773), "parsing: 3 of 773 (0 %), 0.3/s"),
         (Progress("walking", 2_000, 0), "walking: 2,000, 200/s"),
         (Progress("building the text index", 0, 0), "building the text index"),
     ],

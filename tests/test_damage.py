@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.doctor import check_repositories
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings
@@ -90,7 +91,10 @@ def test_a_table_that_lost_its_newest_version_and_a_garbled_note_are_mended(
     newest = min(versions.glob("*.manifest"))  # they count down from the highest number
     newest.unlink()
     (engine.location.folder / "repository.json").write_bytes(b"\xff\x92")
+    told = check_repositories(settings)  # it is in no list
+    assert not told[0] and told[1].endswith(f"damaged in {engine.location.folder.name}")
     engine.index.run()
+    assert check_repositories(settings) == (True, "1 indexed", "")
     engine = open_engine(settings, engine.location.root)
     assert engine.tables().miscounted() == ""
     assert [unit.name for unit in engine.tables().in_file("a.py")].count("find_user") == 1

@@ -16,6 +16,7 @@ from codeqa.cli.main import main
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing import Indexer
 from codeqa.indexing.status import CANCELLED, CancelledError
+from codeqa.repositories import report_on
 from codeqa.settings import Settings, load_settings
 from codeqa.types import IndexSummary, Progress
 from tests.index_rows import clean_rows, rows
@@ -81,6 +82,7 @@ def test_a_paused_first_run_can_be_asked_says_so_and_goes_on(
     engine: Engine, other: Indexer, cli: Command, tmp_path: Path
 ) -> None:
     came = begin_and_pause(engine)
+    assert report_on(engine.location).state == "paused"
     assert not came
     told = "Answered from 30 of 60 files; the rest waits, for indexing is paused."
     *_, done = engine.chat.ask(AskOptions(QUESTION))

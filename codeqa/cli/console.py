@@ -146,7 +146,7 @@ def describe_progress(progress: Progress, seconds: float, before: int = 0) -> st
     rate = (progress.done - before) / seconds if seconds > 0.05 else 0.0
     if rate:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
-        if progress.total > progress.done:
+        if progress.total > progress.done and progress.far_enough:
             parts.append(f"{human_seconds((progress.total - progress.done) / rate)} left")
     return f"{progress.phase}: {', '.join(parts)}"
 

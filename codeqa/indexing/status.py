@@ -148,7 +148,7 @@ class RunRecorder:
             self._phase, self._began, self._written = progress.phase, now, 0.0
         if now - self._written >= WRITE_SECONDS:
             self._written, left = now, 0.0
-            if progress.done:
+            if progress.far_enough:
                 left = (now - self._began) / progress.done * (progress.total - progress.done)
             self._write(RunRecord(self._state, progress, left, at=time.time()))
 

@@ -10,7 +10,7 @@ import { setUpFolders } from "./folders.js";
 
 const BUSY = 700; // milliseconds between two looks while something goes on
 const BEGINS = 4000; // until what was asked for has begun
-const GOES_ON = ["cloning", "refreshing", "indexing"];
+const GOES_ON = ["cloning", "refreshing", "indexing", "paused"];
 const ADDRESS = /^[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
 
 const STATES = {
@@ -19,6 +19,7 @@ const STATES = {
   failed: "not cloned",
   incomplete: "not complete",
   indexing: "being indexed",
+  paused: "paused",
   refreshing: "being refreshed",
   unreadable: "must be indexed again",
 };

@@ -66,7 +66,8 @@ export class IndexStatus {
       };
     }
     show(status);
-    const pause = ["indexing", "refining", "missing"].includes(status.state) || body ? BUSY : IDLE;
+    const busy = ["indexing", "refining", "paused", "missing"].includes(status.state);
+    const pause = busy || body ? BUSY : IDLE;
     clearTimeout(this.#timer); // of what was asked meanwhile
     if (!document.hidden) this.#timer = setTimeout(() => this.#ask(), pause);
   }
