@@ -6,7 +6,6 @@ next one goes on. No check prints or returns a secret.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import platform
 import secrets
@@ -24,7 +23,6 @@ from codeqa.embeddings import fast_embedding
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.indexing.indexer import REPLACING, Indexer
-from codeqa.indexing.lock import hold, holder_of
 from codeqa.languages import languages
 from codeqa.llm import SOURCES, Models
 from codeqa.parsing.grammar import grammar
@@ -35,7 +33,7 @@ from codeqa.state.cache import RedisCache
 from codeqa.state.rescue import damage_of, set_aside
 from codeqa.store import Filter, Location, Tables, TextSearch, list_locations, local_bytes
 from codeqa.store.location import folder_bytes
-from codeqa.store.meta import META_TABLE, generation_tables, record_of
+from codeqa.store.meta import record_of
 from codeqa.text.tokens import name_key, search_tokens
 from codeqa.types import METHOD_KINDS, TEXT_KINDS
 
@@ -97,13 +95,8 @@ def examine(
     yield run_check("repositories", partial(check_repositories, settings))
     for location in list_locations(settings):
         if only is None or location.root == only:
-            for part, check, mend in (
-                ("index", check_index, partial(_rebuild, settings)),
-                ("leftovers", check_leftovers, _remove_leftovers),
-            ):
-                yield run_mending(
-                    f"{part} of {location.name}", partial(check, location), partial(mend, location)
-                )
+            check, rebuild = partial(check_index, location), partial(_rebuild, settings, location)
+            yield run_mending(f"index of {location.name}", check, rebuild)
 
 
 def run_check(name: str, check: Callable[[], Result]) -> Check:
@@ -302,37 +295,6 @@ def _rebuild(settings: Settings, location: Location) -> str:
         return f"{files:,} files indexed again"
     lost = "descriptions and vectors of a provider, if it had any, are made by `codeqa index` again"
     return f"the damaged index was replaced by a new one of {files:,} files; {lost}"
-
-
-def leftovers(location: Location) -> list[Path]:
-    """What runs that died left in the folder of an index, while none is at work."""
-    if (lock := location.folder / "lock").is_dir():
-        return [lock]  # every run fails to hold it
-    found = [*location.folder.glob("*.tmp"), *location.folder.glob("holder")]
-    with contextlib.suppress(CodeQAError):
-        meta = Tables.open(location).meta()
-        used = {META_TABLE, *generation_tables(meta.generation).values()}
-        used.update(generation_tables(meta.building or meta.generation).values())
-        tables = Path(location.tables).glob("*.lance") if location.tables_are_local else []
-        found += [table for table in tables if table.stem not in used]
-    return found
-
-
-def check_leftovers(location: Location) -> Result:
-    """Whether runs that died left something that no run uses again."""
-    found = [] if holder_of(location) else leftovers(location)
-    named = ", ".join(sorted(path.name for path in found))
-    return not found, named or "none", REPAIR
-
-
-def _remove_leftovers(location: Location) -> str:
-    found = leftovers(location)
-    if found == [location.folder / "lock"]:
-        shutil.rmtree(found[0])
-    with hold(location, wait=False):  # which takes the note of the last holder away
-        for path in leftovers(location):
-            (shutil.rmtree if path.is_dir() else Path.unlink)(path)
-    return f"{len(found)} removed"
 
 
 def _self_test(tables: Tables, paths: list[str]) -> str:

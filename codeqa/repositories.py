@@ -63,22 +63,16 @@ def recent_repositories(settings: Settings) -> list[Path]:
     return [path for path in State(settings.data_dir).repositories.latest() if path.is_dir()]
 
 
-def find_repositories(settings: Settings, given: str | Path) -> list[Location]:
-    """Indexed repositories with this id or path, else with this name; they may be gone by now."""
-    if "\0" in str(given):  # which no path may hold
-        return []
-    real = with_home(Path(given)).resolve()
-    locations = list_locations(settings)
-    found = [one for one in locations if one.id == str(given) or one.root in (Path(given), real)]
-    return found or [one for one in locations if one.name == str(given)]
-
-
-def find_repository(settings: Settings, given: str | Path) -> Location:
-    """The one indexed repository with this id, path or name.
+def find_repository(settings: Settings, given: str) -> Location:
+    """The one indexed repository with this id or path, else with this name; it may be gone by now.
 
     Raises NotFoundError when there is none, or when a name fits several.
     """
-    found = find_repositories(settings, given)
+    locations = list_locations(settings)
+    # No path may hold a NUL.
+    roots = () if "\0" in given else (Path(given), with_home(Path(given)).resolve())
+    found = [one for one in locations if one.id == given or one.root in roots]
+    found = found or [one for one in locations if one.name == given]
     if not found:
         raise NotFoundError(f"{given} is not indexed.", "`codeqa repos list` shows what is.")
     if len(found) > 1:
@@ -88,7 +82,7 @@ def find_repository(settings: Settings, given: str | Path) -> Location:
     return found[0]
 
 
-def remove_repository(settings: Settings, given: str | Path) -> Location:
+def remove_repository(settings: Settings, given: str) -> Location:
     """Delete the index of the repository with this id, path or name, and its files only when they
     are a clone of ours.
 
@@ -104,7 +98,7 @@ def remove_repository(settings: Settings, given: str | Path) -> Location:
     return location
 
 
-def rename_repository(settings: Settings, given: str | Path, name: str) -> Location:
+def rename_repository(settings: Settings, given: str, name: str) -> Location:
     """Show the repository with this id, path or name as `name`; '' is its own name again.
 
     Raises NotFoundError as `find_repository` does, and UsageError for a name that cannot be
@@ -154,15 +148,14 @@ def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
     return location
 
 
-def sync_clone(location: Location, report: Report) -> bool:
-    """Bring the files of a clone to the newest commit; False for a folder of the user's own.
+def sync_clone(location: Location, report: Report) -> None:
+    """Bring the files of a clone to the newest commit; a folder of the user's own stays as it is.
 
     Raises RepositoryError when it cannot be fetched: it is as it was; and what `report` raises.
     """
     url, branch = location.remote
     if url:
         sync(location.root, url, branch, report)
-    return bool(url)
 
 
 # The list

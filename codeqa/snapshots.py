@@ -61,7 +61,7 @@ def take_snapshot(settings: Settings, location: Location, revision: str) -> Loca
     os.utime(folder)  # used now
     there = locate(settings, folder)
     _begin_with_nearest(settings, location, there)
-    kept = sorted(snapshots_of(settings, location), key=lambda one: -_last_used(one.root))
+    kept = sorted(snapshots_of(settings, location), key=_last_used, reverse=True)
     for old in kept[SNAPSHOTS_KEPT:]:
         remove(settings, old)
     return there
@@ -123,31 +123,31 @@ def _write_files(root: Path, commit: str, folder: Path, max_file_bytes: int) -> 
     # Two may ask for the same commit at once, also of one server.
     made = Path(tempfile.mkdtemp(".tmp", f"{folder.name}.", folder.parent))
     try:
-        for name, data in _blobs(root, commit, max_file_bytes):
+        _make_work_tree(root, commit, made)
+        names = _wanted(made)
+        blobs = read_blobs(root, [*names.values()], max_file_bytes)
+        for name, data in zip(names, blobs, strict=True):
             path = made / os.fsdecode(name)
             # A hostile tree may name a file twice, or a file as a folder: one of them is enough.
             with suppress(FileExistsError, NotADirectoryError):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("xb") as file:
                     file.write(data)
-        _make_work_tree(root, commit, made)
         with suppress(OSError):  # another process made it meanwhile
             made.rename(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _blobs(root: Path, commit: str, max_file_bytes: int) -> Iterator[tuple[bytes, bytes]]:
-    """Name and content of the files that an index may hold. Raises NotFoundError for none."""
-    wanted: dict[bytes, bytes] = {}
-    for entry in _asked(root, "ls-tree", "-r", "-z", commit).split(b"\0")[:-1]:
+def _wanted(folder: Path) -> dict[bytes, bytes]:
+    """Names and git hashes of the files in the git index in `folder`, but for keys."""
+    wanted = {}
+    for entry in _asked(folder, "ls-files", "--stage", "-z").split(b"\0")[:-1]:
         about, _, name = entry.partition(b"\t")
-        mode, _, identity = about.split()
-        if mode in _FILE and _is_safe(name) and not skip_by_name(os.fsdecode(name)):
+        mode, identity, _ = about.split()
+        if mode in _FILE and not skip_by_name(os.fsdecode(name)):
             wanted[name] = identity
-    if not wanted:
-        raise NotFoundError(f"The commit {commit[:_HASH_CHARACTERS]} has no files in {root}.")
-    return zip(wanted, read_blobs(root, [*wanted.values()], max_file_bytes), strict=True)
+    return wanted
 
 
 def read_blobs(root: Path, identities: Sequence[bytes], max_bytes: int) -> Iterator[bytes]:
@@ -165,35 +165,34 @@ def read_blobs(root: Path, identities: Sequence[bytes], max_bytes: int) -> Itera
         small = [one for one, size in zip(part, told, strict=True) if int(size) <= max_bytes]
         printed, at = _asked(root, "cat-file", "--batch", given=b"\n".join((*small, b""))), 0
         for size in map(int, told):
-            at = printed.index(b"\n", at) + 1 if size <= max_bytes else at
-            yield printed[at : at + size] if size <= max_bytes else b""
-            at += size + 1 if size <= max_bytes else 0
-
-
-def _is_safe(name: bytes) -> bool:
-    """Whether `name` leads to a file below the folder that it is relative to, and into no git
-    directory."""
-    parts = name.lower().split(b"/")
-    return not any(one in (b"", b".", b"..", b".git", b"git~1") or b"\\" in one for one in parts)
+            if size > max_bytes:
+                yield b""
+                continue
+            at = printed.index(b"\n", at) + 1
+            yield printed[at : at + size]
+            at += size + 1
 
 
 def _make_work_tree(root: Path, commit: str, folder: Path) -> None:
-    own = folder / ".git"
+    """Make the git directory and its index. Git refuses names that lead out of `folder` or into a
+    git directory, however another system spells them."""
+    own, short = folder / ".git", commit[:_HASH_CHARACTERS]
+    tree = _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./")
+    if tree is None:
+        raise NotFoundError(f"The commit {short} has no files in {root}.")
     (own / "objects" / "info").mkdir(parents=True)
     (own / "refs").mkdir()
     (own / "HEAD").write_text(f"{commit}\n")
-    if len(commit) == 64:
-        version = "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectformat = sha256\n"
-        (own / "config").write_text(version)
-    for place, target in (("objects", "objects/info/alternates"), ("shallow", "shallow")):
-        printed = _asked(root, "rev-parse", "--git-path", place)
-        there = root / os.fsdecode(printed.removesuffix(b"\n"))
-        if place == "shallow" and there.is_file():
-            shutil.copyfile(there, own / target)
-        elif place == "objects":
-            (own / target).write_bytes(os.fsencode(there.resolve()) + b"\n")
-    tree = _asked(root, "rev-parse", "--verify", f"{commit}:./").decode().strip()
-    _asked(folder, "read-tree", tree)
+    objects = _path_in_git(root, "objects").resolve()
+    (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
+    if (shallow := _path_in_git(root, "shallow")).is_file():
+        shutil.copyfile(shallow, own / "shallow")
+    strict = ("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true")
+    _asked(folder, *strict, "read-tree", tree.decode().strip())
+
+
+def _path_in_git(root: Path, name: str) -> Path:
+    return root / os.fsdecode(_asked(root, "rev-parse", "--git-path", name).removesuffix(b"\n"))
 
 
 def _begin_with_nearest(settings: Settings, location: Location, there: Location) -> None:
@@ -201,40 +200,28 @@ def _begin_with_nearest(settings: Settings, location: Location, there: Location)
     run that follows reads what differs. LanceDB never changes a file of a table, so links do."""
     if not there.tables_are_local or Path(there.tables).exists():
         return
-    commit, parser = _commit_in_name(there), parser_fingerprint()
+    parser = parser_fingerprint()
     near: list[tuple[int, str, Location]] = []
     compare = ("diff-tree", "-r", "--name-only", "--relative")
     for one in (location, *snapshots_of(settings, location)):
         # Rows that another version made are all made anew; an index that cannot be read has none.
         with suppress(CodeQAError):
             if one != there and Tables.open(one).meta().parser == parser:
-                differing = _git(location.root, *compare, _commit_in_name(one) or "HEAD", commit)
-                near.append(((differing or b"").count(b"\n"), one.id, one))
+                pair = one.commit or "HEAD", there.commit
+                differing = _git(location.root, *compare, *pair) or b""
+                near.append((differing.count(b"\n"), one.id, one))
     save_location(there)
     made = Path(f"{there.tables}.tmp")
     for *_, one in sorted(near, key=lambda item: item[:2]):
-        # One that is being written now is left alone.
-        with suppress(IndexBusyError), hold(one, wait=False), hold(there, wait=False):
+        # One that is being written now is left alone; not every file system has links.
+        with suppress(IndexBusyError, OSError), hold(one, wait=False), hold(there, wait=False):
             if Path(there.tables).exists():  # another process made it meanwhile
                 return
             shutil.rmtree(made, ignore_errors=True)
-            shutil.copytree(one.tables, made, copy_function=_link)
+            shutil.copytree(one.tables, made, copy_function=os.link)
             made.rename(there.tables)
             return
 
 
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without links
-        shutil.copyfile(source, target)
-
-
-def _commit_in_name(location: Location) -> str:
-    return location.root.name.rpartition("@")[2] if location.snapshot_of else ""
-
-
-def _last_used(folder: Path) -> float:
-    with suppress(OSError):
-        return folder.stat().st_mtime
-    return 0.0
+def _last_used(location: Location) -> float:
+    return location.root.stat().st_mtime if location.root.is_dir() else 0.0

@@ -23,14 +23,13 @@ pytest_plugins = ("cli_shop",)
 
 WITHOUT = {"chat", "completion", "mcp", "serve", "watch"}
 """Commands that go on until they are ended, or print a script."""
-ELSEWHERE = {"doctor": "test_cli", "eval": "test_evaluation_own", "models test": "test_cli_models",
-             "sync": "test_clones"}  # fmt: skip
+ELSEWHERE = {"doctor": "test_cli", "eval": "test_evaluation_own", "models test": "test_cli_models"}
 """What takes long or a server, and where its JSON is read; that of the tools is in test_tools."""
 
 COMMANDS = [
     "index my-shop", "search article", "ask article --no-model", "policy",
     "policy article", "models", "models use ollama/x", "models none", "repos list",
-    "repos rename my-shop Baskets", "repos refresh Baskets",
+    "repos rename my-shop Baskets", "sync Baskets",
     "review --title basket --no-model", "privacy show", "privacy delete everything --yes",
     "repos remove my-shop --yes",
 ]  # fmt: skip

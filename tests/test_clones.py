@@ -174,12 +174,12 @@ def test_a_branch_is_a_clone_of_its_own(server: GitServer, shop: str, settings: 
     assert usual.root != topic.root and topic.remote == (shop, "topic/one")
     assert (topic.root / "only_there.py").exists() and not (usual.root / "only_there.py").exists()
     server.commit(name, {"only_there.py": "Y = 3\n"}, branch="topic/one")
-    assert sync_clone(topic, quiet)
+    sync_clone(topic, quiet)
     assert (topic.root / "only_there.py").read_text() == "Y = 3\n"
 
 
 def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
-    server: GitServer, shop: str, settings: Settings
+    server: GitServer, shop: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = clones_folder(settings)
     for address, branch in ((f"{shop}-not", ""), (shop, "no-such-branch")):
@@ -194,8 +194,10 @@ def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
     server.held.clear()
     with pytest.raises(KeyboardInterrupt):
         clone(read_remote(shop), folder, leave)
-    with pytest.raises(RepositoryError, match="nothing came for"):
-        clone(read_remote(shop), folder, quiet, silence=0.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(clones, "SILENT_SECONDS", 0.5)
+        with pytest.raises(RepositoryError, match="nothing came for"):
+            clone(read_remote(shop), folder, quiet)
     assert files_below(folder) == [".lock"]
     server.held.set()
     (folder / ".unfinished" / "of a killed process").mkdir(parents=True)

@@ -103,9 +103,10 @@ def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(
     (tmp_path / "there" / "broken").symlink_to(tmp_path / "nowhere")
     client = make_client()
     shown = client.get("/api/folders", query_string={"path": str(tmp_path / "there")}).json
-    kinds = {one["name"]: (one["git"], one["hidden"]) for one in shown["folders"]}
-    assert kinds == {".hidden": (False, True), "link": (True, False), "plain": (False, False),
-                     "<b>bold": (False, False), "repo": (True, False)}  # fmt: skip
+    kinds = {one["name"]: one["git"] for one in shown["folders"]}
+    assert kinds == {
+        ".hidden": False, "link": True, "plain": False, "<b>bold": False, "repo": True
+    }  # fmt: skip
     assert shown["parent"] == str(tmp_path)
     around = client.get("/api/folders", query_string={"path": str(tmp_path)}).json
     assert data_dir.exists() and "data" not in [one["name"] for one in around["folders"]]

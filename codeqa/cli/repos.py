@@ -29,10 +29,9 @@ from codeqa.cli.console import (
     visible,
 )
 from codeqa.environment import with_home
-from codeqa.errors import CodeQAError, UsageError
+from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import (
-    find_repositories,
     find_repository,
     is_clone,
     recent_repositories,
@@ -48,7 +47,7 @@ from codeqa.store import Location, list_locations, locate
 
 @click.group("repos")
 def repos_command() -> None:
-    """List, rename, refresh or remove the indexed repositories."""
+    """List, rename or remove the indexed repositories."""
 
 
 @command("list", ["codeqa repos list", "codeqa repos list --json"], group=repos_command)
@@ -115,47 +114,23 @@ def repos_rename_command(repo: str, name: str, as_json: bool) -> None:
     print_either(as_json, renamed, f"{location.root} is now called {location.name}")
 
 
-@command("refresh", ["codeqa repos refresh", "codeqa repos refresh flask"], group=repos_command)
-@click.argument("repo", required=False, shell_complete=complete_repositories)
-@json_option
-def repos_refresh_command(repo: str | None, as_json: bool) -> int:
-    """Bring repositories up to date, all without a name: clones are fetched, all are indexed."""
-    return _refresh(_chosen(repo), as_json)
-
-
-@command("sync", ["codeqa sync                     all clones", "codeqa sync flask"])
+@command("sync", ["codeqa sync                     all of them", "codeqa sync flask"])
 @click.argument("repo", required=False, shell_complete=complete_repositories)
 @json_option
 def sync_command(repo: str | None, as_json: bool) -> int:
-    """Fetch the newest commit of clones and index what changed.
+    """Bring indexed repositories up to date, all of them without a name.
 
-    Clones are repositories that `codeqa index` was given by address. What was changed in their
-    files here is lost.
+    Of a clone, which `codeqa index` was given by address, the newest commit is fetched before:
+    what was changed in its files here is lost. One that fails keeps no other from it.
     """
-    clones = [location for location in _chosen(repo) if location.remote[0]]
-    if not clones:
-        raise UsageError(
-            f"{repo} is no clone." if repo else "There are no clones.",
-            "Make one: codeqa index https://host/owner/name",
-        )
-    return _refresh(clones, as_json)
-
-
-def _chosen(repo: str | None) -> list[Location]:
     settings = load_settings()
-    return [find_repository(settings, repo)] if repo else list_locations(settings)
-
-
-def _refresh(locations: Sequence[Location], as_json: bool) -> int:
-    """Bring each up to date, whatever comes of the others; gives the exit status."""
     done: list[dict[str, Any]] = []
-    for location in locations:
+    for location in [find_repository(settings, repo)] if repo else list_locations(settings):
         name = visible(location.name)
         try:
             with ProgressDisplay() as show:
                 sync_clone(location, show)
-                indexer = Indexer(load_settings(location.root), location)
-                summary = indexer.run(progress=show)
+                summary = Indexer(load_settings(location.root), location).run(progress=show)
         except CodeQAError as error:
             done.append({"repository": str(location.root), "name": name, "error": error.as_data()})
             print_error(f"{name}: {error}")
@@ -230,12 +205,7 @@ def _named(settings: Settings, repo: str, here: Path) -> Path:
         return folder.resolve()
     if folder.exists():
         raise UsageError(f"{repo} is not a folder.", "Give the folder that holds the source code.")
-    named = find_repositories(settings, repo)
-    if len(named) == 1:
-        return named[0].root
-    if named:
-        raise UsageError(f"{len(named)} repositories are named {repo}.", "Give the path of one.")
-    raise UsageError(
-        f"There is no folder {repo} and no indexed repository of that name.",
-        "See 'codeqa repos list' for those that are indexed.",
-    )
+    try:
+        return find_repository(settings, repo).root
+    except NotFoundError as error:
+        raise UsageError(f"There is no folder {repo}. {error.message}", error.hint) from None

@@ -37,6 +37,8 @@ def hold(
     when `wait` is false or `cancelled` says to give up.
     """
     lock = _lock(location)
+    with contextlib.suppress(OSError):
+        Path(lock.lock_file).rmdir()  # a folder in its place, which nobody could ever hold
     told = False
     while not lock.is_locked:
         try:

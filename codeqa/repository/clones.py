@@ -121,7 +121,7 @@ def read_remote(address: str, branch: str = "") -> Remote:
     return Remote(url, branch, Path(server, ",".join(owners) or ",", named))
 
 
-def clone(remote: Remote, clones: Path, report: Report, silence: float = SILENT_SECONDS) -> Path:
+def clone(remote: Remote, clones: Path, report: Report) -> Path:
     """The folder of the clone of `remote` below `clones`, made unless it is there.
 
     Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
@@ -137,7 +137,7 @@ def clone(remote: Remote, clones: Path, report: Report, silence: float = SILENT_
             _transfer(
                 ["clone", "--progress", "--depth=1", "--single-branch", "--no-tags", "--template=",
                  "--no-recurse-submodules", *branch, "--", remote.url, unfinished],
-                report, silence,
+                report,
             )  # fmt: skip
             target.parent.mkdir(parents=True, exist_ok=True)
             unfinished.rename(target)
@@ -146,9 +146,7 @@ def clone(remote: Remote, clones: Path, report: Report, silence: float = SILENT_
     return target
 
 
-def sync(
-    folder: Path, url: str, branch: str, report: Report, silence: float = SILENT_SECONDS
-) -> None:
+def sync(folder: Path, url: str, branch: str, report: Report) -> None:
     """Make the clone in `folder` the newest commit; what was changed or added there is lost.
 
     Raises RepositoryError when it cannot be fetched: the clone is as it was; and what `report`
@@ -164,7 +162,7 @@ def sync(
             ["clean", "-ffdxq"],
             ["gc", "--auto", "--quiet", "--prune=now"],
         ):  # fmt: skip
-            _transfer(["-C", folder, *command], report, silence)
+            _transfer(["-C", folder, *command], report)
 
 
 def delete_clone(folder: Path) -> None:
@@ -197,10 +195,10 @@ def alone(clones: Path, report: Report) -> Iterator[None]:
         lock.release()
 
 
-def _transfer(arguments: Sequence[str | Path], report: Report, silence: float) -> None:
+def _transfer(arguments: Sequence[str | Path], report: Report) -> None:
     """Run a git command that may reach other machines.
 
-    Raises RepositoryError with what git said when it fails, or says nothing for `silence` seconds.
+    Raises RepositoryError with what git said when it fails, or says nothing for SILENT_SECONDS.
     """
     git = find_git()
     process = subprocess.Popen(
@@ -217,7 +215,7 @@ def _transfer(arguments: Sequence[str | Path], report: Report, silence: float) -
     step = Progress("waiting for the server", 0, 0)
     with process.stderr as pipe:
         try:
-            for line in _lines(process, pipe.fileno(), silence):
+            for line in _lines(process, pipe.fileno()):
                 if match := _PROGRESS.match(line):
                     step = Progress(match[1].lower(), int(match[2]), int(match[3]))
                 elif line and not _OF_NO_USE.match(line):
@@ -240,7 +238,7 @@ def _transfer(arguments: Sequence[str | Path], report: Report, silence: float) -
         )
 
 
-def _lines(process: subprocess.Popen[bytes], pipe: int, silence: float) -> Iterator[str]:
+def _lines(process: subprocess.Popen[bytes], pipe: int) -> Iterator[str]:
     """What `process` writes line by line, and '' while it writes nothing. Raises TimeoutError."""
     rest, heard = b"", time.monotonic()
     while True:
@@ -252,8 +250,8 @@ def _lines(process: subprocess.Popen[bytes], pipe: int, silence: float) -> Itera
             yield from (line.decode("utf-8", "replace").strip() for line in lines)
         elif process.poll() is not None:  # a child of it may hold the pipe open
             break
-        elif time.monotonic() - heard > silence:
-            raise TimeoutError(f"nothing came for {silence:.0f} seconds")
+        elif time.monotonic() - heard > SILENT_SECONDS:
+            raise TimeoutError(f"nothing came for {SILENT_SECONDS:.0f} seconds")
         else:
             yield ""
     yield rest.decode("utf-8", "replace").strip()

@@ -29,10 +29,10 @@ def note_files(location: Location) -> None:
     if not location.tables_are_local:
         return
     folder, known = Path(location.tables), _noted(location)
-    now = {name: known.get(name, -1) for name in _files(folder)}
     # Without a note every row is read instead: a full disk is no reason to fail.
     with contextlib.suppress(OSError):
-        now = {name: _sum(folder / name) if sum < 0 else sum for name, sum in now.items()}
+        names = _files(folder)
+        now = {name: known[name] if name in known else _sum(folder / name) for name in names}
         if now != known:
             write_atomically(folder / NAME, json.dumps(now))
 

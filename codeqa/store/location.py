@@ -61,6 +61,11 @@ class Location:
         return str(note.get("url", "")), str(note.get("branch", ""))
 
     @property
+    def commit(self) -> str:
+        """How the commit begins that this is a snapshot of; '' for no snapshot."""
+        return self.root.name.rpartition("@")[2] if self.snapshot_of else ""
+
+    @property
     def tables_are_local(self) -> bool:
         return "://" not in self.tables
 

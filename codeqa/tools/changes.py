@@ -114,7 +114,7 @@ def _compared(box: Toolbox, path: str, versions: Sequence[bytes]) -> list[_Chang
         pair = was.get(identity), now.get(identity)
         one, other = (_own_lines(unit) if unit else [] for unit in pair)
         if (unit := pair[1] or pair[0]) and one != other:
-            kind = KINDS[0 if not pair[0] else 1 if pair[1] else 2]
+            kind = "added" if not pair[0] else "changed" if pair[1] else "removed"
             name = f"{path} {unit.qualified_name}"
             cut = one[:MOST_LINES], other[:MOST_LINES]
             diff = list(unified_diff(*cut, name, kind, n=2, lineterm=""))

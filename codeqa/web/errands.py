@@ -32,9 +32,10 @@ class Errands:
 
     def begin(
         self, repo: str, before: RepositoryReport, doing: str, work: Callable[[Report], None]
-    ) -> None:
+    ) -> RepositoryReport:
         """Do `work` behind, which is told to the page as the state `doing`, and `before` again when
-        it fails. Raises IndexBusyError while another goes on for that repository."""
+        it fails. Gives what is told; raises IndexBusyError while another goes on for that
+        repository."""
         thread = threading.Thread(target=self._run, args=(repo, before, work), daemon=True)
         with self._lock:
             if repo in self._threads:
@@ -43,9 +44,10 @@ class Errands:
                 )
             self._cancelled.discard(repo)
             self._threads[repo] = thread
-            waiting = Progress("waiting", 0, 0)
-            self._reports[repo] = replace(before, state=doing, progress=waiting, problem="")
+            begun = replace(before, state=doing, progress=Progress("waiting", 0, 0), problem="")
+            self._reports[repo] = begun
         thread.start()
+        return begun
 
     def _run(self, repo: str, before: RepositoryReport, work: Callable[[Report], None]) -> None:
         def tell(step: Progress) -> None:

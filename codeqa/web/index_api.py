@@ -18,7 +18,7 @@ from codeqa.types import CLASS_KINDS, METHOD_KINDS, Progress
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
-from codeqa.web.security import member_of_request
+from codeqa.web.security import member_of_request, require_owner
 from codeqa.web.workspace import engine_of, workspace
 
 SKIPPED_PATHS = 500
@@ -132,8 +132,7 @@ def steer(body: SteerBody) -> tuple[Values, int]:
 
     What is committed stays and can be searched. It concerns every user, so it is the owner's.
     """
-    if not member_of_request().owner:
-        raise RequestRefusedError(403, "Only the first token in CODEQA_TOKEN may steer indexing.")
+    require_owner("steer indexing")
     engine = engine_of(body)
     getattr(engine.index, body.action)()
     return status_values(engine), 202

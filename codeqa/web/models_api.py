@@ -24,10 +24,11 @@ from codeqa.llm.choice import checked_key, settled
 from codeqa.selection import budget_of
 from codeqa.types import EFFORTS
 from codeqa.web.endpoints import Endpoints, values_of
-from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import Id, RepoQuery, Schema, Text, Values
-from codeqa.web.security import member_of_request
+from codeqa.web.security import member_of_request, require_owner
 from codeqa.web.workspace import engine_of, workspace
+
+OWNERS = "see to the language model"
 
 endpoints = Endpoints("models", "Language model", "/api/models")
 
@@ -124,7 +125,7 @@ def budgets(query: RepoQuery) -> Values:
 @endpoints.route("GET", "/local", LocalServers, errors=())
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
-    _require_owner()
+    require_owner(OWNERS)
     found = [
         {"provider": one.name, "title": one.title, "address": one.base_url, "models": names}
         for one, names in _models().running_locally().items()
@@ -135,14 +136,14 @@ def local_servers() -> Values:
 @endpoints.route("POST", "/list", ModelNames, errors=(502,))
 def list_models(body: ChoiceBody) -> Values:
     """The models that a provider offers."""
-    _require_owner()
+    require_owner(OWNERS)
     return {"models": _models().list_models(*_choice(body))}
 
 
 @endpoints.route("POST", "/test", TestedValues, errors=(502,))
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
-    _require_owner()
+    require_owner(OWNERS)
     choice, key = _choice(body)
     models = _models()
     tested = models.test(choice, key)
@@ -152,7 +153,7 @@ def test(body: ChoiceBody) -> Values:
 @endpoints.route("POST", "", ModelsValues, errors=(507,))
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
-    _require_owner()
+    require_owner(OWNERS)
     models = _models()
     if body.provider:
         models.choose(*_choice(body))
@@ -165,7 +166,7 @@ def choose(body: ChoiceBody) -> Values:
 @endpoints.route("POST", "/forget", ModelsValues, errors=(507,))
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the key that is kept for a provider or an address."""
-    _require_owner()
+    require_owner(OWNERS)
     models = _models()
     models.forget_key(_choice(body)[0])
     return _overview(models)
@@ -174,13 +175,6 @@ def forget_key(body: ChoiceBody) -> Values:
 def _models() -> Models:
     space = workspace()
     return space.engine().models if space.has_current() else Models(space.settings)
-
-
-def _require_owner() -> None:
-    if not member_of_request().owner:
-        raise RequestRefusedError(
-            403, "Only the first token in CODEQA_TOKEN may see to the language model."
-        )
 
 
 def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:

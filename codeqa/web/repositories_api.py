@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,12 +26,12 @@ from codeqa.repository.clones import Report, looks_remote, read_remote
 from codeqa.store import Location, list_locations
 from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints
-from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import Clean, Filled, Schema, Text, Values
-from codeqa.web.security import member_of_request
+from codeqa.web.security import member_of_request, require_owner
 from codeqa.web.workspace import workspace
 
 FOLDERS_SHOWN = 1_000
+OWNERS = "change which repositories there are"
 
 endpoints = Endpoints("repositories", "Repositories")
 
@@ -79,7 +79,6 @@ class Folder(Schema):
     path: str
     git: bool
     """It is a git repository."""
-    hidden: bool
 
 
 class Folders(Schema):
@@ -111,7 +110,7 @@ def add(body: PathBody) -> tuple[Values, int]:
     """
     space, given = workspace(), body.path.strip()
     if looks_remote(given):
-        _require_owner()
+        require_owner(OWNERS)
         remote = read_remote(given, body.branch)
         location = clone_location(space.settings, remote)
         about = RepositoryReport(
@@ -121,10 +120,10 @@ def add(body: PathBody) -> tuple[Values, int]:
         def work(tell: Report) -> None:
             space.open(take_clone(space.settings, remote, tell).root)
 
-        space.errands.begin(location.id, about, "cloning", work)
-        return asdict(_row(location.id, replace(about, state="cloning"))), 202
+        begun = space.errands.begin(location.id, about, "cloning", work)
+        return asdict(_row(location.id, begun)), 202
     if Path(given) not in [location.root for location in list_locations(space.settings)]:
-        _require_owner()
+        require_owner(OWNERS)
     location = space.open(Path(given)).location
     return asdict(_row(location.id, report_on(location))), 202
 
@@ -141,20 +140,19 @@ def rename(repo: str, body: NameBody) -> Repository:
 def refresh(repo: str) -> tuple[Values, int]:
     """Fetch the newest commit where it is a clone, and index what changed, behind."""
     location, space = _owned(repo), workspace()
-    about = report_on(location)
 
     def work(tell: Report) -> None:
         sync_clone(location, tell)
         space.open(location.root, update=False).index.check()
 
-    space.errands.begin(location.id, about, "refreshing", work)
-    return asdict(_row(location.id, replace(about, state="refreshing"))), 202
+    begun = space.errands.begin(location.id, report_on(location), "refreshing", work)
+    return asdict(_row(location.id, begun)), 202
 
 
 @endpoints.route("POST", "/api/repos/<repo>/cancel", Removed)
 def cancel(repo: str) -> Values:
     """End its clone or refresh, or dismiss that one failed. Of a clone nothing is left."""
-    _require_owner()
+    require_owner(OWNERS)
     workspace().errands.cancel(repo)
     return {"removed": repo}
 
@@ -170,24 +168,24 @@ def remove(repo: str) -> Values:
 @endpoints.route("GET", "/api/folders", Folders)
 def folders(query: FolderQuery) -> Values:
     """The folders in a folder of the server's machine, for its owner to choose one."""
-    _require_owner()
+    require_owner(OWNERS)
     top = with_home(Path(query.path.strip() or "~"))
     own = workspace().settings.data_dir.resolve()
     try:
         real = top.resolve(strict=True)
-        found = [] if real.is_relative_to(own) else list(_folders_in(real, own))
-    except (OSError, ValueError, RuntimeError):
-        found, real = [], own
-    if real.is_relative_to(own):
+        if real.is_relative_to(own):
+            raise PermissionError
+        found = sorted(_folders_in(real, own), key=lambda one: one.name.lower())
+    except (OSError, ValueError, RuntimeError):  # a loop of links
         raise RepositoryError(
             f"{top} cannot be opened.", "Give the full path of a folder that you may read."
-        )
-    found.sort(key=lambda one: one.name.lower())
+        ) from None
     return {
-        "path": str(real), "parent": "" if real.parent == real else str(real.parent),
+        "path": str(real),
+        "parent": "" if real.parent == real else str(real.parent),
         "git": (real / ".git").exists(),
         "folders": [one.model_dump() for one in found[:FOLDERS_SHOWN]],
-    }  # fmt: skip
+    }
 
 
 def _folders_in(top: Path, own: Path) -> Iterator[Folder]:
@@ -199,9 +197,7 @@ def _folders_in(top: Path, own: Path) -> Iterator[Folder]:
                     entry.is_dir() and os.access(path, os.R_OK | os.X_OK) and path.resolve() != own
                     and entry.name == well_formed(entry.name)
                 ):  # fmt: skip
-                    git = (path / ".git").exists()
-                    hidden = entry.name.startswith(".")
-                    yield Folder(name=entry.name, path=str(path), git=git, hidden=hidden)
+                    yield Folder(name=entry.name, path=str(path), git=(path / ".git").exists())
 
 
 def _row(repo: str, report: RepositoryReport) -> Repository:
@@ -210,12 +206,5 @@ def _row(repo: str, report: RepositoryReport) -> Repository:
 
 def _owned(repo: str) -> Location:
     """The indexed repository with that id, for the owner to change. Raises NotFoundError."""
-    _require_owner()
+    require_owner(OWNERS)
     return find_repository(workspace().settings, repo)
-
-
-def _require_owner() -> None:
-    if not member_of_request().owner:
-        raise RequestRefusedError(
-            403, "Only the first token in CODEQA_TOKEN may change which repositories there are."
-        )

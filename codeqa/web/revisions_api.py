@@ -5,10 +5,9 @@ from __future__ import annotations
 from codeqa.indexing import Indexer
 from codeqa.snapshots import revision_names, take_snapshot
 from codeqa.web.endpoints import Endpoints
-from codeqa.web.errors import RequestRefusedError
 from codeqa.web.index_api import Status, status_values
 from codeqa.web.schemas import Filled, RepoQuery, Schema, Values
-from codeqa.web.security import member_of_request
+from codeqa.web.security import require_owner
 from codeqa.web.workspace import engine_of, workspace
 
 endpoints = Endpoints("revisions", "Index")
@@ -33,8 +32,8 @@ def revisions(query: RepoQuery) -> Values:
     """Which commit this is, and the branches and tags that there are."""
     location = engine_of(query).location
     base = workspace().engine(location.snapshot_of).location if location.snapshot_of else location
-    commit = location.root.name.rpartition("@")[2] if location.snapshot_of else ""
-    return {"repository": base.id, "commit": commit, "names": revision_names(base.root)}
+    names = revision_names(base.root)
+    return {"repository": base.id, "commit": location.commit, "names": names}
 
 
 @endpoints.route("POST", "/api/revisions", Status)
@@ -43,10 +42,7 @@ def open_revision(query: RepoQuery, body: RevisionBody) -> Values:
 
     It holds what the owner need not have indexed, so nobody else may.
     """
-    if not member_of_request().owner:
-        raise RequestRefusedError(
-            403, "Only the first token in CODEQA_TOKEN may open another commit."
-        )
+    require_owner("open another commit")
     space, engine = workspace(), engine_of(query)
     engine = space.engine(engine.location.snapshot_of or engine.location.id)
     snapshot = take_snapshot(space.settings, engine.location, body.revision.strip())

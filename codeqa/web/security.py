@@ -221,6 +221,12 @@ def member_of_request() -> Member:
     return cast(Member, g.member)
 
 
+def require_owner(may: str) -> None:
+    """Raises RequestRefusedError for a request of somebody else than the server's owner."""
+    if not member_of_request().owner:
+        raise RequestRefusedError(403, f"Only the first token in CODEQA_TOKEN may {may}.")
+
+
 def _check_host(settings: Settings, gate: Gate) -> None:
     """A page elsewhere may have its own name resolve to us; we do not answer to that name.
 

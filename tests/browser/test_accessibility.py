@@ -100,7 +100,7 @@ def test_axe_finds_nothing_serious_in_any_view(
     faults["keyboard"] = violations(page, "#shortcuts")
     replies(page, "**/api/folders?**", {
         "path": "/src", "parent": "/", "git": True,
-        "folders": [{"name": "shop", "path": "/src/shop", "git": True, "hidden": False}],
+        "folders": [{"name": "shop", "path": "/src/shop", "git": True}],
     })  # fmt: skip
     replies(page, "**/api/repos", {"current": "a", "changeable": True, "repositories": [
         {"id": state, "name": state, "path": "/src/shop", "url": url, "branch": "", "files": 3,

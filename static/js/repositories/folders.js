@@ -28,7 +28,7 @@ export function setUpFolders({ take, say }) {
     byId("folders-path").textContent = here.path;
     byId("folders-up").disabled = !here.parent;
     byId("folders-take").classList.toggle("primary", here.git);
-    const shown = here.folders.filter((folder) => hidden.checked || !folder.hidden);
+    const shown = here.folders.filter((folder) => hidden.checked || !folder.name.startsWith("."));
     list.replaceChildren(...shown.map(row));
     if (!shown.length) list.append(element("li.help", "No other folders in it."));
     list.scrollTop = 0;
