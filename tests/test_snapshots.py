@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -199,17 +199,15 @@ def test_two_may_ask_for_one_commit_at_the_same_time(
     shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings, location, _ = shop
-    blobs, save, waiting = snapshots._blobs, snapshots.save_location, ["failing", "good"]
+    read, save = snapshots.read_blobs, snapshots.save_location
 
-    def between(root: Path, commit: str, most: int) -> Iterator[tuple[bytes, bytes]]:
-        found = blobs(root, commit, most)
+    def between(root: Path, identities: Sequence[bytes], most: int) -> Iterator[bytes]:
+        found = read(root, identities, most)
         yield next(found)
-        if waiting.pop(0) == "failing":
-            waiting.insert(0, "")
-            monkeypatch.setattr(snapshots, "read_blobs", lambda *_: iter([b""]))
-            with suppress(ValueError):  # a server's other thread, which does not succeed
-                take_snapshot(settings, location, "v1")
-            monkeypatch.undo()
+        monkeypatch.setattr(snapshots, "read_blobs", lambda *_: iter([b""]))
+        with suppress(ValueError):  # a server's other thread, which does not succeed
+            take_snapshot(settings, location, "v1")
+        monkeypatch.undo()
         yield from found
 
     def also(there: Location) -> None:
@@ -219,7 +217,7 @@ def test_two_may_ask_for_one_commit_at_the_same_time(
 
     for one in snapshots_of(settings, location):
         remove(settings, one)
-    monkeypatch.setattr(snapshots, "_blobs", between)
+    monkeypatch.setattr(snapshots, "read_blobs", between)
     there = take_snapshot(settings, location, "v1")
     assert {path.name for path in (there.root / "shop").iterdir()} == {"cart.py", "prices.py"}
     assert (there.root / ".codeqaignore").exists()
