@@ -137,6 +137,7 @@ def test_a_worker_that_prints_does_not_disturb_the_results(
     assert results["a.py"].packed is not None
 
 
+@pytest.mark.slow
 def test_a_slow_consumer_costs_no_file(
     tmp_path: Path, write_files: Write, bad_parser: None
 ) -> None:

@@ -16,6 +16,7 @@ from codeqa.engine import open_engine
 from codeqa.settings import Settings
 from tests.repositories import Write
 
+ROUNDS = 120
 WORDS = ("basket", "visitor", "ledger", "harbour", "signal", "meadow", "lantern", "pebble")
 
 
@@ -26,11 +27,9 @@ def module(chance: random.Random, number: int) -> str:
     return f'def find_{number}(value):\n    """Takes the {first}."""\n{body}'
 
 
-@pytest.mark.parametrize(
-    "rounds", [5, pytest.param(120, marks=pytest.mark.slow)], ids=["short", "long"]
-)
+@pytest.mark.slow
 def test_searching_while_files_change_never_fails_and_memory_stays(
-    rounds: int, settings: Settings, write_files: Write, tmp_path: Path
+    settings: Settings, write_files: Write, tmp_path: Path
 ) -> None:
     chance = random.Random(7)
     files = {f"part_{n}.py": module(chance, n) for n in range(40)}
@@ -57,14 +56,14 @@ def test_searching_while_files_change_never_fails_and_memory_stays(
     for reader in readers:
         reader.start()
     warm = 0
-    for step in range(rounds):
+    for step in range(ROUNDS):
         name = f"part_{chance.randrange(39)}.py"
         if chance.random() < 0.3:
             (repository / name).unlink(missing_ok=True)
         else:
             (repository / name).write_text(module(chance, int(name[5:-3])))
         engine.index.run()
-        if step == rounds // 2:
+        if step == ROUNDS // 2:
             gc.collect()
             warm = peak_bytes()
     done.set()

@@ -10,6 +10,7 @@ import queue
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -163,6 +164,8 @@ def test_an_answer_goes_on_without_its_reader_and_is_read_along_from_its_beginni
     ended(page)
     (turn,) = page.opened()["turns"]
     assert turn["answer"] == "One. Two. Three." and turn["finished"] and turn["error"] is None
+    assert read_on(page.join())[0] == turn["answer"]  # who opened it just before its end reads it
+    page.get("DELETE", "/api/conversations/c")
     assert page.join().status == 404
 
 
@@ -328,3 +331,6 @@ def test_who_reads_along_is_let_go_when_making_the_answer_fails() -> None:
     lines = streams.start(place, events, lambda *_: None, lambda: time.monotonic() > since + 5)
     list(lines)
     assert time.monotonic() < since + 5
+    for thread in threading.enumerate():
+        if thread.name.endswith("(make)"):
+            thread.join()  # it fails here, not while another test runs

@@ -48,12 +48,13 @@ class _AnswerStream:
         """Whether it was stopped, or nobody reads it any more."""
         return self.stop.is_set() or time.monotonic() > self._read + UNREAD_SECONDS
 
-    def make(self, events: Iterator[Event], cite: Cite) -> None:
+    def make(self, events: Iterator[Event], cite: Cite, ended: Callable[[], None]) -> None:
         """Take all of `events`, which end soon once this is cancelled."""
         try:
             for line in encode_stream(self._noted(events), cite=cite):
                 self._add(line)
         finally:  # readers wait for it, however that ended
+            ended()
             self._add(END)
 
     def _add(self, line: bytes) -> None:
@@ -96,6 +97,8 @@ class AnswerStreams:
         self._most = most
         self._lock = threading.Lock()
         self._streams: dict[Place, _AnswerStream] = {}
+        self._ended: dict[Place, _AnswerStream] = {}
+        """The last that ended, for who was told a moment ago that one is being made."""
 
     def start(
         self, place: Place, ask: Callable[[Cancelled], Iterator[Event]], cite: Cite, gone: Cancelled
@@ -109,17 +112,20 @@ class AnswerStreams:
         stream = _AnswerStream()
         events = ask(stream.cancelled)
 
-        def make() -> None:
-            try:
-                stream.make(events, cite)
-            finally:
+        def ended() -> None:
+            with self._lock:
                 del self._streams[place]
+                self._ended.pop(place, None)
+                if not stream.stop.is_set():
+                    self._ended[place] = stream
+                if len(self._ended) > self._most:
+                    del self._ended[next(iter(self._ended))]
 
         with self._lock:
             if place in self._streams or len(self._streams) >= self._most:
                 raise RequestRefusedError(409 if place in self._streams else 503)
             self._streams[place] = stream
-        threading.Thread(target=make, daemon=True).start()
+        threading.Thread(target=stream.make, args=(events, cite, ended), daemon=True).start()
         return stream.read(gone)
 
     def turn(self, place: Place) -> str:
@@ -130,20 +136,22 @@ class AnswerStreams:
 
     def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
         """The lines of the answer there, from its first one on. Raises NotFoundError."""
-        if stream := self._streams.get(place):
+        if stream := self._streams.get(place) or self._ended.get(place):
             return stream.read(gone)
         raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
 
     def stop(self, repository: str = "", user: str = "", conversation: str = "") -> int:
         """End the answers there, '' for anywhere, and wait until they are kept; how many."""
         wanted = (repository, user, conversation)
-        stopped = [
-            stream
-            for place, stream in [*self._streams.items()]
-            if all(want in ("", has) for want, has in zip(wanted, place, strict=True))
-        ]
+
+        def is_there(place: Place) -> bool:
+            return all(want in ("", has) for want, has in zip(wanted, place, strict=True))
+
+        stopped = [one for place, one in [*self._streams.items()] if is_there(place)]
         for stream in stopped:
             stream.stop.set()
         for stream in stopped:
             stream.wait()
+        with self._lock:
+            self._ended = {place: one for place, one in self._ended.items() if not is_there(place)}
         return len(stopped)

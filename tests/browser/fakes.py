@@ -612,7 +612,7 @@ class FakeEngine:
             context_tokens=0,
         )
         self.location = SimpleNamespace(
-            id="store-0123abcd", name="store", root=root, snapshot_of="", remote=("", "")
+            id="store-0123abcd", name="store", root=root, snapshot_of="", commit="", remote=("", "")
         )
         self.repositories = (self.location,)
         self.index, self.search = FakeIndex(), FakeSearch()

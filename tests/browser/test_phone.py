@@ -155,11 +155,8 @@ def test_back_closes_the_sheet_and_stays_in_the_conversation(phone: Page) -> Non
     expect(phone.locator("#welcome")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_fingers_find_targets_of_44_pixels(
-    scripted: ScriptedServer, open_page: OpenPage, scheme: str
-) -> None:
-    page = open_page(scripted, **PHONE, color_scheme=scheme)
+def test_fingers_find_targets_of_44_pixels(scripted: ScriptedServer, open_page: OpenPage) -> None:
+    page = open_page(scripted, **PHONE)
     loaded(page)
     get_answer(page, EVERYTHING)
     page.get_by_role("button", name="Regenerate").click()
