@@ -231,7 +231,7 @@ def test_a_search_whose_index_cannot_catch_up_says_what_changed(
         write(root, {"a.py": "def find_user(key):\n    return None\n"})
         lock = engine.location.folder / "lock"
         lock.unlink(missing_ok=True)
-        lock.mkdir()
+        (lock / "full").mkdir(parents=True)  # an empty folder would be taken away
         assert engine.search.search("where is find_user?").changed == {"a.py": "changed"}
 
 
