@@ -16,7 +16,7 @@ from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.several import MOST_TOGETHER, asked_of, end_of, locations_of, member_names
 from codeqa.store import Filter, Location, joint, locate
-from codeqa.web.workspace import Workspace
+from codeqa.web.workspace import JOINT_OPEN, Workspace
 
 FILES = {
     "one/shop": {
@@ -223,4 +223,16 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     again = space.engine(together)
     assert [kept.id for kept in again.conversations.all()] == ["c"]
     assert again.search.search("total").warnings == ("1 repository of before: no index now.",)
+    space.close()
+
+
+def test_a_server_keeps_few_combinations_open_whatever_ids_it_is_sent(
+    settings: Settings, indexed: tuple[Path, list[Location]]
+) -> None:
+    space = Workspace(settings)
+    own = end_of(indexed[1][0].id)
+    joint_ids = ["~".join(sorted((own, f"{n:08x}"))) for n in range(JOINT_OPEN + 3)]
+    for one in joint_ids:
+        space.engine(one)
+    assert [space.is_open(one) for one in joint_ids] == [False] * 3 + [True] * JOINT_OPEN
     space.close()

@@ -98,7 +98,7 @@ class AnswerStreams:
         self._lock = threading.Lock()
         self._streams: dict[Place, _AnswerStream] = {}
         self._ended: dict[Place, _AnswerStream] = {}
-        """The last that ended, for who was told a moment ago that one is being made."""
+        """The last that ended and were kept: somebody may just have been told of one."""
 
     def start(
         self, place: Place, ask: Callable[[Cancelled], Iterator[Event]], cite: Cite, gone: Cancelled
@@ -116,7 +116,7 @@ class AnswerStreams:
             with self._lock:
                 del self._streams[place]
                 self._ended.pop(place, None)
-                if not stream.stop.is_set():
+                if stream.turn and not stream.stop.is_set():
                     self._ended[place] = stream
                 if len(self._ended) > self._most:
                     del self._ended[next(iter(self._ended))]

@@ -25,6 +25,9 @@ from codeqa.web.errands import Errands
 from codeqa.web.schemas import RepoQuery
 from codeqa.web.security import member_of_request
 
+JOINT_OPEN = 4
+"""Combinations of repositories that stay open: each reads all of its indices by itself."""
+
 
 class Workspace:
     """Engines by the id of their location, opened when first asked for.
@@ -176,6 +179,8 @@ class Workspace:
             return known
         # The id stays that of the conversations, also where one of them is removed by now.
         found = locations_of(self.settings, joint)
+        for key in [key for key in self._engines if TOGETHER in key][: 1 - JOINT_OPEN]:
+            del self._engines[key]  # it may be answering now
         return self._take_in(open_several(self.settings, found, joint))
 
     def _open_listed(self, repo: str) -> Engine:
