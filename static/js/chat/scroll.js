@@ -9,7 +9,7 @@ export class Scroll {
   #jump;
   #following = false;
   #input = -Infinity; // when the reader last did something that scrolls
-  #set = -1; // where the end was when the view was put there, -1 while it moves there
+  #set = 0; // where the end was when the view was put there
 
   constructor(scroller, thread, jump) {
     this.#scroller = scroller;
@@ -25,8 +25,7 @@ export class Scroll {
       () => {
         // Nothing but a reader moves up from where the end was: by the scrollbar, by a search in the
         // page, with keys that another part of the page got.
-        const up =
-          this.#set >= 0 && scroller.scrollTop < this.#set - AT_END && this.#distance() >= AT_END;
+        const up = scroller.scrollTop < this.#set - AT_END && this.#distance() >= AT_END;
         if (up || performance.now() - this.#input < INPUT_MILLISECONDS)
           this.#following = this.#distance() < AT_END;
         this.#showJump();
@@ -35,7 +34,7 @@ export class Scroll {
     );
     jump.addEventListener("click", () => {
       this.#following = true;
-      this.#toEnd("smooth");
+      this.#toEnd();
     });
     new ResizeObserver(() => {
       document.documentElement.style.setProperty("--viewport", `${scroller.clientHeight}px`);
@@ -61,17 +60,15 @@ export class Scroll {
   }
 
   #grown() {
-    if (this.#following) this.#toEnd("auto");
+    if (this.#following) this.#toEnd();
     this.#showJump();
   }
 
-  #toEnd(behavior) {
-    const smooth = behavior === "smooth" && !calm();
-    this.#scroller.scrollTo({
-      top: this.#scroller.scrollHeight,
-      behavior: smooth ? behavior : "auto",
-    });
-    this.#set = smooth ? -1 : this.#scroller.scrollTop;
+  // At once: a smooth way there is still under way when new text moves the end, and would look
+  // like the reader's own.
+  #toEnd() {
+    this.#scroller.scrollTo({ top: this.#scroller.scrollHeight, behavior: "instant" });
+    this.#set = this.#scroller.scrollTop;
   }
 
   #distance() {
