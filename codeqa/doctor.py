@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from codeqa.chat.hooks import ARGUMENTS, load_hooks
 from codeqa.embeddings import fast_embedding
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
@@ -90,6 +91,8 @@ def examine(
     yield run_check("port", partial(check_port, settings))
     yield run_check("model", partial(check_model, settings))
     yield run_check("reranker", partial(reranker_status, settings))
+    if settings.plugins:
+        yield run_check("hooks", partial(check_hooks, settings))
     if settings.redis_url:
         yield run_check("Redis", partial(check_redis, settings))
     yield run_check("repositories", partial(check_repositories, settings))
@@ -239,6 +242,13 @@ def check_model(settings: Settings) -> Result:
     named = str(choice) if choice.model else f"{choice}, the first of its models,"
     key, source = models.key_state(choice), SOURCES[models.source()]
     return True, f"{named} at {endpoint.host}, key {key}, {source}", ""
+
+
+def check_hooks(settings: Settings) -> Result:
+    """The user's own hooks, in the order in which they are called, and plugins that are none."""
+    hooks = load_hooks(settings)
+    called = (f"{name} {', '.join(hooks.names(name)) or '-'}" for name in ARGUMENTS)
+    return not hooks.skipped, "; ".join((*called, *hooks.skipped)), "Correct or remove the plugin."
 
 
 def check_redis(settings: Settings) -> Result:

@@ -10,8 +10,12 @@ from typing import Any
 
 from openai_server import Reply, ScriptedServer, stream
 
+from codeqa.account import read_personal
 from codeqa.chat import AskOptions, GenerationInput, Piece
+from codeqa.chat.features import Features, extract_features
 from codeqa.engine import Engine, open_engine
+from codeqa.intents import Intent, by_heuristics
+from codeqa.search import parse_query
 from codeqa.settings import load_settings
 from codeqa.types import Event
 
@@ -155,3 +159,21 @@ def parts(message: Mapping[str, Any]) -> list[str]:
     """The texts of a message as it was sent."""
     content = message["content"]
     return [content] if isinstance(content, str) else [part["text"] for part in content]
+
+
+def features_of(
+    text: str, *, messages: int = 0, intent: str = "knowledge_base", **given: Any
+) -> Features:
+    """What is seen in a message that a model classified, after so many others."""
+    values: dict[str, Any] = {
+        "tagged": False, "leaves_for": "", "profile": {}, "has_context": False, **given
+    }  # fmt: skip
+    return extract_features(
+        text,
+        parse_query(text),
+        read_personal(text),
+        intent=Intent(intent, 0.9, "model"),
+        by_rules=by_heuristics(text, has_history=messages > 0),
+        messages=messages,
+        **values,
+    )

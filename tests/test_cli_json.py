@@ -27,8 +27,8 @@ ELSEWHERE = {"doctor": "test_cli", "eval": "test_evaluation_own", "models test":
 """What takes long or a server, and where its JSON is read; that of the tools is in test_tools."""
 
 COMMANDS = [
-    "index my-shop", "search article", "ask article --no-model", "policy",
-    "policy article", "models", "models use ollama/x", "models none", "repos list",
+    "index my-shop", "search article", "ask article --no-model",
+    "models", "models use ollama/x", "models none", "repos list",
     "repos rename my-shop Baskets", "sync Baskets",
     "review --title basket --no-model", "privacy show", "privacy delete everything --yes",
     "repos remove my-shop --yes",

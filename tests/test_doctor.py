@@ -151,3 +151,15 @@ def test_the_settings_are_judged_as_the_server_judges_them(
     else:
         with pytest.raises(SettingsError):
             check_settings(settings)
+
+
+def test_hooks_are_named_in_order_and_a_plugin_that_is_left_out_fails(tmp_path: Path) -> None:
+    mine = "from codeqa.chat.hooks import Hooks\n@Hooks.after_generation\ndef say(text): ...\n"
+    (tmp_path / "mine.py").write_text(mine)
+    settings = load_settings(plugins=str(tmp_path))
+    found = check("hooks", settings)
+    assert found.ok and found.detail.endswith("after_generation mine.py:say")
+    (tmp_path / "bad.py").write_text("import no_such_package\n")
+    found = check("hooks", settings)
+    assert not found.ok
+    assert "The plugin bad.py was left out: ModuleNotFoundError at bad.py:1." in found.detail

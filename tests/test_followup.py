@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_kit import features_of
 from pydantic import SecretStr
 
 from codeqa.chat.followup import (
@@ -23,7 +24,6 @@ from codeqa.chat.followup import (
     usable,
 )
 from codeqa.chat.generation import Exchange
-from codeqa.chat.policy import explain_message
 from codeqa.llm import Model, ModelChoice, Models
 from codeqa.search import parse_query
 from codeqa.settings import load_settings
@@ -84,9 +84,9 @@ def connected(data_dir: Path) -> Iterator[Connect]:
     ],
 )
 def test_only_a_follow_up_that_says_too_little_is_rewritten(text: str, needed: bool) -> None:
-    seen = explain_message(f"@codebase {text}", history=True).features
+    seen = features_of(text, tagged=True, messages=2)
     assert needs_rewriting(parse_query(text), seen) is needed
-    assert not needs_rewriting(parse_query(text), explain_message(text).features), "a first message"
+    assert not needs_rewriting(parse_query(text), features_of(text)), "a first message"
     assert not needs_rewriting(parse_query(text), replace(seen, off_topic=True)), "left the topic"
 
 

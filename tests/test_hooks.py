@@ -11,11 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from chat_kit import features_of
 
 from codeqa.chat.features import Features
 from codeqa.chat.generation import NO_CONTEXT, GenerationInput
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
-from codeqa.chat.policy import PolicyDecision, explain_message
+from codeqa.chat.policy import PolicyDecision, decide
 from codeqa.errors import SettingsError
 from codeqa.intents import Intent
 from codeqa.settings import Settings, load_settings
@@ -383,14 +384,12 @@ def example() -> str:
 def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None:
     hooks = load_hooks(plugins(house_rules=example()))
     assert hooks.skipped == ()
-    explained = explain_message("where is a payment stored?")
+    question, intent = "where is a payment stored?", Intent("knowledge_base", 0.9, "heuristics")
+    features = features_of(question)
     decision, problems = hooks.run(
-        "policy_override",
-        explained.decision,
-        features=explained.features,
-        intent=explained.intent,
-        question=explained.text,
-    )
+        "policy_override", decide(features, intent),
+        features=features, intent=intent, question=question,
+    )  # fmt: skip
     assert decision.inject_rag and not decision.suggest_codebase and not problems
     assert decision.rules[-1] == "hook house_rules.py:search_for_payments"
     retrieved = Retrieved("q", (chunk("legacy/pay.py"), chunk("pay.py")))

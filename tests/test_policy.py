@@ -10,17 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_kit import features_of
 
-from codeqa.account import read_personal
-from codeqa.chat.features import Features, extract_features
-from codeqa.chat.policy import (
-    RULES,
-    PolicyDecision,
-    decide,
-    explain_message,
-)
-from codeqa.intents import INTENTS, Intent, by_heuristics
-from codeqa.search import parse_query
+from codeqa.chat.features import Features
+from codeqa.chat.policy import RULES, PolicyDecision, decide
+from codeqa.intents import INTENTS, Intent
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = ["intent", "code", "answer", "earlier", "facts", "profile", "reply"]
@@ -209,23 +203,6 @@ def test_the_document_holds_the_table_that_decides() -> None:
 # features
 
 
-def features_of(
-    text: str, *, messages: int = 0, intent: str = "knowledge_base", **given: Any
-) -> Features:
-    values: dict[str, Any] = {
-        "tagged": False, "leaves_for": "", "profile": {}, "has_context": False, **given
-    }  # fmt: skip
-    return extract_features(
-        text,
-        parse_query(text),
-        read_personal(text),
-        intent=Intent(intent, 0.9, "model"),
-        by_rules=by_heuristics(text, has_history=messages > 0),
-        messages=messages,
-        **values,
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "greets"),
     [
@@ -338,17 +315,3 @@ def test_hostile_messages_are_read_in_bounded_time(text: str) -> None:
     began = time.thread_time()
     features_of(text, messages=2)
     assert time.thread_time() - began < 3.0
-
-
-# the explanation of one message
-
-
-def test_an_explanation_names_the_rules_in_the_order_in_which_they_decided() -> None:
-    explained = explain_message("@codebase /locate and who calls it?", history=True, context=True)
-    assert explained.text == "and who calls it?"
-    assert explained.intent.source == "tag" and explained.intent.confidence == 1.0
-    names = tuple(rule["name"] for rule in explained.rules)
-    assert names == explained.decision.rules
-    assert names == (
-        "tagged", "search-as-tagged", "counted-in-the-index", "conversation-so-far",
-    )  # fmt: skip

@@ -3,23 +3,18 @@
 Whatever answers wrongly in kind is corrected here and not in a prompt. The groups of rules are
 gone through in order, and in each the first that fits decides; a group of which none fits decides
 nothing. Rules see the decision so far, so later groups go by the intent that the first one
-settled. `codeqa policy` and docs/policy.md show the table.
+settled. docs/policy.md shows the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codeqa.account import read_personal
-from codeqa.chat.features import Features, extract_features
+from codeqa.chat.features import Features
 from codeqa.chat.generation import NEED_CODE
-from codeqa.errors import UsageError
-from codeqa.intents import Intent, by_heuristics, read_mode, read_whole
-from codeqa.search import parse_query
-from codeqa.text.tag import has_tag, strip_tag
-from codeqa.text.tokens import well_formed
+from codeqa.intents import Intent
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,60 +181,3 @@ def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyD
             decided.add(rule.group)
             decision = replace(decision, rules=(*decision.rules, rule.name), **rule.change)
     return decision
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """A message, what is seen in it, and what follows from that."""
-
-    text: str
-    """Without tag and mode."""
-    intent: Intent
-    features: Features
-    rules: Sequence[Mapping[str, str]]
-    """Those that decided, in words and in order."""
-    decision: PolicyDecision
-
-
-def explain_message(
-    message: str,
-    *,
-    history: bool = False,
-    context: bool = False,
-    off_topic: bool = False,
-    auto: bool = False,
-) -> Explained:
-    """What would be decided for `message`, without a model, a cache or an index.
-
-    `history` is whether there are earlier turns, `context` whether they have code, `off_topic`
-    what the topic gate would say, `auto` as for `decide`. Raises UsageError for an empty message.
-    """
-    _, text = read_mode(strip_tag(well_formed(message)))
-    if not text:
-        raise UsageError("The message is empty.", "Write one, in quotes.")
-    intent = by_rules = by_heuristics(text, has_history=history)
-    if has_tag(message):
-        intent = Intent("knowledge_base", 1.0, "tag", "it carries @codebase")
-    features = extract_features(
-        text,
-        parse_query(text),
-        read_personal(text),
-        tagged=has_tag(message) or bool(read_whole(strip_tag(message))[0]),
-        intent=intent,
-        by_rules=by_rules,
-        leaves_for="",
-        profile={},
-        messages=2 if history else 0,
-        has_context=context,
-    )
-    if off_topic and intent.name in NEED_CODE:
-        features = replace(features, off_topic=True, is_followup=False)
-    decision = decide(features, intent, auto=auto)
-    deciding = [rule for rule in policy_rules() if rule["name"] in decision.rules]
-    return Explained(text, intent, features, deciding, decision)
-
-
-def policy_rules() -> list[dict[str, str]]:
-    """Every rule in words, in the order in which they are tried."""
-    names = ("group", "name", "when", "then")
-    return [{name: getattr(rule, name) for name in names} for rule in RULES]
