@@ -68,7 +68,12 @@ class Language:
 def languages() -> Mapping[str, Language]:
     """Every language by the key of its table."""
     text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
-    return {key: _language(key, table) for key, table in tomllib.loads(text).items()}
+    tables = tomllib.loads(text)
+    for table in tables.values():
+        if base := tables.get(table.pop("like", "")):
+            own = {key: base.get(key, []) + table[key] for key in _SETS & table.keys()}
+            table.update({**base, **table, **own})
+    return {key: _language(key, table) for key, table in tables.items()}
 
 
 def get(key: str) -> Language:
