@@ -177,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.child:
         print(json.dumps(index_once(options.folder[0].resolve(), options.table, options.child)))
         return 0
-    from codeqa.embeddings import shipped_table
+    from codeqa.embeddings.registry import shipped_table
     from tests.tables import make_table
 
     with tempfile.TemporaryDirectory() as made:

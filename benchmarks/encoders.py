@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.machine import conditions
 from benchmarks.reranking import candidates, model_like
-from codeqa.embeddings import question_matcher, shipped_table, table_encoder
+from codeqa.embeddings.registry import question_matcher, shipped_table, table_encoder
 from codeqa.text.unit_text import UnitText
 
 QUESTION = "store a password so that nobody can read it"

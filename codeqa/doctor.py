@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from codeqa.chat.hooks import ARGUMENTS, load_hooks
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.indexing.indexer import REPLACING, Indexer

@@ -10,7 +10,7 @@ from codeqa.account import DataInventory, Privacy
 from codeqa.chat import AnswerGenerator, Chat, Conversations, Retrieval
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.files import Files
 from codeqa.indexing import Indexer
 from codeqa.indexing.joint import JointIndexer

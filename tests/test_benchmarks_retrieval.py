@@ -15,8 +15,8 @@ from benchmarks import search as search_benchmark
 from benchmarks.retrieval import golden, peers, run, sets
 from benchmarks.retrieval.peers import Bm25Functions, PeerMissingError, Ripgrep
 from benchmarks.retrieval.report import markdown
-from codeqa.evaluation import load_ranked, score
-from codeqa.evaluation.ranked import Ranked, save_ranked
+from codeqa.evaluation.ranked import Ranked, load_ranked, save_ranked
+from codeqa.evaluation.scores import score
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT
 
-from codeqa.embeddings import query_embedding, registry
+from codeqa.embeddings import registry
+from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.chat.record import read_turn_record
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.state import State

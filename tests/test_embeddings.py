@@ -13,15 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.embeddings import (
-    Embedding,
-    chosen_embedding,
-    fast_embedding,
-    model_files,
-    registry,
-)
-from codeqa.embeddings.base import cut
+from codeqa.embeddings import model_files, registry
+from codeqa.embeddings.base import Embedding, cut
 from codeqa.embeddings.hosted import REQUEST_TOKENS, requests_of
+from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer

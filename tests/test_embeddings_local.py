@@ -13,8 +13,9 @@ import pytest
 from models import hub_cache, hub_of, put_in_cache
 
 from benchmarks.onnx_models import make_model
-from codeqa.embeddings import chosen_embedding, local, query_embedding
+from codeqa.embeddings import local
 from codeqa.embeddings.local import TOKENS, local_model
+from codeqa.embeddings.registry import chosen_embedding, query_embedding
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.search import Search

@@ -12,18 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codeqa.errors import UsageError
-from codeqa.evaluation import (
-    FIGURES,
-    Question,
-    Ranked,
-    Target,
-    compare,
-    load_questions,
-    load_ranked,
-    save_ranked,
-    score,
-    score_question,
-)
+from codeqa.evaluation.questions import Question, Target, load_questions
+from codeqa.evaluation.ranked import Ranked, load_ranked, save_ranked
+from codeqa.evaluation.scores import FIGURES, compare, score, score_question
 
 if TYPE_CHECKING:
     from cli_shop import Command

@@ -16,9 +16,9 @@ import pytest
 from conftest import ROOT
 
 from codeqa.errors import UsageError
-from codeqa.evaluation import load_questions, prepared
 from codeqa.evaluation.generate import comment_questions, drawn
-from codeqa.evaluation.own import PREFIX, THUMB, copied, thumb_questions
+from codeqa.evaluation.own import PREFIX, THUMB, copied, prepared, thumb_questions
+from codeqa.evaluation.questions import load_questions
 from codeqa.evaluation.sentences import comment_lines, leaks, question_of
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings

@@ -23,7 +23,7 @@ from conftest import ROOT
 from test_kill import mutate, write_module
 
 from codeqa.doctor import Check, examine
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import open_engine, open_privacy
 from codeqa.errors import IndexFormatError, StorageError
 from codeqa.indexing import Indexer, indexer

@@ -17,10 +17,11 @@ import pytest
 from pydantic import SecretStr
 
 from codeqa.chat import AskOptions
-from codeqa.embeddings import query_embedding
+from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
-from codeqa.evaluation import Question, rank_repositories
+from codeqa.evaluation.questions import Question
+from codeqa.evaluation.ranked import rank_repositories
 from codeqa.search import Search, SearchResult
 from codeqa.search.hyde import (
     HYPOTHESIS_CHARACTERS,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError, StorageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.build import make_plan

@@ -19,7 +19,7 @@ from codeqa.chat.generation import ELSEWHERE, build_messages
 from codeqa.chat.retrieval import RETRIEVAL_K
 from codeqa.chat.turn import begin_turn
 from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
 from codeqa.types import ContextBlock

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from reranking import HITS, hit, numbers
 
-from codeqa.embeddings import question_matcher, shipped_table
+from codeqa.embeddings.registry import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
 from codeqa.search import Reranked, parse_query
 from codeqa.search.rerank import built_in

@@ -10,7 +10,8 @@ import lancedb
 import numpy as np
 import pytest
 
-from codeqa.embeddings import query_embedding, registry
+from codeqa.embeddings import registry
+from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings
 from codeqa.store import VectorSearch

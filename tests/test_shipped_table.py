@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from codeqa.embeddings import fast_embedding, shipped_table
+from codeqa.embeddings.registry import fast_embedding, shipped_table
 from codeqa.embeddings.table.weights import load_weights
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query

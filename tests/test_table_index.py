@@ -12,11 +12,8 @@ import pytest
 from tables import FIXTURE, make_table
 
 from codeqa.doctor import Check, examine
-from codeqa.embeddings import (
-    fast_embedding,
-    query_embedding,
-    registry,
-)
+from codeqa.embeddings import registry
+from codeqa.embeddings.registry import fast_embedding, query_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer, vectors

@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
+from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.errors import UsageError
-from codeqa.evaluation import compare, load_questions, load_ranked
-from codeqa.evaluation import score as judge
+from codeqa.evaluation.questions import load_questions
+from codeqa.evaluation.ranked import load_ranked
+from codeqa.evaluation.scores import compare
+from codeqa.evaluation.scores import score as judge
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
 from codeqa.search.channels import length_factor

@@ -25,10 +25,10 @@ import numpy as np
 
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import questions_of
-from codeqa.embeddings import shipped_table, table_encoder
+from codeqa.embeddings.registry import shipped_table, table_encoder
 from codeqa.embeddings.table.encoder import TableEncoder
 from codeqa.embeddings.table.fields import FIELDS
-from codeqa.evaluation import Question
+from codeqa.evaluation.questions import Question
 from codeqa.evaluation.scores import score_question
 from codeqa.indexing import Indexer
 from codeqa.search import Query, parse_query, query_encoders

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.retrieval.sets import questions_of
-from codeqa.evaluation import Question
+from codeqa.evaluation.questions import Question
 from codeqa.indexing import Indexer
 from codeqa.search import Search, open_search
 from codeqa.settings import load_settings

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from codeqa.evaluation import Question, Ranked
-from codeqa.evaluation.ranked import RESULTS
+from codeqa.evaluation.questions import Question
+from codeqa.evaluation.ranked import RESULTS, Ranked
 from codeqa.languages import detect
 from codeqa.store import Tables
 from codeqa.text.tokens import split_identifier

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codeqa.evaluation import Figure, Question, Report, compare
+from codeqa.evaluation.questions import Question
+from codeqa.evaluation.scores import Figure, Report, compare
 
 SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 GROUPS = ("category", "language", "repo")

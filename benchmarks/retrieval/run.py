@@ -28,7 +28,9 @@ from benchmarks.retrieval.peers import (
 )
 from benchmarks.retrieval.report import document, save
 from benchmarks.retrieval.sets import SPLITS, questions_of
-from codeqa.evaluation import Answered, Question, Ranked, Report, ask_all, load_ranked, score
+from codeqa.evaluation.questions import Question
+from codeqa.evaluation.ranked import Answered, Ranked, ask_all, load_ranked
+from codeqa.evaluation.scores import Report, score
 from codeqa.indexing import Indexer
 from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings

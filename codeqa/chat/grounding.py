@@ -13,7 +13,7 @@ from typing import Any, Literal
 from codeqa.chat.citations import CODE_SPAN, VALUES, next_fence
 from codeqa.chat.generation import ModelRequest, Piece
 from codeqa.chat.sentences import SentenceSplitter, sentences_of
-from codeqa.embeddings import sentence_matcher
+from codeqa.embeddings.registry import sentence_matcher
 from codeqa.search import SearchResult
 from codeqa.search.question_words import FILE_ENDINGS, QUESTION_WORDS
 from codeqa.text.citation_format import CITATION

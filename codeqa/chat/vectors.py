@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.generation import EXTRACTIVE, Exchange
-from codeqa.embeddings import Embedding
+from codeqa.embeddings.base import Embedding
 from codeqa.errors import EmbeddingError
 from codeqa.intents import read_mode
 from codeqa.search import Query, says_something

@@ -16,24 +16,17 @@ from codeqa.cli.command import command, hyde_option, json_option, rerank_option
 from codeqa.cli.console import ProgressDisplay, format_table, print_either
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
-from codeqa.evaluation import (
-    COUNT,
-    Figure,
+from codeqa.evaluation.own import COUNT, Own, prepared
+from codeqa.evaluation.questions import Question, load_questions, save_questions
+from codeqa.evaluation.ranked import (
     Kind,
-    Own,
-    Question,
-    Report,
     ask_all,
-    compare,
-    load_questions,
     load_ranked,
-    prepared,
     rank_repositories,
     require_drafting,
-    save_questions,
     save_ranked,
-    score,
 )
+from codeqa.evaluation.scores import Figure, Report, compare, score
 from codeqa.llm import Models
 from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codeqa.embeddings import Embedding
+from codeqa.embeddings.base import Embedding
 from codeqa.indexing.vectors import packer_for, take_vectors
 from codeqa.parsing.pool import parse_many
 from codeqa.parsing.worker import FileResult

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, ContextLengthError, RateLimitError
 from codeqa.indexing.lock import hold
 from codeqa.llm import Complete

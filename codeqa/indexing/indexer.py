@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from codeqa.embeddings import Embedding, chosen_embedding, fast_embedding
+from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.errors import (
     CodeQAError,
     EmbeddingError,

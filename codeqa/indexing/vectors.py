@@ -17,7 +17,8 @@ from functools import partial
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING
 
-from codeqa.embeddings import Embedding, shipped_table
+from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import shipped_table
 from codeqa.parsing.worker import NICENESS
 from codeqa.store.filters import one_of
 from codeqa.store.meta import record_of

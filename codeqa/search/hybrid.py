@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import TypedDict, Unpack
 
 from codeqa.context import pack, unit_chunk
-from codeqa.embeddings import query_embedding
+from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, Models, never
 from codeqa.search.channels import QueryEncoder, filter_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codeqa.embeddings import Embedding
+from codeqa.embeddings.base import Embedding
 from codeqa.store.filters import one_of
 from codeqa.store.meta import record_of
 from codeqa.store.records import Batch, search_text, units_of

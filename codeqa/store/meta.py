@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
-    from codeqa.embeddings import Embedding
+    from codeqa.embeddings.base import Embedding
 
 META_TABLE = "meta"
 _NUMBERED = re.compile(rf"(?:{'|'.join(TABLES)})_(\d+)")

@@ -148,7 +148,7 @@ def packer_with_vectors(folder: str) -> Callable[[ParsedFile], Any]:
     They come as one `bytes` per file and table of the database, which costs the process that
     gathers them nothing. Runs in the worker.
     """
-    from codeqa.embeddings import table_encoder
+    from codeqa.embeddings.registry import table_encoder
 
     encoder = table_encoder(folder)
 

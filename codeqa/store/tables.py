@@ -246,7 +246,7 @@ class Tables:
         A column of the fast embedding in another version than this one is left out: its
         vectors cannot be compared with a question's. The next indexing run rebuilds it.
         """
-        from codeqa.embeddings import fast_embedding
+        from codeqa.embeddings.registry import fast_embedding
 
         meta = self.meta()
         try:

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from codeqa.embeddings import question_matcher, shipped_table
+from codeqa.embeddings.registry import question_matcher, shipped_table
 from codeqa.files import GROWN_BYTES
 from codeqa.parsing import parse_file
 from codeqa.repository.roles import role_of

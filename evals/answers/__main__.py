@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codeqa.cli.console import format_table
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.evaluation import Figure
+from codeqa.evaluation.scores import Figure
 from codeqa.types import EFFORTS
 from evals.answers.cases import CASES, Case, load_cases, problems
 from evals.answers.judge import FIGURES, Result, differences, figures_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from codeqa.chat.options import parse_place
-from codeqa.evaluation import Figure, interval_of
+from codeqa.evaluation.scores import Figure, interval_of
 from codeqa.types import Chunk, Unit
 from evals.answers.cases import Case, says, shown_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from codeqa.evaluation import Figure
+from codeqa.evaluation.scores import Figure
 from codeqa.render import render_markdown, stylesheet
 from evals.answers.cases import Case
 from evals.answers.judge import FIGURES, Result, figures_of

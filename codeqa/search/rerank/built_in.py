@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codeqa.embeddings import question_matcher, shipped_table
+from codeqa.embeddings.registry import question_matcher, shipped_table
 from codeqa.errors import EmbeddingError
 from codeqa.search.query import Query
 from codeqa.search.rerank.reranker import (
