@@ -58,7 +58,7 @@ import importlib, os, signal, sys, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
 import lancedb
-from codeqa.embeddings import fast_embedding
+from codeqa.embeddings.registry import fast_embedding
 from codeqa.indexing import indexer
 from codeqa.settings import load_settings
 from codeqa.store import locate
