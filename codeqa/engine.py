@@ -69,7 +69,8 @@ def open_engine(
     Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
     """
     location = take_up(settings, repository)
-    tables, index = open_once(location), Indexer(settings, location)
+    tables = open_once(location)
+    index = Indexer(settings, location, tables)
     return _joined(settings, location, (location,), tables, index, generator)
 
 

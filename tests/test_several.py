@@ -125,7 +125,7 @@ def test_one_without_an_index_and_one_that_is_broken_are_left_out_and_named(
     indexed: tuple[Path, list[Location]], settings: Settings, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    shutil.copytree(indexed[0], data)
+    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*"))
     settings = load_settings(data=data)
     found = [locate(settings, one.root) for one in indexed[1]]
     (tmp_path / "empty").mkdir()
@@ -206,7 +206,7 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     indexed: tuple[Path, list[Location]], tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    shutil.copytree(indexed[0], data)
+    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*"))
     settings = load_settings(data=data)
     one, _, bank = (locate(settings, place.root) for place in indexed[1])
     space = Workspace(settings)

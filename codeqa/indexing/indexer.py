@@ -54,9 +54,14 @@ Pass = tuple[Writer, Outcome]
 
 
 class Indexer:
-    """Indexes the repository of `location`, in the foreground or behind a page."""
+    """Indexes the repository of `location`, in the foreground or behind a page.
 
-    def __init__(self, settings: Settings, location: Location) -> None:
+    `tables` opens what is searched meanwhile.
+    """
+
+    def __init__(
+        self, settings: Settings, location: Location, tables: Callable[[], Tables] | None = None
+    ) -> None:
         self.settings = settings
         self.location = location
         self._follows = settings.watch and not location.snapshot_of  # which never changes
@@ -65,7 +70,7 @@ class Indexer:
         self._verified = self._searchable = False
         self.asked = set[str]()
         """Files that were found for questions: their vectors are made first."""
-        self._open = open_once(location)
+        self._open = tables or open_once(location)
         self._wanted = threading.Event()
         """Somebody waits for a pass over the files: vectors can wait."""
         self._pass_seconds = 0.0
@@ -124,6 +129,7 @@ class Indexer:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
             note_files(self.location)
+            self._open().look_again()  # the whole of a first run is seen at once
         if outcome.wrote:  # what was freed goes back to the system, where the C library can (glibc)
             with contextlib.suppress(AttributeError, OSError, TypeError):
                 ctypes.CDLL(None).malloc_trim(0)
@@ -179,7 +185,7 @@ class Indexer:
         return [one for one in folders if not self.location.root.is_relative_to(one)]  # a clone
 
     def _summary(self, outcome: Outcome, seconds: float) -> IndexSummary:
-        tables = Tables.open(self.location)
+        tables = self._open()
         counts = tables.counts()
         files = tables.files()
         return IndexSummary(

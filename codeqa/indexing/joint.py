@@ -28,8 +28,8 @@ class JointIndexer(Indexer):
         members: Mapping[str, Location],
         tables: Callable[[], Tables],
     ) -> None:
-        super().__init__(settings, location)
-        self._follows, self._open = False, tables
+        super().__init__(settings, location, tables)
+        self._follows = False
         self._members = {name: Indexer(settings, one) for name, one in members.items()}
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:

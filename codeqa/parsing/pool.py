@@ -180,8 +180,9 @@ def _start_process() -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=Path(sys.executable).parent,
-            # Ctrl-C reaches the parent alone, which then ends its workers.
-            start_new_session=True,
+            # Ctrl-C reaches the parent alone, which then ends its workers. In a session of their
+            # own Linux would share the processor between the sessions, whatever their priority.
+            process_group=0,
         )
     except OSError as error:
         raise RepositoryError(
