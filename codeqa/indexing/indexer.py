@@ -13,12 +13,7 @@ from pathlib import Path
 
 from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.registry import chosen_embedding, fast_embedding
-from codeqa.errors import (
-    CodeQAError,
-    EmbeddingError,
-    IndexBusyError,
-    IndexMissingError,
-)
+from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
 from codeqa.indexing.build import Outcome, build, parser_fingerprint
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import (
