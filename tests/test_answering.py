@@ -8,11 +8,11 @@ from pathlib import Path
 
 import chat_kit
 import pytest
+from block_grammar import parse_block
 from chat_kit import answer, index, kinds
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import find_citations
-from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.selection import budget_of, build_context
 from codeqa.settings import load_settings

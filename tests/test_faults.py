@@ -316,10 +316,10 @@ def test_a_state_file_that_is_sound_stays_where_it_is(settings: Settings) -> Non
     state = State(settings.data_dir)
     state.values.set("k", "v")
     with contextlib.closing(sqlite3.connect(state.path)) as other:
-        other.execute(f"PRAGMA user_version = {len(schema.STEPS) + 1}")
+        other.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
         told = checked("state", settings)
         assert not told.ok and "newer version of CodeQA" in told.detail
-        other.execute(f"PRAGMA user_version = {len(schema.STEPS)}")
+        other.execute(f"PRAGMA user_version = {schema.VERSION}")
     assert checked("state", settings).ok and state.values.get("k") == "v"
     assert not [*settings.data_dir.glob("*.damaged*")]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from block_grammar import parse_block
 from markdown_it import MarkdownIt
 
 from codeqa.chat import AskOptions
-from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.prompts import render_prompt
 from codeqa.settings import load_settings

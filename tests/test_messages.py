@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from codeqa.chat.generation import (
     trim_history,
 )
 from codeqa.chat.generators import shrink
-from codeqa.context import pack, parse_block, unit_chunk
+from codeqa.context import pack, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.intents import read_mode
 from codeqa.parsing import parse_file

@@ -4,10 +4,11 @@ import time
 from itertools import permutations
 
 import pytest
+from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.context import call_site_chunk, chunk_id, pack, parse_block, unit_chunk
+from codeqa.context import call_site_chunk, chunk_id, pack, unit_chunk
 from codeqa.search import form_pattern
 from codeqa.types import Chunk, Reference, Unit
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from block_grammar import parse_block
 from chat_kit import ASK, SAYS, Open, Script, answer, ask, kinds, parts, told
 from openai_server import (
     Reply,
@@ -26,7 +27,6 @@ from redis_server import redis_server
 
 from codeqa.chat import AskOptions
 from codeqa.chat.record import CONTEXT_SECONDS, ContextCache
-from codeqa.context import parse_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.prompts import override_path, render_prompt

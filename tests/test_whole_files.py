@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from block_grammar import parse_block
 from chat_kit import Open, Script, answer, ask, parts, told
 from indexed import indexed
 from openai_server import stream
 
-from codeqa.context import parse_block
 from codeqa.engine import Engine
 from codeqa.files import Files
 from codeqa.intents import read_whole

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from codeqa.chat.generation import NO_CONTEXT, ToolStep
-from codeqa.context import format_block, parse_block
+from codeqa.context import format_block
 from codeqa.errors import StorageError
 from codeqa.search import SearchResult
 from codeqa.state import Turn
@@ -213,19 +213,14 @@ _KEPT_ONLY = ("stages", "hits", "finished", "error", "messages")
 def read_turn_record(turn: Turn) -> TurnRecord:
     """Inverse of `TurnRecord.as_turn`; what an earlier version did not keep has its default."""
     details = turn.details
-    chunks: tuple[Chunk, ...] = ()
     kept = {name: details[name] for name in DETAILS if details.get(name) not in (None, {})}
-    try:
-        chunks = read_chunks(details.get("chunks", ()), turn.context)
-    except ValueError as error:  # a grammar that we no longer read costs the code, not the turn
-        log.warning("the context of a kept answer could not be read: %s", error)
     return TurnRecord(
         id=turn.id,
         typed=turn.question,
         answer=turn.answer,
         created=turn.created,
         parent=turn.parent,
-        chunks=chunks,
+        chunks=read_chunks(details.get("chunks", ())),
         dropped=read_chunks(details.get("dropped", ())),
         **kept,
     )
@@ -250,21 +245,9 @@ def chunks_as_data(chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
     return [asdict(chunk) for chunk in chunks]
 
 
-def read_chunks(stored: Iterable[Values], block: str = "") -> tuple[Chunk, ...]:
-    """Inverse of `chunks_as_data`.
-
-    Earlier versions kept the text of the whole block, and beside it only what that does not
-    say: {id, unit_id, why} of each chunk. Raises ValueError, TypeError, KeyError or
-    AttributeError for what is neither.
-    """
-    if not block:
-        return tuple(Chunk(**chunk) for chunk in stored)
-    notes = {note["id"]: note for note in stored}
-    return tuple(
-        replace(chunk, unit_id=note.get("unit_id", ""), why=note.get("why", ""))
-        for chunk in parse_block(block)
-        for note in (notes.get(chunk.id, {}),)
-    )
+def read_chunks(stored: Iterable[Values]) -> tuple[Chunk, ...]:
+    """Inverse of `chunks_as_data`; those that an earlier version kept otherwise are left out."""
+    return tuple(Chunk(**chunk) for chunk in stored if "content" in chunk)
 
 
 def place_of_hit(hit: Hit) -> dict[str, Any]:
@@ -327,7 +310,7 @@ class ContextCache:
             value = self.cache.get(context_key(user, conversation))
             stored: Any = json.loads(value) if value else {}
             if stored.get("repository") == self.repository:
-                return block_of(read_chunks(stored.get("chunks", ()), stored.get("context", "")))
+                return block_of(read_chunks(stored.get("chunks", ())))
         except (StorageError, ValueError, TypeError, KeyError, AttributeError) as error:
             log.warning("a cached context could not be read: %s", type(error).__name__)
         return NO_CONTEXT

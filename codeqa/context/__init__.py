@@ -1,6 +1,6 @@
 """The context block: its grammar (`blocks`), what becomes a chunk and how chunks are packed."""
 
-from codeqa.context.blocks import chunk_cost, chunk_id, format_block, parse_block
+from codeqa.context.blocks import chunk_cost, chunk_id, format_block
 from codeqa.context.packing import call_site_chunk, pack, span_chunk, unit_chunk
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "chunk_id",
     "format_block",
     "pack",
-    "parse_block",
     "span_chunk",
     "unit_chunk",
 ]

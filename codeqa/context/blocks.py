@@ -1,4 +1,4 @@
-"""The grammar of the context block, written and read back exactly.
+"""The grammar of the context block, which can be read back exactly.
 
 ::
 
@@ -21,9 +21,6 @@ Lines end with `\n` and nothing else: carriage returns, form feeds and U+2028 ar
 One blank line follows the header and every closing fence, the last one included. A fence
 is one backtick longer than any run of backticks in its content, three at least, so that
 content can never close it. A path that could break its line is written as a JSON string.
-
-Conversations of earlier versions kept this text: what `parse_block` demands must stay what they
-hold.
 """
 
 from __future__ import annotations
@@ -42,14 +39,6 @@ _WIDEST_NUMBER = 999
 """Chunks are measured with a three-digit number; a block holds fewer than a thousand."""
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]*")
 _UNSAFE_PATH = re.compile('[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]|^[\\s"]|\\s$')
-_CHUNK = re.compile(
-    r"=== CHUNK [1-9][0-9]* ===\n"
-    r"Id: (?P<id>ctx_[0-9a-f]{8})\n"
-    r"Path: (?P<path>[^\n]*)\n"
-    r"Lines: (?P<start>[0-9]+)-(?P<end>[0-9]+)\n"
-    r"Language: (?P<language>[A-Za-z0-9_+#.-]*)\n"
-    r"(?P<fence>`{3,})(?P=language)\n"
-)
 
 
 def chunk_id(path: str, symbol: str, content: str) -> str:
@@ -91,36 +80,6 @@ def format_block(chunks: Iterable[Chunk]) -> str:
     """The whole block, chunks numbered from 1; '' for no chunks."""
     parts = [format_chunk(number, chunk) for number, chunk in enumerate(chunks, 1)]
     return HEADER + "".join(parts) if parts else ""
-
-
-def parse_block(text: str) -> list[Chunk]:
-    """Inverse of `format_block`: `format_block(parse_block(text)) == text`.
-
-    What the text does not carry (`unit_id`, `why`) is empty. Raises ValueError for a text that
-    does not follow the grammar.
-    """
-    chunks: list[Chunk] = []
-    position = len(HEADER)
-    while (head := _CHUNK.match(text, position)) is not None:
-        closing = f"\n{head['fence']}\n\n"
-        end = text.find(closing, head.end())
-        if end < 0:
-            break
-        path = head["path"]
-        chunks.append(
-            Chunk(
-                id=head["id"],
-                path=str(json.loads(path)) if path.startswith('"') else path,
-                start_line=int(head["start"]),
-                end_line=int(head["end"]),
-                language=head["language"],
-                content=text[head.end() : end],
-            )
-        )
-        position = end + len(closing)
-    if format_block(chunks) != text:
-        raise ValueError(f"the context block breaks its grammar after {len(chunks)} chunks")
-    return chunks
 
 
 def _lines(chunk: Chunk) -> str:

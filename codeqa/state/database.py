@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.errors import StorageError
-from codeqa.state.schema import migrate, version
+from codeqa.state.schema import make_tables, version
 
 BUSY_SECONDS = 10.0
 RETRY_SECONDS = 0.005
@@ -126,7 +126,7 @@ class Database:
                 connection.execute("PRAGMA synchronous=NORMAL")
                 # What is deleted is overwritten with zeros.
                 connection.execute("PRAGMA secure_delete=ON")
-                migrate(connection)
+                make_tables(connection)
                 connection.execute(begin)
                 # The first read opens the log, which must be done while it can be tried again.
                 version(connection)

@@ -13,7 +13,6 @@ from typing import Any
 
 from codeqa.errors import StorageError
 from codeqa.state.database import BESIDE, PRIMARY_CODE, Database
-from codeqa.state.schema import migrate
 
 ASIDE = ".damaged-"
 _JOIN = """
@@ -95,8 +94,6 @@ def _take_over(copy: Path, connection: sqlite3.Connection) -> None:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as old:
         old.text_factory = lambda text: text.decode(errors="replace")
-        with contextlib.suppress(sqlite3.DatabaseError):
-            migrate(old)
         for (table,) in tables:
             for row in _readable(old, table):
                 marks = ", ".join("?" * len(row))
