@@ -242,20 +242,3 @@ def heading_query(heading: str) -> str:
     """A heading of three words or more as a query; '' for versions, dates and code."""
     text = _HEADING_NUMBER.sub("", plain(heading)).rstrip(" .:?!")
     return "" if _VERSION.search(text) or _USUAL_HEADING.match(text) or refusal(text) else text
-
-
-_COMMIT_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*|\w+(?:\([^)]*\))?!?:\s+|[\w./-]+:\s+)+")
-_COMMIT_NUMBER = re.compile(r"\s*\(?(?:#|gh-|[A-Z]{2,}-)\d+\)?\.?$")
-_COMMIT_CHORE = re.compile(
-    r"^(?:merge|revert|bump|release|version|update (?:dependenc|changelog|readme|version|copyright)"
-    r"|upgrade|fix(?:ed)? (?:typo|lint|test|build|ci|format)|typo|format|lint|clean ?up|refactor\b"
-    r".{0,12}$|wip|minor|misc|chore|prepare|automated|cherry|backport|rename|remove unused"
-    r"|add(?:ed)? (?:tests?|comments?|docs?)\b)",
-    re.I,
-)
-
-
-def commit_query(subject: str) -> str:
-    """What a commit's subject says was changed; '' for merges, releases and chores."""
-    text = plain(_COMMIT_NUMBER.sub("", _COMMIT_PREFIX.sub("", subject.strip()))).rstrip(" .")
-    return "" if _COMMIT_CHORE.match(text) or refusal(text) else text

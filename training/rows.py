@@ -186,12 +186,6 @@ class Rows:
             shown = replace(unit, name="", qualified_name="", source_code=below)
             yield self._row("section", query, unit, shown)
 
-    def of_commit(self, query: str, unit: Unit) -> Row | None:
-        """The row of a commit's subject and a function that it changed."""
-        if leaks(query, unit):
-            return self._refuse("leaks")
-        return self._row("commit", query, unit, unit)
-
     def of_test(self, name: str, unit: Unit) -> Row | None:
         """The row of a test's name and the function that it tests."""
         query = cleaning.test_query(name)

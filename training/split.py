@@ -2,8 +2,8 @@
 
 Repositories are parted, never rows: about 8 % by a hash of their name are held out, as the
 yardstick by which trainings are compared; those of tuning_repositories.json are in neither
-part, because questions for tuning are written about them. Reads OUT/rows and OUT/commits,
-writes OUT/pairs/<part>/<owner>+<name>.jsonl.gz and OUT/split.json.
+part, because questions for tuning are written about them. Reads OUT/rows, writes
+OUT/pairs/<part>/<owner>+<name>.jsonl.gz and OUT/split.json.
 
 Dropped: documents that stood before (those of the yardstick count first, so that nothing of
 it is trained on), sentences beyond the third time, and rows that overlap with the benchmark.
@@ -79,9 +79,9 @@ class Filter:
                 yield row
 
     def _why_not(self, row: dict[str, Any], part: str) -> str:
-        # Tests and commits are further queries for documents that may be there already.
+        # Tests are further queries for documents that may be there already.
         document = text_key(row["unit"].partition("\nsignature: ")[2])
-        if row["source"] not in ("test", "commit"):
+        if row["source"] != "test":
             if document in self._documents:
                 return "document seen before"
         elif part == "train" and -document in self._documents:
@@ -131,10 +131,9 @@ def split(out: Path, benchmark: Sequence[Path], tuning: Sequence[str]) -> dict[s
 
 
 def _rows(out: Path, repository: str) -> Iterator[dict[str, Any]]:
-    for folder in ("rows", "commits"):
-        path = out / folder / f"{file_name(repository)}.jsonl.gz"
-        if path.is_file():
-            yield from read_lines(path)
+    path = out / "rows" / f"{file_name(repository)}.jsonl.gz"
+    if path.is_file():
+        yield from read_lines(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -154,18 +154,3 @@ def test_a_heading_is_a_query_unless_it_is_a_version_or_says_nothing(
     heading: str, query: str
 ) -> None:
     assert cleaning.heading_query(heading) == query
-
-
-@pytest.mark.parametrize(
-    ("subject", "query"),
-    [
-        ("fix(router): keep the trailing slash (#123)", "keep the trailing slash"),
-        ("[core] Close sockets after a timeout", "Close sockets after a timeout"),
-        ("Merge branch 'main' into next", ""),
-        ("Bump version to 1.2", ""),
-        ("Fix typo in the comment", ""),
-        ("wip", ""),
-    ],
-)
-def test_a_commits_subject_is_a_query_unless_it_is_a_chore(subject: str, query: str) -> None:
-    assert cleaning.commit_query(subject) == query

@@ -15,7 +15,6 @@ from codeqa.parsing import parse_file
 from codeqa.text.unit_text import decode
 from training import licences, mine
 from training.collect import collect
-from training.commits import commit_rows
 from training.console import read_lines, write_lines
 from training.mirrors import Entry, Mirror, MirrorError, find_mirror
 from training.rows import Rows, leaks, without_comment
@@ -32,14 +31,14 @@ MakeMirror = Callable[..., Path]
 def make_mirror(tmp_path: Path, write_files: WriteFiles) -> MakeMirror:
     """`make_mirror("owner/name", {path: text}, …)`: a bare mirror, one commit per mapping."""
 
-    def make(repository: str, *commits: Mapping[str, str | bytes], subject: str = "first") -> Path:
+    def make(repository: str, *commits: Mapping[str, str | bytes]) -> Path:
         tree = tmp_path / "trees" / repository
         tree.mkdir(parents=True)
         _git(tree, "init", "-q", "-b", "main")
         for files in commits:
             write_files(tree, files)
             _git(tree, "add", "-A")
-            _git(tree, "commit", "-q", "-m", subject)
+            _git(tree, "commit", "-q", "-m", "a change")
         mirrors = tmp_path / "mirrors"
         mirrors.mkdir(exist_ok=True)
         target = mirrors / repository.replace("/", "+")
@@ -355,18 +354,3 @@ def test_mining_goes_on_where_it_stopped_and_mines_again_after_a_new_commit(
     told.write_text(told.read_text().replace(entries[0]["commit"], "0" * 40))
     mine.mine(tmp_path / "out", 1, mine.Limits())
     assert target.read_bytes() == first, "the same tree gives the same bytes"
-
-
-def test_a_small_commit_gives_a_row_for_the_function_that_it_changed(
-    make_mirror: MakeMirror,
-) -> None:
-    changed = PYTHON.replace("turn(90)", "turn(45)")
-    target = make_mirror("o/n", {"house/door.py": PYTHON}, {"house/door.py": changed},
-                         subject="house: open the door only halfway (#12)")  # fmt: skip
-    with Mirror(target) as mirror:
-        rows = list(commit_rows(mirror, mirror.commit(), Rows("o/n"), 10))
-    assert [(row["source"], row["query"]) for row in rows] == [
-        ("commit", "open the door only halfway")
-    ]
-    unit = decode(rows[0]["unit"])
-    assert unit.name == "open_slowly" and "turn(45)" in unit.body
