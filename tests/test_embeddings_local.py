@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from models import hub_cache, hub_of, put_in_cache
 
-from benchmarks.onnx_models import make_model
 from codeqa.embeddings import local
 from codeqa.embeddings.local import TOKENS, local_model
 from codeqa.embeddings.registry import chosen_embedding, query_embedding
@@ -21,6 +20,7 @@ from codeqa.indexing import Indexer
 from codeqa.search import Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
+from tests.onnx_models import make_model
 
 __all__ = ["hub_cache"]
 

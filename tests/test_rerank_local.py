@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from models import hub_cache, hub_of, put_in_cache
 
-from benchmarks.onnx_models import Shape, make_model
 from codeqa.errors import RerankerError
 from codeqa.search import choose_reranker, parse_query, reranker_status
 from codeqa.search.rerank import local
@@ -30,6 +29,7 @@ from codeqa.search.rerank.local import (
 from codeqa.search.rerank.reranker import document
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
+from tests.onnx_models import Shape, make_model
 
 __all__ = ["hub_cache"]
 

@@ -1,4 +1,4 @@
-"""Models of random weights, as ONNX files with their tokenizer: what the tests and timings read.
+"""Models of random weights, as ONNX files with their tokenizer: what the tests read.
 
 Weights decide what a model says, not how long it takes. They are drawn so that each token keeps
 a direction of its own: a text that holds the words of the question gets the higher score.
