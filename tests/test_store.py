@@ -429,6 +429,24 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
     assert len(Tables.open(location).find(TextSearch("methods", "apple", 5))) == 3
 
 
+def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
+    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
+    writer = write(batch_of(("a.py", [unit("a", "a.py")], [])))
+    writer.update_meta(refining=True)
+    tables = Tables.open(location)
+    before = tables.version()
+    write(batch_of(("b.py", [unit("b", "b.py")], [])))
+    assert tables.version() == before and not tables.named(["b"])
+    tables.look_again()
+    assert tables.named(["b"])
+    writer.update_meta(refining=False)
+    tables.look_again()
+    write(batch_of(("c.py", [unit("c", "c.py")], [])))
+    assert tables.named(["c"])
+
+
 def test_readers_never_see_an_error_while_a_writer_writes(
     location: Location, write: Callable[..., Writer]
 ) -> None:

@@ -113,6 +113,7 @@ class Indexer:
                 lambda: self._first_pass(fast, full, started_ns, recorder), recorder
             )
             self._pass_seconds = time.monotonic() - started
+            self._open().look_again()  # else it is seen some seconds later
             if chosen is not None:
                 recorder.state("refining")
                 batch = self.settings.embedding_batch
@@ -124,7 +125,7 @@ class Indexer:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
             note_files(self.location)
-            self._open().look_again()  # the whole of a first run is seen at once
+            self._open().look_again()
         if outcome.wrote:  # what was freed goes back to the system, where the C library can (glibc)
             with contextlib.suppress(AttributeError, OSError, TypeError):
                 ctypes.CDLL(None).malloc_trim(0)

@@ -78,6 +78,8 @@ class Meta:
     """The current generation's first pass was finished once."""
     dirty: bool = False
     """A run that writes has begun and has not ended."""
+    refining: bool = False
+    """A run is making vectors of the chosen embedding, and commits them a few at a time."""
     parser: str = ""
     """Fingerprint of the code and data that extracted the rows."""
     checked_ns: int = 0
@@ -86,6 +88,11 @@ class Meta:
     """End of the last completed run, seconds since the epoch."""
     vector: EmbeddingRecord | None = None
     refined: EmbeddingRecord | None = None
+
+    @property
+    def growing(self) -> bool:
+        """New versions follow each other, of which none changes what earlier ones hold."""
+        return self.refining or not self.complete
 
 
 def unreadable(error: Exception | str) -> IndexFormatError:

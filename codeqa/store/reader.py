@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 READ_INTERVAL = 0.2
 """Seconds after which a reader looks for new commits: who waits for an edit to be found waits for
 this as well."""
-FIRST_RUN_INTERVAL = 5.0
-"""The same while a first run commits something twice a second: what has been read of a version
-serves several questions, of which each takes three times as long on a new one."""
+GROWING_INTERVAL = 5.0
+"""The same while a first run, or one that makes vectors, commits something every second: what has
+been read of a version serves several questions; each takes three times as long on a new one."""
 YOUNG_SECONDS = 2.0
 """Age below which two commits may bear the same time on disk."""
 
@@ -78,9 +78,9 @@ class Reader:
         self._open()
 
     def snapshot(self) -> Snapshot:
-        """The tables as they were at most READ_INTERVAL ago, FIRST_RUN_INTERVAL in a first run."""
+        """The tables as they were at most READ_INTERVAL ago, GROWING_INTERVAL while they grow."""
         with self._lock:
-            interval = READ_INTERVAL if self._snapshot.meta.complete else FIRST_RUN_INTERVAL
+            interval = GROWING_INTERVAL if self._snapshot.meta.growing else READ_INTERVAL
             if time.monotonic() - self._checked >= interval:
                 self._open(self._snapshot)
             return self._snapshot
