@@ -9,8 +9,9 @@ from html import escape
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, _TokenType
-from pygments.token import Token as Syntax
 from pygments.util import ClassNotFound
+
+from codeqa.text.tokens import word_set
 
 HIGHLIGHT_CHARACTERS = 600_000
 """Longer texts stay uncoloured: 0.3 s of one core, and no indexed file is much longer."""
@@ -18,28 +19,6 @@ LINE_CHARACTERS = 5_000
 """A text with a longer line stays uncoloured: it is data, and lexers backtrack on it."""
 COLOUR_SECONDS = 1.0
 """After this a text stays uncoloured: some lexers are quadratic on `a a a …`."""
-SYNTAX: tuple[tuple[str, tuple[str, str], tuple[_TokenType, ...]], ...] = (
-    ("comment", ("#6a6358", "#a29f98"), (Syntax.Comment,)),
-    ("keyword", ("#a3215c", "#f48fb1"), (Syntax.Keyword, Syntax.Operator.Word)),
-    ("constant", ("#9a4a00", "#f2b880"), (Syntax.Keyword.Constant, Syntax.Number,
-                                         Syntax.Name.Constant, Syntax.Literal)),
-    ("string", ("#2f6b1e", "#a8d490"), (Syntax.String, Syntax.Comment.PreprocFile)),
-    ("escape", ("#8a5a00", "#e6cf7e"), (Syntax.String.Escape, Syntax.String.Interpol,
-                                       Syntax.String.Regex)),
-    ("type", ("#0b6477", "#79d3e0"), (Syntax.Name.Class, Syntax.Name.Exception,
-                                     Syntax.Keyword.Type, Syntax.Name.Namespace)),
-    ("function", ("#2450b2", "#8fb8ff"), (Syntax.Name.Function,)),
-    ("decorator", ("#6a3fb0", "#c8a8ff"), (Syntax.Name.Decorator, Syntax.Comment.Preproc,
-                                          Syntax.Name.Attribute, Syntax.Name.Label)),
-    ("builtin", ("#6a3fb0", "#c8a8ff"), (Syntax.Name.Builtin, Syntax.Name.Tag,
-                                        Syntax.Name.Entity)),
-    ("heading", ("#1d1b18", "#f3f1ec"), (Syntax.Generic.Heading, Syntax.Generic.Subheading,
-                                        Syntax.Generic.Strong, Syntax.Generic.Emph)),
-    ("inserted", ("#116329", "#7ee787"), (Syntax.Generic.Inserted,)),
-    ("deleted", ("#a4262c", "#ff9b95"), (Syntax.Generic.Deleted,)),
-)  # fmt: skip
-"""Role, its colours on the light and the dark ground (contrast ≥ 4.5), and what has it."""
-
 LEXER_NAMES = {
     "vue": "html", "svelte": "html", "astro": "html", "heex": "html", "stylus": "sass",
     "jsonc": "json", "notebook": "json", "gomod": "text", "requirements": "text",
@@ -48,8 +27,11 @@ LEXER_NAMES = {
 }  # fmt: skip
 """Languages that Pygments lacks or calls otherwise, and what comes nearest."""
 
-SYNTAX_CLASSES = {name for name in STANDARD_TYPES.values() if name}
-"""Every class that a coloured piece may have."""
+SYNTAX_CLASSES = word_set("""
+    c c1 ch cm cs k kd kn kp kr ow il kc l ld m mb mf mh mi mo no cpf dl s s1 s2 sa sb sc sd sh ss
+    sx se si sr kt nc ne nn fm nf cp na nd nl bp nb ni nt ge gh gs gu gi gd
+""")
+"""Pygments' classes that have a colour in `static/css/syntax.css`; all else is plain text."""
 
 
 def highlight_lines(text: str, language: str) -> list[str]:
@@ -67,36 +49,6 @@ def highlight_lines(text: str, language: str) -> list[str]:
         html = _coloured(lexer, text)
     coloured = (escape(text, quote=False) if html is None else html).split("\n")
     return coloured if lines[-1] else coloured[:-1]
-
-
-def stylesheet() -> str:
-    """CSS of the syntax colours: light, dark when the page or else the system says so."""
-    light = "; ".join(f"--syntax-{role}: {colours[0]}" for role, colours, _ in SYNTAX)
-    dark = "; ".join(f"--syntax-{role}: {colours[1]}" for role, colours, _ in SYNTAX)
-    lines = [
-        "/* Syntax colours, written by `python -m codeqa.render`. */",
-        f":root {{ {light}; }}",
-        "@media (prefers-color-scheme: dark) {",
-        f'  :root:not([data-theme="light"]) {{ {dark}; }}',
-        "}",
-        f':root[data-theme="dark"] {{ {dark}; }}',
-    ]
-    for role, _, kinds in SYNTAX:
-        names = sorted(
-            css
-            for kind, css in STANDARD_TYPES.items()
-            if css and _css_class(kind) and _role(kind) == role
-        )
-        extra = " font-style: italic;" if Syntax.Comment in kinds else ""
-        selector = ", ".join(f".{name}" for name in names)
-        lines.append(f"{selector} {{ color: var(--syntax-{role});{extra} }}")
-    return "\n".join([*lines, ""])
-
-
-def _role(kind: _TokenType) -> str:
-    """The role of the longest listed kind that `kind` belongs to; '' for plain text."""
-    found = [(len(k), role) for role, _, kinds in SYNTAX for k in kinds if kind in k]
-    return max(found, default=(0, ""))[1]
 
 
 def normal(text: str) -> str:
@@ -138,4 +90,5 @@ def _css_class(kind: _TokenType) -> str:
     """The class of `kind` or its nearest named parent; '' where nothing is coloured."""
     while kind not in STANDARD_TYPES and kind.parent is not None:
         kind = kind.parent
-    return STANDARD_TYPES.get(kind, "") if _role(kind) else ""
+    css = STANDARD_TYPES.get(kind, "")
+    return css if css in SYNTAX_CLASSES else ""

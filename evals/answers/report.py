@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from codeqa.evaluation.scores import Figure
-from codeqa.render import render_markdown, stylesheet
+from codeqa.render import render_markdown
 from evals.answers.cases import Case
 from evals.answers.judge import FIGURES, Result, figures_of
 
+SYNTAX = Path(__file__).parents[2] / "static" / "css" / "syntax.css"
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #17803d; --bad: #c0261c; }
 @media (prefers-color-scheme: dark) { :root { --good: #5ecb84; --bad: #ff8a80; } }
@@ -46,7 +48,7 @@ def page(
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}{stylesheet()}</style></head>"
+        f"<title>{escape(title)}</title><style>{STYLE}{SYNTAX.read_text()}</style></head>"
         f"<body>{''.join(body)}</body></html>\n"
     )
 
