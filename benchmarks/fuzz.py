@@ -186,13 +186,8 @@ def walk(chance: random.Random) -> None:
 
 def markdown(chance: random.Random) -> None:
     """Rendered, cut into blocks, made inert, coloured."""
-    from codeqa.render import (
-        highlight_lines,
-        inert_markdown,
-        render_markdown,
-        sanitise,
-        split_blocks,
-    )
+    from codeqa.render.code import highlight_lines
+    from codeqa.render.markdown import inert_markdown, render_markdown, sanitise, split_blocks
 
     text = texts(chance)
     text = text.encode("utf-8", "replace").decode()  # surrogates end at every surface

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.account import DataInventory, Privacy
+from codeqa.account.deletion import Privacy
+from codeqa.account.inventory import DataInventory
 from codeqa.chat import AnswerGenerator, Chat, Conversations, Retrieval
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors

@@ -22,8 +22,8 @@ from codeqa.evaluation.questions import load_questions
 from codeqa.evaluation.sentences import comment_lines, leaks, question_of
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
-from codeqa.state import State, Turn
-from codeqa.state.records import CitedLines
+from codeqa.state import State
+from codeqa.state.records import CitedLines, Turn
 from codeqa.store import Tables, locate
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git

@@ -29,7 +29,8 @@ from codeqa.errors import IndexFormatError, StorageError
 from codeqa.indexing import Indexer, indexer
 from codeqa.indexing.lock import holder_of
 from codeqa.settings import Settings, load_settings
-from codeqa.state import State, Turn, schema
+from codeqa.state import State, schema
+from codeqa.state.records import Turn
 from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import clean_rows, rows
 from tests.indexed import copied, indexed, write

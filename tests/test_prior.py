@@ -11,7 +11,8 @@ import pytest
 
 from codeqa.chat.generation import Exchange
 from codeqa.chat.vectors import QA_K, similar_questions
-from codeqa.state import State, Turn, TurnExtras
+from codeqa.state import State
+from codeqa.state.records import Turn, TurnExtras
 
 WIDTH = 8
 ANSWERED = {"generator": "a-model", "finished": True}

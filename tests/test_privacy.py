@@ -14,7 +14,8 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa.account import DataInventory, Privacy
+from codeqa.account.deletion import Privacy
+from codeqa.account.inventory import DataInventory
 from codeqa.account.requests import facts_to_forget
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
@@ -22,8 +23,9 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.intents.classifier import cache_key
 from codeqa.llm import Models
 from codeqa.settings import Settings, load_settings
-from codeqa.state import State, Turn, TurnExtras
+from codeqa.state import State
 from codeqa.state.cache import RedisCache, context_key, open_cache
+from codeqa.state.records import Turn, TurnExtras
 from codeqa.web.app import create_app
 
 needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from codeqa.account import DeletionResult, StoredData, deletion_report, read_personal
-from codeqa.account.inventory import Receiver
-from codeqa.account.requests import CONFIRMATIONS, confirmed_scope, wished_scope
+from codeqa.account.deletion import DeletionResult
+from codeqa.account.inventory import Receiver, StoredData
+from codeqa.account.report import deletion_report
+from codeqa.account.requests import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
 from codeqa.chat.generators import forgotten_reply, general_reply, privacy_reply, profile_reply
 
 STORED = StoredData(

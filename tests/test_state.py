@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError, StorageError
-from codeqa.state import Conversation, State, Turn, database, schema
+from codeqa.state import State, database, schema
 from codeqa.state import turns as turns_module
-from codeqa.state.records import title_of
+from codeqa.state.records import Conversation, Turn, title_of
 from codeqa.text.tag import has_tag
 
 
@@ -340,7 +340,8 @@ def test_a_file_that_others_could_read_becomes_private(state: State) -> None:
 
 def test_conversations_survive_a_process_that_is_killed(state: State, run_python: Run) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from codeqa.state import State, Turn\n"
+        "import os, signal, sys; from pathlib import Path; from codeqa.state import State\n"
+        "from codeqa.state.records import Turn\n"
         "state = State(Path(sys.argv[1]))\n"
         "for number in range(3):\n"
         "    state.turns.save(Turn(f't{number}', 'c', 'who?', 'him', '', {}, repository='shop'))\n"
@@ -353,7 +354,8 @@ def test_conversations_survive_a_process_that_is_killed(state: State, run_python
 
 def test_several_processes_open_and_fill_a_fresh_state_at_once(state: State) -> None:
     code = (
-        "import sys; from pathlib import Path; from codeqa.state import State, Turn\n"
+        "import sys; from pathlib import Path; from codeqa.state import State\n"
+        "from codeqa.state.records import Turn\n"
         "state = State(Path(sys.argv[1])); name = sys.argv[2]\n"
         "for number in range(10):\n"
         "    state.turns.save(Turn(f'{name}{number}', 'c', name, '', '', {}, repository='shop'))\n"

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeqa.errors import NotFoundError
-from codeqa.state import State, Turn, TurnExtras
+from codeqa.state import State
 from codeqa.state import turns as turns_module
+from codeqa.state.records import Turn, TurnExtras
 
 PLACE = ("local", "shop")
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.state import CitedLines, State, Turn
+from codeqa.state import State
 from codeqa.state import turns as turns_module
+from codeqa.state.records import CitedLines, Turn
 from codeqa.state.user_data import REASON_CHARACTERS
 
 

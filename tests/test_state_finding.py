@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.state import ConversationMatch, State, Turn
+from codeqa.state import State
 from codeqa.state.conversations import SNIPPET_CHARACTERS, snippet
+from codeqa.state.records import ConversationMatch, Turn
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import StorageError
-from codeqa.state import PastQuestion, State, Turn, TurnExtras
+from codeqa.state import State
 from codeqa.state import turns as turns_module
+from codeqa.state.records import PastQuestion, Turn, TurnExtras
 
 PLACE = ("local", "shop")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from codeqa.errors import StorageError
-from codeqa.state import State, Turn, TurnExtras, database
-from codeqa.state.records import DataCounts
+from codeqa.state import State, database
+from codeqa.state.records import DataCounts, Turn, TurnExtras
 
 SECRET = "Zanzibar-Quagga"
 VECTOR = struct.pack("<128e", *(0.37 + number / 1000 for number in range(128)))

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from openai_server import openai_server, stream
 from serving import ask
 
-from codeqa.render import inert_markdown
+from codeqa.render.markdown import inert_markdown
 from codeqa.settings import Settings
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.app import create_app

@@ -19,7 +19,8 @@ from pydantic import SecretStr
 from serving import serving
 
 from codeqa.settings import Settings, load_settings
-from codeqa.state import CitedLines, State
+from codeqa.state import State
+from codeqa.state.records import CitedLines
 
 pytest_plugins = ("cli_shop",)
 

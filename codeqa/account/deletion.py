@@ -11,7 +11,8 @@ from codeqa.account.facts import LEARNT, kind_of
 from codeqa.account.inventory import DataInventory, prefix_of
 from codeqa.errors import NotFoundError, StorageError, UsageError
 from codeqa.intents import cache_prefix
-from codeqa.state import Conversation, State
+from codeqa.state import State
+from codeqa.state.records import Conversation
 from codeqa.state.rescue import set_aside_before
 
 SCOPES = ("conversation", "profile", "everything")

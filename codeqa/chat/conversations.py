@@ -25,9 +25,9 @@ from codeqa.errors import NotFoundError, SettingsError, StorageError, places_of
 from codeqa.intents import DEFAULT_MODE, read_mode
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
-from codeqa.state import CitedLines, Conversation, ConversationMatch, State, TurnExtras
+from codeqa.state import State
 from codeqa.state.cache import Cache
-from codeqa.state.records import LOCAL_USER
+from codeqa.state.records import LOCAL_USER, CitedLines, Conversation, ConversationMatch, TurnExtras
 from codeqa.types import ContextBlock
 
 HISTORY_MESSAGES = 20

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.account import PersonalReading, preferences
+from codeqa.account.facts import preferences
+from codeqa.account.requests import PersonalReading
 from codeqa.chat.exact import exact_question
 from codeqa.chat.topic import Destination
 from codeqa.intents import Intent

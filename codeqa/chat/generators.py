@@ -13,17 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from codeqa.account import (
-    PersonalReading,
-    Privacy,
-    StoredData,
-    deletion_question,
-    deletion_report,
-    is_preference,
-    kind_of,
-    matching,
-    privacy_report,
-)
+from codeqa.account.deletion import Privacy
+from codeqa.account.facts import is_preference, kind_of, matching
+from codeqa.account.inventory import StoredData
+from codeqa.account.report import deletion_question, deletion_report, privacy_report
+from codeqa.account.requests import PersonalReading
 from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations

@@ -13,8 +13,8 @@ from codeqa.chat.generation import NO_CONTEXT, ToolStep
 from codeqa.context import format_block
 from codeqa.errors import StorageError
 from codeqa.search import SearchResult
-from codeqa.state import Turn
 from codeqa.state.cache import Cache, context_key
+from codeqa.state.records import Turn
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, ContextBlock, Hit

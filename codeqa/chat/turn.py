@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from codeqa.account import PersonalReading, read_personal
+from codeqa.account.requests import PersonalReading, read_personal
 from codeqa.chat.citations import Citation, CitationChecker
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.features import Features

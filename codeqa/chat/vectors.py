@@ -17,7 +17,8 @@ from codeqa.embeddings.base import Embedding
 from codeqa.errors import EmbeddingError
 from codeqa.intents import read_mode
 from codeqa.search import Query, says_something
-from codeqa.state import PastQuestion, State, Turn
+from codeqa.state import State
+from codeqa.state.records import PastQuestion, Turn
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
 

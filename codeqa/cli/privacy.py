@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from codeqa.account import deletion_report, privacy_report
 from codeqa.account.deletion import SCOPES
+from codeqa.account.report import deletion_report, privacy_report
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import PlainText, print_either
 from codeqa.engine import open_privacy

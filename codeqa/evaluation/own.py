@@ -30,7 +30,7 @@ from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.repository.skip import classify
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
-from codeqa.state import Feedback
+from codeqa.state.records import Feedback
 from codeqa.store import Location, Tables, locate
 from codeqa.types import Progress
 

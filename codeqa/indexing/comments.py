@@ -24,7 +24,8 @@ from codeqa.indexing.lock import hold
 from codeqa.llm import Complete
 from codeqa.prompts import render_prompt
 from codeqa.settings import Settings
-from codeqa.state import State, ValueStore
+from codeqa.state import State
+from codeqa.state.cache import ValueStore
 from codeqa.store import Filter, Location, Tables
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import METHOD_KINDS, Progress, Unit

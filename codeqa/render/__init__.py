@@ -4,15 +4,3 @@ What comes out is safe to insert into a page whatever went in: raw HTML is text,
 tag, attribute and class is on a list, nothing loads from anywhere. Code is coloured by
 classes (`static/css/syntax.css` has the rules), because the page allows no inline style.
 """
-
-from codeqa.render.code import highlight_lines
-from codeqa.render.markdown import Cite, inert_markdown, render_markdown, sanitise, split_blocks
-
-__all__ = [
-    "Cite",
-    "highlight_lines",
-    "inert_markdown",
-    "render_markdown",
-    "sanitise",
-    "split_blocks",
-]

@@ -9,29 +9,8 @@ from pathlib import Path
 from codeqa.state.cache import ValueStore
 from codeqa.state.conversations import ConversationStore
 from codeqa.state.database import Database, StateTable
-from codeqa.state.records import (
-    CitedLines,
-    Conversation,
-    ConversationMatch,
-    Feedback,
-    PastQuestion,
-    Turn,
-    TurnExtras,
-)
 from codeqa.state.turns import TurnStore
 from codeqa.state.user_data import FeedbackStore, ProfileStore, UserData
-
-__all__ = [
-    "CitedLines",
-    "Conversation",
-    "ConversationMatch",
-    "Feedback",
-    "PastQuestion",
-    "State",
-    "Turn",
-    "TurnExtras",
-    "ValueStore",
-]
 
 RECENT_KEPT = 20
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from codeqa.errors import NotFoundError
 from codeqa.llm import Cancelled
-from codeqa.render import Cite
+from codeqa.render.markdown import Cite
 from codeqa.types import Event
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.protocol import encode_stream

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from codeqa.engine import Engine
 from codeqa.errors import UsageError
-from codeqa.render import inert_markdown
+from codeqa.render.markdown import inert_markdown
 from codeqa.state.records import ConversationMatch
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.endpoints import Endpoints, values_of

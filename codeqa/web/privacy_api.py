@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from codeqa.account import DeletionResult, StoredData
+from codeqa.account.deletion import DeletionResult
+from codeqa.account.inventory import StoredData
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import FilledId, Id, Schema
 from codeqa.web.security import member_of_request

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from codeqa.render import Cite, render_markdown, split_blocks
+from codeqa.render.markdown import Cite, render_markdown, split_blocks
 from codeqa.types import Event
 from codeqa.web.errors import explained
 

@@ -15,7 +15,7 @@ from codeqa.chat import AskOptions
 from codeqa.chat.options import PLACES
 from codeqa.engine import Engine
 from codeqa.errors import UsageError, error_from
-from codeqa.render import Cite
+from codeqa.render.markdown import Cite
 from codeqa.several import MOST_TOGETHER, asked_of
 from codeqa.store.joint import TOGETHER
 from codeqa.types import Event

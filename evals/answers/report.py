@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from codeqa.evaluation.scores import Figure
-from codeqa.render import render_markdown
+from codeqa.render.markdown import render_markdown
 from evals.answers.cases import Case
 from evals.answers.judge import FIGURES, Result, figures_of
 
