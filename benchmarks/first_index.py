@@ -3,7 +3,8 @@
 The page's server is started on FOLDER without an index, in a process of its own and without a
 model. Taken are: when the page answers, when something can be searched, the first answer, when all
 is searchable; and what a turn takes while indexing goes on and while it is paused, in turns of a
-few questions each, so that whatever else the machine does falls on both alike.
+few questions each, so that whatever else the machine does falls on both alike. Then the same while
+vectors of a chosen embedding are made, which a scripted server gives after some time.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+from benchmarks import soak
 from benchmarks.turns import free_port
+from tests.openai_server import Reply, openai_server
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = (
@@ -34,15 +38,24 @@ QUESTIONS = (
 )
 ROUND = 5
 """Questions while indexing goes on, and as many while it is paused."""
+REFINING_ROUNDS = 6
+EMBEDDING_SECONDS = 0.3
+"""What the server takes for a batch of texts; a question's is there at once."""
 LABELS = {
     "page": "until the page answers, s",
     "first_batch": "until something is searchable, s",
     "first_answer": "until the first answer is there, s",
     "all": "until all is searchable, s, questions and pauses left out",
-    "paused": "a turn while indexing is paused, ms (median)",
-    "indexing": "a turn while indexing goes on, ms (median)",
-    "times": "the one over the other",
-    "turns": "turns of each kind",
+    **{
+        f"{state} {kind}": label
+        for state in ("indexing", "refining")
+        for kind, label in (
+            ("paused", f"a turn while {state} is paused, ms (median)"),
+            ("on", f"a turn while {state} goes on, ms (median)"),
+            ("times", "the one over the other"),
+            ("turns", "turns of each kind"),
+        )
+    },
     "load": "load of the machine before",
 }
 
@@ -74,10 +87,21 @@ class Page:
         return time.monotonic() - began
 
 
+def model(path: str, body: dict[str, Any]) -> Reply:
+    """The scripted vectors."""
+    if len(body["input"]) > 1:
+        time.sleep(EMBEDDING_SECONDS)
+    return soak.model(path, body)
+
+
 def measure(folder: Path) -> dict[str, float]:
     port, load = free_port(), os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as data:
-        environment = {**os.environ, "CODEQA_DATA": data, "CODEQA_EFFORT": "fast"}
+    with tempfile.TemporaryDirectory() as data, openai_server(model) as scripted:
+        environment = {
+            **os.environ, "CODEQA_DATA": data, "CODEQA_EFFORT": "fast", "CODEQA_HYDE": "off",
+            "CODEQA_EMBEDDING": "openai/text-embedding-3-small", "OPENAI_API_KEY": "sk-bench",
+            "CODEQA_EMBEDDING_DIMENSION": str(soak.DIMENSION), "OPENAI_BASE_URL": scripted.base_url,
+        }  # fmt: skip
         command = [sys.executable, "-m", "codeqa", "serve", str(folder), "--port", str(port)]
         began = time.monotonic()
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
@@ -98,31 +122,46 @@ def followed(page: Page, began: float) -> dict[str, float]:
             time.sleep(0.02)
     page.ask(0)
     found["first_answer"] = time.monotonic() - began
-    while not (status := page.status())["files"]:
+    while not page.status()["files"]:
         time.sleep(0.02)
     found["first_batch"] = time.monotonic() - began
-    times: dict[str, list[float]] = {"indexing": [], "paused": []}
+    times: dict[str, list[float]] = defaultdict(list)
     left_out = 0.0
-    while status["state"] == "indexing":
-        for kind in times:
-            turned = time.monotonic()
-            if kind == "paused":
-                page.steer("pause")
-                while (status := page.status())["state"] == "indexing":
-                    time.sleep(0.02)
-                page.ask(0)  # what was written last is read once
-            for number in range(ROUND):
-                took = page.ask(number)
-                times[kind].append(took)
-            if kind == "paused":
-                page.steer("check")
-                left_out += time.monotonic() - turned
-        time.sleep(0.5)
-        status = page.status()
+    while page.status()["state"] == "indexing":
+        left_out += one_round(page, times, "indexing")
     found["all"] = time.monotonic() - began - left_out
-    medians = {kind: 1000 * statistics.median(taken) for kind, taken in times.items()}
-    times_ = medians["indexing"] / medians["paused"]
-    return {**found, **medians, "times": times_, "turns": len(times["paused"])}
+    found |= summary(times, "indexing")
+    for _ in range(REFINING_ROUNDS):
+        while page.status()["state"] != "refining":
+            time.sleep(0.1)
+        one_round(page, times, "refining")
+        time.sleep(1)  # the run that was paused ends, and another goes on after a rest
+    return found | summary(times, "refining")
+
+
+def one_round(page: Page, times: dict[str, list[float]], state: str) -> float:
+    """Ask while `state` goes on and while it is paused; the seconds of the pause."""
+    times[f"{state} on"] += [page.ask(number) for number in range(ROUND)]
+    began = time.monotonic()
+    page.steer("pause")
+    while page.status()["state"] == state:
+        time.sleep(0.02)
+    page.ask(0)  # what was written last is read once
+    times[f"{state} paused"] += [page.ask(number) for number in range(ROUND)]
+    page.steer("check")
+    paused = time.monotonic() - began
+    time.sleep(0.5)
+    return paused
+
+
+def summary(times: Mapping[str, list[float]], state: str) -> dict[str, float]:
+    on, paused = (1000 * statistics.median(times[f"{state} {kind}"]) for kind in ("on", "paused"))
+    return {
+        f"{state} on": on,
+        f"{state} paused": paused,
+        f"{state} times": on / paused,
+        f"{state} turns": len(times[f"{state} on"]),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
