@@ -33,33 +33,11 @@
     (pointer_declarator declarator: (function_declarator declarator: (field_identifier) @name))
   ]) @definition.function
 
-; A macro with arguments is called as a function is.
-(preproc_function_def
-  name: (identifier) @name
-  value: (preproc_arg)? @body) @definition.function
-
 ; --- types
-
-; `typedef struct tag {…} name;` is one thing with two names.
-(type_definition
-  type: (struct_specifier body: (field_declaration_list) @body) @definition.struct
-  declarator: (type_identifier) @name)
-(type_definition
-  type: (union_specifier body: (field_declaration_list) @body) @definition.struct
-  declarator: (type_identifier) @name)
-(type_definition
-  type: (enum_specifier body: (enumerator_list) @body) @definition.enum
-  declarator: (type_identifier) @name)
 
 (struct_specifier
   name: (type_identifier) @name
   body: (field_declaration_list) @body) @definition.struct
-(union_specifier
-  name: (type_identifier) @name
-  body: (field_declaration_list) @body) @definition.struct
-(enum_specifier
-  name: (type_identifier) @name
-  body: (enumerator_list) @body) @definition.enum
 
 ; Other typedefs: an alias, an opaque structure, a function pointer.
 (type_definition
@@ -85,24 +63,14 @@
 
 ; --- references
 
-(call_expression function: (identifier) @reference.call)
 (call_expression
   function: (field_expression
     argument: (_) @receiver
     field: (field_identifier) @reference.call))
 
-(type_identifier) @reference.type
-
 ; Functions in tables of handlers, passed as callbacks or assigned to a pointer.
-(initializer_list (identifier) @reference.value)
 (initializer_pair value: (identifier) @reference.value)
-(argument_list (identifier) @reference.value)
 (pointer_expression argument: (identifier) @reference.value)
 (assignment_expression right: (identifier) @reference.value)
 (init_declarator value: (identifier) @reference.value)
 (preproc_ifdef name: (identifier) @reference.value)
-
-; --- imports
-
-(preproc_include path: (string_literal (string_content) @import.module @import.wildcard)) @import
-(preproc_include path: (system_lib_string) @import.module @import.wildcard) @import

@@ -116,10 +116,6 @@
     (_ . (_ . (function_declarator declarator: (field_identifier) @name)))
   ]) @definition.method
 
-(preproc_function_def
-  name: (identifier) @name
-  value: (preproc_arg)? @body) @definition.function
-
 (init_declarator
   declarator: (identifier) @name
   value: (lambda_expression body: (_) @body)) @definition.lambda
@@ -140,17 +136,6 @@
   ]
   body: (field_declaration_list) @body) @definition.class
 
-; `typedef struct tag {…} name;` is one thing with two names.
-(type_definition
-  type: [
-    (struct_specifier body: (field_declaration_list) @body)
-    (union_specifier body: (field_declaration_list) @body)
-  ] @definition.struct
-  declarator: (type_identifier) @name)
-(type_definition
-  type: (enum_specifier body: (enumerator_list) @body) @definition.enum
-  declarator: (type_identifier) @name)
-
 (struct_specifier
   name: [
     (type_identifier) @name
@@ -160,14 +145,6 @@
       name: [(type_identifier) @name (template_type name: (type_identifier) @name)])
   ]
   body: (field_declaration_list) @body) @definition.struct
-
-(union_specifier
-  name: (type_identifier) @name
-  body: (field_declaration_list) @body) @definition.struct
-
-(enum_specifier
-  name: (type_identifier) @name
-  body: (enumerator_list) @body) @definition.enum
 
 (concept_definition name: (identifier) @name) @definition.trait
 
@@ -199,7 +176,6 @@
 
 ; --- references
 
-(call_expression function: (identifier) @reference.call)
 (call_expression function: (template_function name: (identifier) @reference.call))
 (call_expression
   function: (field_expression
@@ -257,14 +233,10 @@
     ])
 ])
 
-(type_identifier) @reference.type
-
 ; The class in `Style::outline`; namespaces are lower case nearly everywhere.
 ((namespace_identifier) @reference.type
   (#match? @reference.type "^[A-Z]"))
 
-(initializer_list (identifier) @reference.value)
-(argument_list (identifier) @reference.value)
 (pointer_expression argument: [
   (identifier) @reference.value
   (qualified_identifier scope: (_) @receiver name: (identifier) @reference.value)
@@ -272,8 +244,6 @@
 
 ; --- imports
 
-(preproc_include path: (string_literal (string_content) @import.module @import.wildcard)) @import
-(preproc_include path: (system_lib_string) @import.module @import.wildcard) @import
 ([
   (translation_unit (using_declaration (qualified_identifier) @import.path))
   (declaration_list (using_declaration (qualified_identifier) @import.path))

@@ -1,0 +1,31 @@
+; What C and C++ share.
+
+; A macro with arguments is called as a function is.
+(preproc_function_def
+  name: (identifier) @name
+  value: (preproc_arg)? @body) @definition.function
+
+; `typedef struct tag {…} name;` is one thing with two names.
+(type_definition
+  type: [
+    (struct_specifier body: (field_declaration_list) @body)
+    (union_specifier body: (field_declaration_list) @body)
+  ] @definition.struct
+  declarator: (type_identifier) @name)
+(type_definition
+  type: (enum_specifier body: (enumerator_list) @body) @definition.enum
+  declarator: (type_identifier) @name)
+(union_specifier
+  name: (type_identifier) @name
+  body: (field_declaration_list) @body) @definition.struct
+(enum_specifier
+  name: (type_identifier) @name
+  body: (enumerator_list) @body) @definition.enum
+
+(call_expression function: (identifier) @reference.call)
+(type_identifier) @reference.type
+(initializer_list (identifier) @reference.value)
+(argument_list (identifier) @reference.value)
+
+(preproc_include path: (string_literal (string_content) @import.module @import.wildcard)) @import
+(preproc_include path: (system_lib_string) @import.module @import.wildcard) @import
