@@ -35,11 +35,7 @@ from codeqa.store import locate
 from codeqa.types import EFFORTS, Effort, Progress
 
 PLAIN = "as it is"
-VARIANTS = {
-    "rerank": "with rerank",
-    "vectors": "without vectors",
-    "hyde": "with drafts (HyDE)",
-}
+VARIANTS = {"rerank": "with rerank", "vectors": "without vectors", "hyde": "with drafts (HyDE)"}
 """What `--compare` takes → the name of the run that it adds to the one with the defaults."""
 GROUPS_SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 CAUTION = (

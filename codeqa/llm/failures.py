@@ -73,10 +73,7 @@ SENTENCES = {
         "{host} stayed silent for {timeout:g} seconds.",
         "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model.",
     ),
-    "no host": (
-        "There is no host called {host}, or its name cannot be looked up.",
-        CHECK_NETWORK,
-    ),
+    "no host": ("There is no host called {host}, or its name cannot be looked up.", CHECK_NETWORK),
     "no tls": (
         "No secure connection to {host} could be made.",
         "Check https:// in the address and the server's certificate (SSL_CERT_FILE names "

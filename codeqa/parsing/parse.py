@@ -11,12 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from codeqa.languages import detect
 from codeqa.parsing import grammar as grammars
-from codeqa.parsing.definitions import (
-    DefinitionCollector,
-    nest,
-    owned_members,
-    without_prototypes,
-)
+from codeqa.parsing.definitions import DefinitionCollector, nest, owned_members, without_prototypes
 from codeqa.parsing.doc_comments import docstring_text
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.imports import Bindings, ImportCollector

@@ -23,15 +23,7 @@ from codeqa.parsing.worker import FileResult, unpack_parsed
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings, load_settings
 from codeqa.text.unit_text import unit_text
-from codeqa.types import (
-    METHOD_KINDS,
-    TEXT_KINDS,
-    ParsedFile,
-    Progress,
-    Reference,
-    Skipped,
-    Unit,
-)
+from codeqa.types import METHOD_KINDS, TEXT_KINDS, ParsedFile, Progress, Reference, Skipped, Unit
 
 LINES_FILE, METHODS_FILE, CLASSES_FILE = "files.jsonl", "methods.csv", "classes.csv"
 

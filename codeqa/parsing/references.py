@@ -23,13 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
-from codeqa.parsing.definitions import (
-    FILE,
-    NAMESPACE,
-    SCOPE,
-    Definition,
-    clean_name,
-)
+from codeqa.parsing.definitions import FILE, NAMESPACE, SCOPE, Definition, clean_name
 from codeqa.parsing.imports import WILDCARD, Bindings, Import
 from codeqa.parsing.source import Source
 from codeqa.text.tokens import last_word

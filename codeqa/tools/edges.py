@@ -38,8 +38,7 @@ _Step = tuple[Unit, Unit, int, str]
 BY_NAME = "possible: only the name is the same"
 
 ReferenceKind = Annotated[
-    Literal["", "call", "use", "import", "inherits"],
-    Field(description="Only places of this kind."),
+    Literal["", "call", "use", "import", "inherits"], Field(description="Only places of this kind.")
 ]
 Skip = Annotated[int, Field(ge=0, description="How many to leave out, as seen before.")]
 Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Levels that are followed, 1 to 3.")]

@@ -113,11 +113,7 @@ def git_show(
                       paths=tuple(shown_paths))  # fmt: skip
 
 
-def blame(
-    box: Toolbox,
-    path: File,
-    lines: Lines = "",
-) -> ToolResult:
+def blame(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
     """Which commit last changed each line of a file, as of the last commit: who, when and why."""
     found = one_file(box.tables(), path)
     count = _blob(box, f"HEAD:./{found}").count("\n") + 1

@@ -38,8 +38,7 @@ Kind = Annotated[
     Field(description="What to list."),
 ]
 Of = Annotated[
-    str,
-    Field(description="The class, for subclasses; else where to look: src/ or src/**/*.py."),
+    str, Field(description="The class, for subclasses; else where to look: src/ or src/**/*.py.")
 ]
 
 

@@ -83,11 +83,7 @@ def grep(
     return ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
 
 
-def open_file(
-    box: Toolbox,
-    path: File,
-    lines: Lines = "",
-) -> ToolResult:
+def open_file(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
     """Lines of a file as they are now, numbered; without `lines` its first 150. At most 400."""
     file = box.files.read(one_file(box.tables(), path))
     code = file.text.split("\n")
