@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import pytest
 from codeqa.errors import UsageError
 from codeqa.evaluation.questions import Question, Target, load_questions
 from codeqa.evaluation.ranked import Ranked, load_ranked, save_ranked
-from codeqa.evaluation.scores import FIGURES, compare, score, score_question
+from codeqa.evaluation.scores import FIGURES, compare, score
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -39,6 +39,10 @@ def result(path: str, start: int = 0, end: int = 0) -> dict[str, Any]:
 
 def ranked(*results: dict[str, Any], id: str = "r-1") -> Ranked:
     return Ranked(id, "r", "", results, 5.0)
+
+
+def score_question(question: Question, results: Sequence[dict[str, Any]]) -> Mapping[str, float]:
+    return score([question], [ranked(*results, id=question.id)]).per_question[0]
 
 
 def test_a_perfect_list_of_files_scores_one_and_an_empty_one_nothing() -> None:

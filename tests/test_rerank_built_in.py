@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from reranking import HITS, hit, numbers
 
-from codeqa.embeddings.registry import question_matcher, shipped_table
+from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import EmbeddingError
 from codeqa.search import Reranked, parse_query
 from codeqa.search.rerank import built_in
@@ -36,7 +36,7 @@ def named(name: str, code: str, *, path: str = "", score: float = 1.0, first: in
 
 
 def test_the_nearest_passage_of_a_long_unit_is_found_and_its_lines_told() -> None:
-    near = question_matcher(str(shipped_table()), "encrypt the password with a salted hash")
+    near = question_matcher("encrypt the password with a salted hash")
     long = UnitText("app.py", "", "work", "", "", f"def work():\n{FILLER}\n{PASSWORD}\n{FILLER}")
     found = near.nearness(long)
     assert found.first_line <= 82 <= found.last_line
@@ -47,7 +47,7 @@ def test_the_nearest_passage_of_a_long_unit_is_found_and_its_lines_told() -> Non
 
 
 def test_what_is_near_stays_within_one_and_an_empty_unit_is_near_to_nothing() -> None:
-    near = question_matcher(str(shipped_table()), "open_session")
+    near = question_matcher("open_session")
     same = near.nearness(UnitText("", "", "", "", "", "open_session open session"))
     assert 0.9 < same.late <= 1.0001 and same.passage <= 1.0001
     for body in ("", "\n\n", "!!"):

@@ -45,14 +45,13 @@ def table_encoder(folder: str) -> TableEncoder:
     return TableEncoder(load_weights(folder))
 
 
-def question_matcher(folder: str, question: str) -> QuestionMatcher:
-    """`question`, to be held against units one by one, with the table in `folder`.
-
-    Raises EmbeddingError for a damaged table.
-    """
+def question_matcher(question: str) -> QuestionMatcher | None:
+    """`question`, for units to be held against one by one, with the shipped table; None without
+    one. Raises EmbeddingError for a damaged table."""
     from codeqa.embeddings.table.matcher import QuestionMatcher
 
-    return QuestionMatcher(table_encoder(folder), question)
+    folder = shipped_table()
+    return QuestionMatcher(table_encoder(str(folder)), question) if folder else None
 
 
 def sentence_matcher(texts: Sequence[str]) -> SentenceMatcher | None:

@@ -125,11 +125,6 @@ def compare(ours: Report, theirs: Report) -> dict[str, Figure]:
     return _figures(differences)
 
 
-def score_question(question: Question, results: Sequence[Result]) -> dict[str, float]:
-    """All figures of one question; those of lines only where main targets name lines."""
-    return _file_figures(question, results) | _line_figures(question, results)
-
-
 def _matched(questions: Sequence[Question], ranked: Iterable[Ranked]) -> list[Ranked]:
     """The list of each question, MISSING where there is none."""
     lists = list(ranked)

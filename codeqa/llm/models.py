@@ -273,8 +273,7 @@ class Models:
         saved = self._saved()
         if (pick := saved.pick) and pick.over == self._setting():
             try:
-                chosen = ModelChoice(pick.provider, pick.model, pick.address)
-                return settled(chosen) if pick.provider else None, "page"
+                return settled(pick) if pick.provider else None, "page"
             except UsageError:  # a provider that this version does not know
                 log.warning("The model picked on the page is not known to this version.")
         text = self._settings.model.strip()

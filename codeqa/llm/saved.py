@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from codeqa.errors import StorageError
+from codeqa.llm.choice import ModelChoice
 
 FILE_NAME = "models.json"
 LOCK_SECONDS = 6.0
@@ -21,13 +22,10 @@ PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(ModelChoice):
     """What was picked on the page; an empty provider is "no model"."""
 
-    provider: str
-    model: str
-    address: str
-    over: str
+    over: str = ""
     """The setting that the pick took the place of: when that changes, it holds again."""
 
 

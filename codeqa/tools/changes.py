@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from codeqa.embeddings.registry import question_matcher, shipped_table
+from codeqa.embeddings.registry import question_matcher
 from codeqa.files import GROWN_BYTES
 from codeqa.parsing import parse_file
 from codeqa.repository.roles import role_of
@@ -143,8 +143,7 @@ def _about(box: Toolbox, about: str, every: Sequence[_Change]) -> list[_Change]:
     """Those of `every` that are about it, definitions of source first, the nearest of them before
     others: by what the shipped table says of their changed lines, and by the search, which knows
     nothing of what was removed and so counts half."""
-    folder = shipped_table()
-    near = question_matcher(str(folder), about) if folder else None
+    near = question_matcher(about)
     hits = box.search.search(about, top=200).units
     best = max((hit.score for hit in hits), default=0.0) or 1.0
     found = {(hit.unit.path, hit.unit.qualified_name): hit.score / best / 2 for hit in hits}

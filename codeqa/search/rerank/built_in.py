@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codeqa.embeddings.registry import question_matcher, shipped_table
+from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import EmbeddingError
 from codeqa.search.query import Query
 from codeqa.search.rerank.reranker import (
@@ -84,9 +84,8 @@ class BuiltInReranker:
 
 def _matcher(question: str) -> QuestionMatcher | None:
     """What the shipped table knows of `question`; None for nothing."""
-    folder = shipped_table()
     try:
-        near = question_matcher(str(folder), question) if folder else None
+        near = question_matcher(question)
     except EmbeddingError:  # damaged: the index and `codeqa doctor` say so
         return None
     return None if near is None or near.empty else near
