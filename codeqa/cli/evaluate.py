@@ -157,16 +157,9 @@ def eval_command(
             settings = load_settings()
             with ProgressDisplay() as show:
                 lists = rank_repositories(
-                    settings,
-                    asked,
-                    trees,
-                    show,
-                    kind=kind or "units",
-                    rerank=rerank,
-                    hyde=hyde or "off",
-                    order=order,
-                    effort=effort,
-                )
+                    settings, asked, trees, show, kind=kind or "units", rerank=rerank,
+                    hyde=hyde or "off", order=order, effort=effort,
+                )  # fmt: skip
                 save_ranked(out, lists)
         found = _judge(asked, out, versus)
     print_either(as_json, _document(found), _text(found))

@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -81,9 +82,9 @@ def rank_repositories(
     """Ask `questions` of the repositories in the folder `trees`, indexing each one first.
 
     Questions of one repository are asked one after another, whatever their order, so that only
-    one repository is open at a time. Raises UsageError before anything is done when a repository
-    is not there, or when drafts or an order are asked for without a language model; later as the
-    indexer and the search do. With `effort` each list says what would be sent.
+    one repository is open at a time. Raises UsageError before anything is indexed when a
+    repository is not there, or when drafts or an order are asked for without a language model;
+    later as the indexer and the search do. With `effort` each list says what would be sent.
     """
     missing = sorted({q.repo for q in questions if not (trees / q.repo).is_dir()})
     if missing:
@@ -94,33 +95,21 @@ def rank_repositories(
     models = Models(settings)
     if parse_hyde(hyde) != "off" or order:
         require_drafting(models)
-    by_repository: dict[str, list[Question]] = {}
-    for question in questions:
-        by_repository.setdefault(question.repo, []).append(question)
+    for repository in dict.fromkeys(question.repo for question in questions):
+        location = locate(settings, trees / repository)
+        Indexer(settings, location).run(progress=progress)
+        tables = open_once(location)
+        search = open_search(settings, tables, models=models)
+        asked = [question for question in questions if question.repo == repository]
+        sent = partial(_sent, tables, settings, effort) if effort else None
+        for answered in ask_all(asked, search, rerank=rerank, hyde=hyde, order=order, context=sent):
+            yield answered.files if kind == "files" else answered.units
 
-    def ranked() -> Iterator[Ranked]:
-        for repository, asked in by_repository.items():
-            location = locate(settings, trees / repository)
-            Indexer(settings, location).run(progress=progress)
-            tables = open_once(location)
-            search = open_search(settings, tables, models=models)
 
-            def sent(result: SearchResult, tables: Callable[[], Tables] = tables) -> ContextBlock:
-                budget = budget_of(effort or "normal", settings)
-                return build_context(tables(), result, settings, budget)
-
-            answers = ask_all(
-                asked,
-                search,
-                rerank=rerank,
-                hyde=hyde,
-                order=order,
-                context=sent if effort else None,
-            )
-            for answered in answers:
-                yield answered.files if kind == "files" else answered.units
-
-    return ranked()
+def _sent(
+    tables: Callable[[], Tables], settings: Settings, effort: Effort, found: SearchResult
+) -> ContextBlock:
+    return build_context(tables(), found, settings, budget_of(effort, settings))
 
 
 def require_drafting(models: Models) -> None:
@@ -178,13 +167,8 @@ def _listed(
 
 def _result(hit: Hit) -> dict[str, Any]:
     unit = hit.unit
-    return {
-        "path": unit.path,
-        "start": unit.start_line,
-        "end": unit.end_line,
-        "symbol": unit.qualified_name,
-        "score": round(hit.score, 4),
-    }
+    return {"path": unit.path, "start": unit.start_line, "end": unit.end_line,
+            "symbol": unit.qualified_name, "score": round(hit.score, 4)}  # fmt: skip
 
 
 def save_ranked(path: Path, ranked: Iterable[Ranked]) -> int:
