@@ -246,24 +246,13 @@ def test_a_notebook_is_cut_by_cell_with_the_files_own_lines() -> None:
     assert "iVBOR" not in everything and "secret output" not in everything
 
 
-def test_an_older_notebook_and_another_language() -> None:
-    old = {
-        "nbformat": 3,
-        "metadata": {"name": ""},
-        "worksheets": [
-            {
-                "cells": [
-                    {"cell_type": "heading", "level": 1, "source": ["Top"]},
-                    {"cell_type": "code", "language": "Julia", "input": ["f(x) = 1\n", "f(2)"]},
-                ]
-            }
-        ],
-    }
-    found = units(json.dumps(old, indent=1), "notebook")
-    assert [(u.qualified_name, u.language, u.source_code) for u in found] == [
-        ("Top > Cell 1", "markdown", "Top"),
-        ("Top > Cell 2", "julia", "f(x) = 1\nf(2)"),
-    ]
+def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() -> None:
+    julia = notebook([code("f(x) = 1\n", "f(2)")], metadata={"language_info": {"name": "Julia"}})
+    (unit,) = units(json.dumps(julia, indent=1), "notebook")
+    assert (unit.language, unit.source_code) == ("julia", "f(x) = 1\nf(2)")
+    old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["f(2)"]}]}]}
+    (unit,) = units(json.dumps(old, indent=1), "notebook")
+    assert '"f(2)"' in unit.source_code
 
 
 def test_a_notebook_on_one_line_keeps_its_cells() -> None:

@@ -108,27 +108,21 @@ class _Piece(NamedTuple):
 def _notebook_sections(lines: list[str]) -> list[Section]:
     """One section for each cell that holds anything. Raises ValueError when it is no notebook."""
     content = _decoded("\n".join(lines))
-    if not isinstance(content, dict) or not ("nbformat" in content or "cells" in content):
-        raise ValueError("not a notebook")
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("no notebook of a format since 2015")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
     language = _language(content)
     sections: list[Section] = []
     heading: tuple[str, ...] = ()
-    for number, cell in enumerate(_cells(content), 1):
+    for number, cell in enumerate((one for one in cells if isinstance(one, dict)), 1):
         pieces = _strings(cell)
         source = "".join(piece.text for piece in pieces)
         if not source.strip():
             continue
-        kind = _text(cell.get("cell_type"))
-        if kind in ("markdown", "heading"):
-            match = _HEADING.match(source)
-            if kind == "heading" or match:
-                title = clean_title(match[2].splitlines()[0] if match else source)
-                level = len(match[1]) if match else 1
-                heading = (*heading[: level - 1], title)
-            own = "markdown"
-        else:
-            own = _text(cell.get("language")).lower() or language
+        own = "markdown" if _text(cell.get("cell_type")) == "markdown" else language
+        if own == "markdown" and (match := _HEADING.match(source)):
+            heading = (*heading[: len(match[1]) - 1], clean_title(match[2].splitlines()[0]))
         by_line: dict[int, str] = {}
         for piece in pieces:
             line = bisect_right(starts, piece.offset)
@@ -161,18 +155,8 @@ def _decoded(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def _cells(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The cells in order; nbformat 3 has them in worksheets."""
-    worksheets = content.get("worksheets")
-    for sheet in [content, *(worksheets if isinstance(worksheets, list) else [])]:
-        cells = sheet.get("cells") if isinstance(sheet, dict) else None
-        for cell in cells if isinstance(cells, list) else []:
-            if isinstance(cell, dict):
-                yield cell
-
-
 def _strings(cell: dict[str, Any]) -> list[_Piece]:
-    source = cell.get("source", cell.get("input"))
+    source = cell.get("source")
     found = source if isinstance(source, list) else [source]
     return [piece for piece in found if isinstance(piece, _Piece)]
 
