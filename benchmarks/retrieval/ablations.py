@@ -68,7 +68,6 @@ CONSTANTS: dict[str, Change] = {
     },
     "tests and the like by half": {("ranking", "ROLE_PENALTY"): 0.5},
     "not pushed back when asked for": {("ranking", "ASKED_ROLE_PENALTY"): 1.0},
-    "re-exports not pushed back": {("ranking", "REEXPORT_PENALTY"): 1.0},
     "files not lifted by several hits": {("ranking", "FILE_LIFT"): 0.0},
     "files lifted by half as much": {("ranking", "FILE_LIFT"): 0.1},
 }

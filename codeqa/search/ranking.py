@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
 from codeqa.search.fusion import fuse, ranks
 from codeqa.search.query import Query
-from codeqa.search.word_forms import variants, written_forms
-from codeqa.text.tokens import name_key, split_identifier, words
-from codeqa.types import TEXT_KINDS, Hit, Unit
+from codeqa.search.word_forms import written_forms
+from codeqa.text.tokens import name_key
+from codeqa.types import Hit, Unit
 
 SYMBOL_WEIGHT = 1.0
 """The definition of what the question names stands before everything that mentions it."""
@@ -33,10 +33,6 @@ OVERVIEW_WEIGHT = 2.0
 """For a question about the whole repository its README stands first, whatever the words."""
 PHRASE_WEIGHT = 0.5
 """Quoted text found literally: the user asked for exactly this."""
-STEM_WEIGHT = 0.3
-"""Words of the question in the file's name or its folder: a file is named after what it
-is for, and its text may say so only once. Vectors read the path as well: beside them it would
-count twice (.3 loses .01 ndcg@10 and .02 hit@1 there, .15 measures as 0 does)."""
 ROLE_PENALTY = 0.4
 """Tests, examples, benchmarks, documents, vendored and generated code repeat the words of
 the code they are about; pushing them back was the largest single gain measured."""
@@ -46,8 +42,6 @@ for the test and for X, "how do I do X in tests" for X alone: they still repeat 
 TYPE_PENALTY = 0.2
 """Taken from a class that the question does not name, for it holds the words of all its methods,
 and each of those answers in fewer lines."""
-REEXPORT_PENALTY = 0.5
-"""`__init__.py`, `index.ts`, `.d.ts` name everything and define nothing."""
 STUB_PENALTY = 0.5
 """What it is for has the code."""
 FILE_LIFT = 0.2
@@ -58,15 +52,7 @@ LIFTING_UNITS = 3
 DIRECT_CHANNELS = frozenset({"symbol", "path", "overview", "mention"})
 """Channels whose score is a strength of its own rather than one to be fused."""
 
-NAMING_KINDS = frozenset({"module", *TEXT_KINDS})
 OWNING_KINDS = frozenset({"class", "struct", "enum", "trait", "interface"})
-
-NAMELESS_STEMS = frozenset({"__init__", "mod", "index", "lib", "main", "doc"})
-"""File names that say nothing: the folder says what the file is about."""
-
-REEXPORT_FILES = frozenset(
-    {"__init__.py", "index.ts", "index.js", "index.tsx", "package-info.java"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +69,6 @@ class RankingSignals:
 
     def __init__(self, found: Candidates, query: Query) -> None:
         self.query = query
-        parts = {part for word in query.words for part in (word, *split_identifier(word))}
-        self.forms = {form for part in parts for form in (part, *variants(part))}
-        """The question's words, their parts and their other forms."""
         self.patterns = word_patterns(query.words)
         self.channels = {name: found.channels.get(name, {}) for name in DIRECT_CHANNELS}
         """DIRECT_CHANNELS → unit id → strength."""
@@ -93,15 +76,6 @@ class RankingSignals:
         self.undefined = query.names if looked_up else ()
         """Names that the question looks up and that no unit is called by."""
         self.literal = (*query.phrases, *self.undefined)
-        self.by_vectors = any(name.startswith("vector") for name in found.channels)
-        self._overlaps: dict[str, float] = {}
-
-    def overlap(self, path: str) -> float:
-        """Part of the file's name that the question's words make up, 0..1."""
-        if path not in self._overlaps:
-            parts = set(_stem_parts(path))
-            self._overlaps[path] = len(parts & self.forms) / len(parts) if parts else 0.0
-        return self._overlaps[path]
 
 
 def rank(found: Candidates, query: Query) -> list[Hit]:
@@ -143,8 +117,6 @@ def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]
         found.append((-TYPE_PENALTY, "type"))
     if holds_any(unit, signals.literal):
         found.append((PHRASE_WEIGHT, "phrase"))
-    if not signals.by_vectors:
-        found.append((STEM_WEIGHT * signals.overlap(unit.path), "stem"))
     return [signal for signal in found if signal[0]]
 
 
@@ -163,15 +135,13 @@ def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
 
 
 def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
-    """Penalties for what a unit's file is: tests and the like, and files that only re-export."""
+    """Penalties for what a unit is: of tests and the like, and a signature without its body."""
     found = []
     if unit.role != "source":
         factor = ASKED_ROLE_PENALTY if unit.role in query.roles else ROLE_PENALTY
         found.append((factor, f"behind source code: {unit.role}"))
     if unit.is_stub:
         found.append((STUB_PENALTY, "behind code: a signature alone"))
-    if unit.kind in NAMING_KINDS and is_reexport(unit.path):
-        found.append((REEXPORT_PENALTY, "behind definitions: re-exports"))
     return found
 
 
@@ -183,7 +153,6 @@ def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
     unit, symbol = hit.unit, signals.channels["symbol"].get(hit.unit.id, 0.0)
     matched = matching_words(unit, signals.patterns)
     matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
-    stem = dict.fromkeys(part for part in _stem_parts(unit.path) if part in signals.forms)
     words = {
         "words": matches,
         "coverage": matches,
@@ -193,7 +162,6 @@ def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
         "mention": "mentioned",
         "overview": "is the repository's account of itself",
         "phrase": "holds the text as it was written",
-        "stem": f"its path says {', '.join(stem)}",
     }
     spoke = unit_signals(unit, signals)
     if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
@@ -255,18 +223,3 @@ def word_patterns(question: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]],
         shortest = [f for f in forms if not any(other in f for other in forms if other != f)]
         found.append((word, tuple(shortest)))
     return tuple(found)
-
-
-def is_reexport(path: str) -> bool:
-    """Whether the file's name says that it only gives names on."""
-    file = path.rpartition("/")[2]
-    return file in REEXPORT_FILES or file.endswith(".d.ts")
-
-
-def _stem_parts(path: str) -> list[str]:
-    """Words of the file's name, or of its folder's where the file is called as all are."""
-    folder, _, file = path.rpartition("/")
-    stem = file.split(".", 1)[0] or file
-    if stem in NAMELESS_STEMS:
-        stem = folder.rpartition("/")[2]
-    return [part for word in words(stem) for part in split_identifier(word) if len(part) > 1]

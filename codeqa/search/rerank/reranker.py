@@ -122,7 +122,7 @@ def combined(read: Sequence[tuple[Hit, float]], query: Query, name: str) -> list
     """Hits with scores of which MODEL_SHARE is the model's, on the scale of the old ones.
 
     A model's scores lie close together or on a scale of its own, so that they are spread
-    over 0..1 first; tests and re-exports are pushed back as in the first stage.
+    over 0..1 first; tests and the like are pushed back as in the first stage.
     """
     low, high = min(score for _, score in read), max(score for _, score in read)
     best = max(hit.score for hit, _ in read)
