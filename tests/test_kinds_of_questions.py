@@ -23,7 +23,6 @@ from codeqa.store import INDEXED, FileRecord, Tables
 
 FILES = {
     "pyproject.toml": '[project]\nname = "shop"\nrequires-python = ">=3.10"\n',
-    "package.json": '{"name": "shop", "engines": {"node": ">=18"}}\n',
     "README.md": "# Shop\n\nA small shop that sells teapots over the network to everyone.\n",
     "src/shop/hooks.py": "class Hooks:\n    close_callbacks = []\n\n"
     "    def on_close(self, f):\n"
@@ -31,9 +30,7 @@ FILES = {
     "        self.close_callbacks.append(f)\n        return f\n\n"
     "    def close(self):\n"
     '        """Call the callbacks."""\n'
-    "        for f in self.close_callbacks:\n            f()\n\n"
-    "    def count(self):\n        return len(self.close_callbacks)\n\n"
-    "    def hide(self, secretly):\n        self.___.append(secretly)\n",
+    "        for f in self.close_callbacks:\n            f()\n",
     "src/shop/app.py": "from shop.cart.basket import Basket\n\n\n"
     "def main(hooks):\n    hooks.on_close(print)\n    hooks.close()\n    return Basket()\n",
     "src/shop/cart/__init__.py": '"""What is bought."""\n',
@@ -79,14 +76,12 @@ def ask(engine: Engine, question: str) -> str:
     return chat_kit.answer(events)
 
 
-def test_who_calls_what_is_registered_stands_before_who_registers_it(engine: Engine) -> None:
+def test_places_of_use_stand_source_first_and_tests_behind(engine: Engine) -> None:
     text = ask(engine, "where are on_close callbacks called?")
-    kept = text.index("**It keeps what it is given in `close_callbacks`, which is read in**:")
-    reader = text.index("- [src/shop/hooks.py:11] in `Hooks.close`: `for f in self.close_callbacks")
     used = text.index("**Used in 5 places, 4 of them in tests**:")
     source = text.index("- [src/shop/app.py:5] in `main`, ")
-    assert kept < reader < used < source < text.index("- [tests/test_hooks.py:")
-    assert "- and 1 more, in tests" in text and "in `Hooks.count`" not in text
+    assert used < source < text.index("- [tests/test_hooks.py:")
+    assert "- and 1 more, in tests" in text
 
 
 PYTHON = """Traceback (most recent call last):
@@ -159,10 +154,6 @@ def test_a_traceback_is_read_as_one(
     assert "handle_request" not in searched and "Traceback" not in searched
 
 
-def test_a_collection_without_letters_in_its_name_is_nothing_to_look_for(engine: Engine) -> None:
-    assert "### `Hooks.hide`" in ask(engine, "where are all the Hooks.hide callbacks called?")
-
-
 def test_who_calls_a_name_means_all_that_is_called_so(engine: Engine) -> None:
     both = ask(engine, "who calls weigh?")
     assert "**weigh is called in 2 places.**" in both and "in `one`" in both
@@ -193,12 +184,6 @@ def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
         ("grep todo path:src/", ["stands on 2 lines of 1 file**"], "### "),
         ("find all FIXMEs", ["**“FIXME” stands on no line** of "], "### "),
         ('"price_of(one) for one"', ["- [src/shop/store/shelf.py:6]: `return [price_of("], "### "),
-        (
-            "which Python versions does the shop support?",
-            ["[pyproject.toml:3]: `requires-python"],
-            "node",
-        ),
-        ("minimum node version", ['[package.json:1]: `{"name"'], "python"),
         (
             "which tests cover Basket.add?",
             ["**1 test** in 1 file", "- [tests/test_basket.py:5-9] `test_an_article_is_added`"],

@@ -1,5 +1,5 @@
 """Questions that have an answer of their own kind: a pasted traceback, which tests, a literal text,
-versions, an overview."""
+an overview."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from codeqa.store import Tables
 from codeqa.symbols.relations import follow_relations
 from codeqa.text import counted
 from codeqa.text.markdown import code_block, code_span
-from codeqa.text.tokens import word_set
 from codeqa.types import Hit, Unit
 
 AROUND = 3
@@ -40,7 +39,7 @@ LONGEST_LINE = 160
 def answer_of_own_kind(tables: Tables, result: SearchResult) -> tuple[Cited, bool]:
     """What a question of its own kind asks for, and whether it is the whole answer; NOTHING for
     any other question."""
-    kinds = ((_traceback, False), (_literal, True), (_versions, True), (_tests, False))
+    kinds = ((_traceback, False), (_literal, True), (_tests, False))
     for kind, alone in kinds:
         if (found := kind(tables, result)).text:
             return found, alone
@@ -111,37 +110,6 @@ def _literal(tables: Tables, result: SearchResult) -> Cited:
 def _items(found: Mapping[str, Sequence[tuple[int, str]]]) -> list[Cited]:
     lines = [(path, *one) for path, held in found.items() for one in held[:PER_FILE]][:LINES]
     return [line_item(path, number, f": {_shortened(line)}") for path, number, line in lines]
-
-
-# The versions of a language that the manifests name.
-
-_TELLING = {
-    "python": r"requires-python|python_requires|Programming Language :: Python :: \d|^python\s*=",
-    "node": r'"node"\s*:',
-    "go": r"^(?:go|toolchain)\s",
-    "rust": r"^\s*rust-version\s*=",
-    "java": r"java\.version|maven\.compiler|<release>|sourceCompatibility|JavaLanguageVersion",
-}
-"""Language → the lines of a manifest that say which versions of it are asked for."""
-_MANIFESTS = word_set(
-    "pyproject.toml setup.cfg setup.py package.json go.mod Cargo.toml pom.xml build.gradle"
-)
-_ABOUT_VERSIONS = word_set(
-    "version versions support supports supported minimum min require requires required need needs"
-)
-
-
-def _versions(tables: Tables, result: SearchResult) -> Cited:
-    words = {*result.query.words} - {tables.location.name.lower()}
-    languages = sorted(words & {*_TELLING})
-    if not languages or not words & _ABOUT_VERSIONS or words - _ABOUT_VERSIONS - {*languages}:
-        return NOTHING
-    files = Files(lambda: tables)
-    known = [one for one in files.matching() if one.path.rpartition("/")[2] in _MANIFESTS]
-    telling = "|".join(_TELLING[language] for language in languages)
-    items = _items(files.find_lines(telling, known, regex=True).lines)
-    said = f"**Versions of {' and '.join(languages).capitalize()}**, as the manifests say:"
-    return cited_list(said, items)
 
 
 # Tests: those that use the definition which the question names, and those that hold its words.
