@@ -154,11 +154,10 @@ class Retrieval:
         if not block.chunks:
             turn.warnings += filter(None, [block.note])  # of whole files, none of which fits
             block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
-        further = result.units[HITS_SHOWN:]
         turn.search = result = result.head(HITS_SHOWN)
         evidence = None
         if needs_evidence and not whole:
-            evidence = gather_evidence(tables, result, further, walked)
+            evidence = gather_evidence(tables, result, walked)
         if counted.text:
             evidence = evidence or QuotedEvidence(turn.query)
             evidence = replace(evidence, lead=counted, counted=True, whole=whole, weak=False)

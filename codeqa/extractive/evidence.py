@@ -7,13 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codeqa.extractive.call_path import (
-    asks_how,
-    find_path,
-    is_thin,
-    path_section,
-    walk_section,
-)
+from codeqa.extractive.calls import asks_how, calls_section, walk_section
 from codeqa.extractive.cited import NOTHING, Cited, cite_unit, together
 from codeqa.extractive.listing import answer_of_own_kind
 from codeqa.extractive.uses import uses_section
@@ -50,8 +44,8 @@ class Finding:
     """A unit that is shown in full."""
 
     hit: Hit
-    path: Cited = NOTHING
-    """What calls it and what it calls, when the question is how something works."""
+    calls: Cited = NOTHING
+    """What it calls, when the question is how something works."""
     uses: Cited = NOTHING
     """Where it is used."""
 
@@ -88,43 +82,30 @@ class QuotedEvidence:
         """Every line that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
         cited = [self.lead, self.absent, *(cite_unit(hit.unit) for hit in hits)]
-        cited += [one for finding in self.findings for one in (finding.path, finding.uses)]
+        cited += [one for finding in self.findings for one in (finding.calls, finding.uses)]
         spans = [line for one in cited for line in one.lines]
         return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
 
 
 def gather_evidence(
-    tables: Tables, result: SearchResult, further: Sequence[Hit] = (), walk: Walk | None = None
+    tables: Tables, result: SearchResult, walk: Walk | None = None
 ) -> QuotedEvidence:
-    """Choose from `result` what is shown in full, and look up where it is used.
-
-    What explains a flow may be among `further` hits, behind those of `result`; what `walk` led to
-    stands in front of it.
-    """
+    """Choose from `result` what is shown in full, and look up where it is used; what `walk` led to
+    stands in front of it."""
     query, hits = result.query, result.units
     if query.symbol_like and hits and "symbol" in hits[0].channels:
         # The question is a name that is defined: only what has it.
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
     asks_uses = _ASKS_USES.search(query.text) is not None
     main = _main(hits)
-    path = None
     own, alone = (NOTHING, False) if walk and walk.found else answer_of_own_kind(tables, result)
-    thin = bool(main) and main[0].unit.is_method and is_thin(main[0].unit)
-    flow = asks_how(query.text) or (thin and not asks_uses and not query.symbol_like)
-    if flow and not walk and not own.text:
-        path = find_path(tables, query, (*hits, *further))
-        ids = path.ids() if path else set()
-        # What the path leads through before what only has the words, wrappers and stubs last.
-        near = [h for h in hits if h in main or (h.unit.id in ids and _is_near(h, hits))]
-        near.sort(key=lambda hit: (hit.unit.id not in ids, is_thin(hit.unit)))
-        main = _first_of_each([*([path.leader] if path else []), *near])
     lead = NOTHING
     if walk and walk.asks_callers:
         start = {unit.id for unit in walk.start}
         main = _first_of_each([*(hit for hit in hits if hit.unit.id in start), *main])
     elif walk:
         lead, asks_uses = walk_section(walk), False
-    shown = {hit.unit.id for hit in main} | (path.ids() if path else set())
+    shown = {hit.unit.id for hit in main}
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
     files = {hit.unit.path for hit in (*main, *others)}
     others += [file.best for file in result.files if file.path not in files][:MORE_FILES]
@@ -144,7 +125,8 @@ def gather_evidence(
             return Finding(hit)
         asked = first and asks_uses
         uses = uses_section(tables, hit.unit, listed=first, asked=asked)
-        return Finding(hit, path_section(path) if path and first else NOTHING, uses)
+        flow = first and not walk and asks_how(query.text)
+        return Finding(hit, calls_section(tables, hit.unit) if flow else NOTHING, uses)
 
     return QuotedEvidence(
         query=query,

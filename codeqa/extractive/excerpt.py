@@ -7,7 +7,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
 
 from codeqa.context.statements import (
     COMMENT_LINE,
@@ -30,12 +29,6 @@ LONGEST_LINE = 300
 SENTENCE_CHARACTERS = 140
 WHOLE = 1.4
 """A body up to this part longer than what is asked for is shown whole."""
-OUTCOME = 0.3
-"""What the last statement of a function matters against the line that matters most: it returns
-what the others work out."""
-NEAR = 8
-NEARNESS = 0.8
-"""A line that matters does so more beside others that do: by this part, for each line between."""
 
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z`(]|\s*$)", re.DOTALL)
 _RULE = re.compile(r"\s*([=\-~^*+#_.:])\1{2,}\s*")
@@ -62,14 +55,11 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     words, the beginning of the body, and of a class only its declaration; None for comments alone.
     """
     lines = unit.source_code.split("\n")
-    found = statements(unit.source_code, unit.language)
+    found = statements(unit.source_code)
     costs = _costs(unit, lines, found, limit)
     if costs.count(1) <= WHOLE * limit:
         limit = max(limit, costs.count(1) + 1)
     weights = _weights(lines, costs, words, limit)
-    outermost = [one for one in found if one.parent <= 0 and one.first < one.end]
-    for last in outermost[-1:] if unit.is_method else ():
-        weights[last.first] += OUTCOME * max(weights)
     spans = choose_lines(lines, found, weights, costs, limit)
     shown = [line for span in spans for line in range(*span) if costs[line]]
     matches = any(weights[line] for line in shown)
@@ -128,10 +118,8 @@ def _declaration(
     end = found[body].start if body < len(found) else len(lines)
     head = [n for n in range(end * body) if lines[n].strip() and not COMMENT_LINE.match(lines[n])]
     doc = _doc_lines(unit)
-    if doc and body < len(found):
-        one = found[body]
-        if _is_doc(lines[one.start], doc):
-            end = one.end if one.start == one.first else one.first
+    while doc and end < len(lines) and (not lines[end].strip() or _is_doc(lines[end], doc)):
+        end += 1
     return [n for n in head if n >= found[0].first or not _is_doc(lines[n], doc)], end
 
 
@@ -164,7 +152,7 @@ def _weights(
     lines: Sequence[str], costs: Sequence[int], words: Sequence[str], limit: int
 ) -> list[float]:
     """How much each line of the body matters: the question's words that it holds, each by its
-    rarity, and where it holds any, those of the lines near it.
+    rarity.
 
     The parts of a name (`dispatch` of `dispatch_request`) count half, and so does a comment.
     """
@@ -176,13 +164,8 @@ def _weights(
         lower = line.lower() if 0 < cost <= limit else ""
         found.append([word for word, pattern in patterns.items() if pattern.search(lower)])
     counts = Counter(word for held in found for word in held)
-    own = []
+    weights = []
     for line, held in zip(lines, found, strict=True):
         worth = sum(shares[word] / counts[word] ** 0.5 for word in held)
-        own.append(worth / 2 if COMMENT_LINE.match(line) else worth)
-    nearness = [NEARNESS ** abs(place - NEAR) for place in range(2 * NEAR + 1)]
-    around = [0.0] * NEAR + own + [0.0] * NEAR
-    return [
-        sum(map(mul, nearness, around[line : line + 2 * NEAR + 1])) if worth else 0.0
-        for line, worth in enumerate(own)
-    ]
+        weights.append(worth / 2 if COMMENT_LINE.match(line) else worth)
+    return weights

@@ -178,11 +178,11 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
     first = finding is evidence.findings[0] and unit.is_method
     if small := whole_unit(unit):
-        body = [finding.path.text, code_block(small.code, unit.language)]
+        body = [finding.calls.text, code_block(small.code, unit.language)]
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
         doc = _doc(unit, evidence.query.words)
-        body = [doc, finding.path.text, *lines, *_member_found(unit, evidence), _members(unit)]
+        body = [doc, finding.calls.text, *lines, *_member_found(unit, evidence), _members(unit)]
     return joined([_heading(unit, evidence), *body, finding.uses.text])
 
 

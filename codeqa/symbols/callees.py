@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.store import Tables
@@ -31,14 +31,11 @@ class Call:
     """Decided by file, import or receiver; else it merely is the likeliest of that name."""
 
 
-def callees(
-    tables: Tables, unit: Unit, limit: int = 20, *, searched: Container[str] = ()
-) -> list[Call]:
+def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
     """What `unit` calls, each definition once, by its first call; at most `limit`.
 
     A call that the file does not decide is taken for the definition that the file imports, that
-    the class inherits, that alone has this name, or alone of those with it is among `searched`,
-    the ids of what a search found. Calls into libraries are left out.
+    the class inherits or that alone has this name. Calls into libraries are left out.
     """
     tables = tables.around(unit.path)
     calls = [
@@ -57,7 +54,7 @@ def callees(
     found: dict[str, Call] = {}
     for call in calls:
         named = by_name.get(call.name, ())
-        called = decided.get(call.target) or _likeliest(unit, call, named, searched)
+        called = decided.get(call.target) or _likeliest(unit, call, named)
         if called is not None and called.id not in (unit.id, *found):
             told = call.target or call.module or call.receiver in SELF_NAMES
             sure = bool(told) or _receives(called, call)
@@ -65,9 +62,7 @@ def callees(
     return list(found.values())[:limit]
 
 
-def _likeliest(
-    unit: Unit, call: Reference, named: Sequence[Unit], searched: Container[str]
-) -> Unit | None:
+def _likeliest(unit: Unit, call: Reference, named: Sequence[Unit]) -> Unit | None:
     """The one of `named` that `call` in `unit` means, None where that cannot be said."""
     source = [one for one in named if one.role == "source"] or list(named)
     if call.receiver in SELF_NAMES:
@@ -84,8 +79,7 @@ def _likeliest(
         return alike[0] if len(_places(alike)) == 1 else None
     if len(_places(source)) == 1 and len(call.name) >= SHORT_NAME:
         return source[0]
-    among = [o for o in source if o.id in searched and len(call.name) >= SHORT_NAME]
-    return among[0] if len(_places(among)) == 1 else None
+    return None
 
 
 def _receives(unit: Unit, call: Reference) -> bool:
