@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.account.deletion import Privacy
-from codeqa.account.inventory import DataInventory
+from codeqa.account.privacy import Privacy
 from codeqa.chat import AnswerGenerator, Chat, Conversations, Retrieval
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors
@@ -106,7 +105,7 @@ def _joined(
     search = open_search(
         settings, index.tables, models=models, catch_up=index.catch_up, asked=index.asked
     )
-    privacy = Privacy(DataInventory(settings, state, cache, models))
+    privacy = Privacy(settings, state, cache, models)
     vectors = QuestionVectors(fast_embedding)
     conversations = Conversations(state, cache, settings, location.id, vectors)
     retrieval = Retrieval(
@@ -155,4 +154,4 @@ def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy
     """
     state = State(settings.data_dir)
     cache = open_cache(settings, state.values)
-    return Privacy(DataInventory(settings, state, cache, models or Models(settings)))
+    return Privacy(settings, state, cache, models or Models(settings))

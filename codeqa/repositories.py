@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from codeqa.environment import with_home
-from codeqa.errors import IndexMissingError, NotFoundError, StorageError, UsageError
+from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import read_run
 from codeqa.indexing.steering import PAUSE, steered
 from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
-from codeqa.state import State
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
 from codeqa.store.location import location_of, save_location, write_atomically
 from codeqa.types import Progress
@@ -53,14 +53,20 @@ def take_up(settings: Settings, root: Path) -> Location:
     """
     location = locate(settings, root)
     if not location.snapshot_of:
-        with contextlib.suppress(StorageError):  # indexing and searching need no conversations
-            State(settings.data_dir).repositories.remember(location.root)
+        with contextlib.suppress(OSError):  # it has no index yet, or the folder is read-only
+            os.utime(location.folder / "repository.json")
     return location
 
 
 def recent_repositories(settings: Settings) -> list[Path]:
-    """Repositories that were opened, the latest first, those that still exist."""
-    return [path for path in State(settings.data_dir).repositories.latest() if path.is_dir()]
+    """Indexed repositories that still exist, the one opened last first."""
+
+    def opened(location: Location) -> float:
+        note = location.folder / "repository.json"
+        return note.stat().st_mtime if note.exists() else 0.0
+
+    found = sorted(list_locations(settings), key=opened, reverse=True)
+    return [one.root for one in found if one.root.is_dir()]
 
 
 def find_repository(settings: Settings, given: str) -> Location:
@@ -94,7 +100,6 @@ def remove_repository(settings: Settings, given: str) -> Location:
         remove(settings, location)
         if ours:
             delete_clone(location.root)
-    State(settings.data_dir).repositories.forget(location.root)
     return location
 
 

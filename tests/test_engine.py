@@ -53,9 +53,9 @@ def test_a_repository_is_remembered_listed_and_removed_by_id_path_or_name(
     settings: Settings, repository: Path, form: str
 ) -> None:
     engine = open_engine(settings, repository)
-    assert recent_repositories(settings) == [engine.location.root]
     assert list_locations(settings) == []
     engine.index.run()
+    assert recent_repositories(settings) == [engine.location.root]
     engine.close()
     assert [one.id for one in list_locations(settings)] == [engine.location.id]
     given = {"id": engine.location.id, "path": str(repository), "name": "shop"}[form]

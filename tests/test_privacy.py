@@ -14,8 +14,7 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa.account.deletion import Privacy
-from codeqa.account.inventory import DataInventory
+from codeqa.account.privacy import Privacy
 from codeqa.account.requests import facts_to_forget
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
@@ -47,7 +46,7 @@ def state(data_dir: Path) -> State:
 
 @pytest.fixture
 def privacy(settings: Settings, state: State) -> Privacy:
-    return Privacy(DataInventory(settings, state, state.values, Models(settings)))
+    return Privacy(settings, state, state.values, Models(settings))
 
 
 def tell(
@@ -149,9 +148,9 @@ def test_everything_of_a_user_goes_and_nothing_of_another(
     assert erased.problems == ()
     assert grep(data_dir, *mine, "token-aaaaaaaa") == {}
     assert grep(data_dir, yours)
-    assert privacy.inventory.stored("token-aaaaaaaa").turns == 0
-    assert privacy.inventory.stored("token-bbbbbbbb").turns == 1
-    assert privacy.inventory.stored("token-bbbbbbbb").profile == {"name": NAME}
+    assert privacy.stored("token-aaaaaaaa").turns == 0
+    assert privacy.stored("token-bbbbbbbb").turns == 1
+    assert privacy.stored("token-bbbbbbbb").profile == {"name": NAME}
     assert state.values.get(context_key("token-bbbbbbbb", "conversation-0"))
     privacy.delete("everything", "token-bbbbbbbb")
     assert grep(data_dir, yours, NAME, *SAID) == {}
@@ -230,15 +229,15 @@ def test_the_keys_of_a_user_are_gone_from_redis_and_no_others(
     settings = load_settings(data=data_dir, redis_url=server.url)
     state = State(data_dir)
     cache = open_cache(settings, state.values)
-    privacy = Privacy(DataInventory(settings, state, cache, Models(settings)))
+    privacy = Privacy(settings, state, cache, Models(settings))
     tell(state, "one"), tell(state, "two")
     mine = [context_key("local", name) for name in ("one", "two", "a*b[c]?", "")]
     theirs = [context_key("local2", "one"), context_key("token-1", "one"), "another:program"]
     for key in (*mine, *theirs):
         cache.set(key, "code", 60)
     state.values.set(mine[0], "from before Redis was set", 60)
-    assert privacy.inventory.stored("local").cached == 5
-    assert privacy.inventory.stored("local").redis == server.url.removeprefix("redis://")
+    assert privacy.stored("local").cached == 5
+    assert privacy.stored("local").redis == server.url.removeprefix("redis://")
     assert privacy.delete("conversation", "local", "one").counts["cached"] == 2
     assert keys(server) == sorted([*mine[1:], *theirs])
     assert privacy.delete("everything", "local").counts["cached"] == 3
@@ -253,13 +252,13 @@ def test_a_redis_server_that_is_down_is_told_and_emptied_when_it_is_back(
     settings = load_settings(data=data_dir, redis_url=server.url)
     state = State(data_dir)
     cache = RedisCache(server.url)
-    privacy = Privacy(DataInventory(settings, state, cache, Models(settings)))
+    privacy = Privacy(settings, state, cache, Models(settings))
     cache.set(context_key("local", "one"), "code", 60)
     server.freeze()
     monkeypatch.setattr("codeqa.state.cache.SWEEP_SECONDS", 0.3)
     erased = privacy.delete("everything", "local")
     assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
-    assert privacy.inventory.stored("local").cached is None
+    assert privacy.stored("local").cached is None
     server.thaw()
     time.sleep(0.1)
     assert cache.get("any") is None
@@ -407,7 +406,7 @@ def test_the_command_shows_and_deletes(
 
 
 def receivers(settings: Settings) -> Sequence[tuple[str, str, bool]]:
-    found = open_privacy(settings).inventory.stored("local").receivers
+    found = open_privacy(settings).stored("local").receivers
     return [(one.part, one.host, one.local) for one in found]
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from codeqa.account.deletion import DeletionResult
-from codeqa.account.inventory import Receiver, StoredData
+from codeqa.account.privacy import DeletionResult, Receiver, StoredData
 from codeqa.account.report import deletion_report
 from codeqa.account.requests import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
 from codeqa.chat.generators import forgotten_reply, general_reply, privacy_reply, profile_reply
@@ -25,7 +24,7 @@ STORED = StoredData(
     folder="/home/ada/data",
     state_bytes=123_456,
     redis="",
-    recent=2,
+    facts=1,
     receivers=(),
     plugins=False,
     keys_file="",

@@ -227,14 +227,6 @@ def test_every_title_can_be_shown_and_holds_no_tag(start: str, rest: str) -> Non
     assert not has_tag(title) or title.endswith("@codebase…")
 
 
-def test_recent_repositories_come_latest_first_and_once_each(state: State) -> None:
-    for path in (Path("/a"), Path("/b"), Path("/a")):
-        state.repositories.remember(path)
-    assert state.repositories.latest() == [Path("/a"), Path("/b")]
-    state.repositories.forget(Path("/a"))
-    assert state.repositories.latest() == [Path("/b")]
-
-
 def test_a_switch_to_wal_that_others_hold_up_is_tried_again(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:

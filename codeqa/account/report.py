@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codeqa.account.deletion import DeletionResult
 from codeqa.account.facts import kind_of
-from codeqa.account.inventory import StoredData
+from codeqa.account.privacy import DeletionResult, StoredData
 from codeqa.account.requests import CONFIRMATIONS
 from codeqa.text import counted
 from codeqa.text.markdown import code_span, escape
@@ -30,14 +29,13 @@ _ASKED_FIRST = (
 def privacy_report(text: str, stored: StoredData) -> str:
     """All that is stored, where, how long, and who receives it; first what `text` asks for."""
     cache = f" and the Redis server at {code_span(stored.redis)}" if stored.redis else ""
-    recent = counted(stored.recent, "repository", "repositories")
     keys = f" (in {code_span(stored.keys_file)})" if stored.keys_file else ""
     parts = {
         "What is stored of you": "counted just now:\n\n" + "\n".join(_listing(stored)),
         "Where": (
             f"on this machine, in {code_span(stored.folder)}{cache}; what was said in "
-            f"`state.sqlite` ({stored.state_bytes / 1000:,.0f} kB, for all users). A list of the "
-            f"{recent} opened last and keys of models{keys} belong to the installation."
+            f"`state.sqlite` ({stored.state_bytes / 1000:,.0f} kB, for all users). Keys of "
+            f"models{keys} belong to the installation."
         ),
         "Who receives it": (
             f"{'; '.join(_receivers(stored))}. Each answer keeps the name of its model's host."
@@ -135,8 +133,8 @@ def deletion_question(scope: str, stored: StoredData) -> str:
         "be deleted by itself.",
         "profile": "The conversations in which you told me stay, and with them what you said "
         "there.",
-        "everything": "The indices of repositories stay, the list of those opened last, and keys "
-        f"of models{keys}: none of them holds what you said. Other users' data is not touched.",
+        "everything": f"The indices of repositories and keys of models{keys} stay: none of them "
+        "holds what you said. Other users' data is not touched.",
     }[scope]
     return (
         f"{_NAMES[scope]} would be deleted for good:\n\n" + "\n".join(lines)

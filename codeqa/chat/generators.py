@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from codeqa.account.deletion import Privacy
 from codeqa.account.facts import is_preference, kind_of, matching
-from codeqa.account.inventory import StoredData
+from codeqa.account.privacy import Privacy, StoredData
 from codeqa.account.report import deletion_question, deletion_report, privacy_report
 from codeqa.account.requests import PersonalReading
 from codeqa.chat.citation_writer import CitationWriter
@@ -202,7 +201,7 @@ class AppGenerator:
         if turn.reply == "privacy":
             self.conversations.flush()
             place = (turn.options.conversation, self.conversations.repository)
-            stored = self.privacy.inventory.stored(turn.options.user, *place)
+            stored = self.privacy.stored(turn.options.user, *place)
             return privacy_reply(text, personal, stored)
         if turn.reply == "profile":
             if personal.facts and not turn.keep:

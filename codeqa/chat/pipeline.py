@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
-from codeqa.account.deletion import Privacy
 from codeqa.account.facts import preferences, profile_text
+from codeqa.account.privacy import Privacy
 from codeqa.chat.agent import model_generator
 from codeqa.chat.citations import verify_all
 from codeqa.chat.conversations import Conversations

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from codeqa.account.deletion import SCOPES
+from codeqa.account.privacy import SCOPES
 from codeqa.account.report import deletion_report, privacy_report
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import PlainText, print_either
@@ -30,7 +30,7 @@ def privacy_command() -> None:
 @user_option
 def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
-    stored = open_privacy(load_settings()).inventory.stored(user)
+    stored = open_privacy(load_settings()).stored(user)
     print_either(as_json, asdict(stored), _plain(privacy_report("", stored)))
 
 
@@ -56,7 +56,7 @@ def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user:
     of models stay.
     """
     found, repository = open_privacy(load_settings()), None
-    stored = found.inventory.stored(user)
+    stored = found.stored(user)
     named = f"{len(stored.profile):,} lines of your profile"
     if what == "conversation":
         kept = found.conversation(conversation, user)

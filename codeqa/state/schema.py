@@ -20,7 +20,6 @@ TABLES = f"""
     BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
     CREATE INDEX IF NOT EXISTS value_expires ON value (expires) WHERE expires IS NOT NULL;
-    CREATE TABLE IF NOT EXISTS recent (path TEXT PRIMARY KEY, opened REAL NOT NULL);
     CREATE TABLE IF NOT EXISTS turn (
         id TEXT PRIMARY KEY, conversation TEXT NOT NULL, created REAL NOT NULL,
         question TEXT NOT NULL, answer TEXT NOT NULL, context TEXT NOT NULL,

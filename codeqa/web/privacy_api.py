@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from codeqa.account.deletion import DeletionResult
-from codeqa.account.inventory import StoredData
+from codeqa.account.privacy import DeletionResult, StoredData
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import FilledId, Id, Schema
 from codeqa.web.security import member_of_request
@@ -22,7 +21,7 @@ class ConversationQuery(Schema):
 @endpoints.route("GET", "", StoredData)
 def stored() -> StoredData:
     """Exactly what is stored of this user: counts, profile, places, and who receives it."""
-    return workspace().privacy().inventory.stored(member_of_request().user)
+    return workspace().privacy().stored(member_of_request().user)
 
 
 @endpoints.route("DELETE", "/conversation", DeletionResult)

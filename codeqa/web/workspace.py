@@ -10,7 +10,7 @@ from typing import cast
 
 from flask import current_app, request
 
-from codeqa.account.deletion import Privacy
+from codeqa.account.privacy import Privacy
 from codeqa.engine import Engine, open_engine, open_privacy, open_several
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
