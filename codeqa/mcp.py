@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -214,14 +214,3 @@ def serve_http(
         import uvicorn
 
         uvicorn.run(app, host=host, port=port, log_level="warning")
-
-
-def by_name(roots: Sequence[Path]) -> dict[str, Path]:
-    """Each repository by the name of its folder; of equal names the later get a number."""
-    named: dict[str, Path] = {}
-    for root in roots:
-        name, number = root.name, 2
-        while name in named:
-            name, number = f"{root.name}-{number}", number + 1
-        named[name] = root
-    return named

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from codeqa.mcp import by_name
 from codeqa.tools import TOOLS
 
 pytest.importorskip("mcp")
@@ -141,11 +140,6 @@ def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
             assert httpx2.post(address, headers=rebound, json={}).status_code in (400, 403, 421)
         finally:
             server.terminate()
-
-
-def test_equal_names_of_folders_are_told_apart() -> None:
-    roots = [Path("/a/web"), Path("/b/web"), Path("/c/api")]
-    assert list(by_name(roots)) == ["web", "web-2", "api"]
 
 
 def test_a_repository_without_an_index_is_named_at_the_start(tmp_path: Path) -> None:

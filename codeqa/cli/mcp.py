@@ -7,12 +7,12 @@ import sys
 
 import click
 
-from codeqa.cli.command import command, complete_repositories
-from codeqa.cli.console import visible
+from codeqa.cli.command import command, complete_repositories, print_error
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import CodeQAError
 from codeqa.repositories import take_up
 from codeqa.settings import load_settings
+from codeqa.several import member_names
 from codeqa.store import open_once
 
 HOST = "127.0.0.1"
@@ -43,18 +43,20 @@ def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
     The repository must be indexed. Needs: pip install 'codeqa[mcp]'. See docs/mcp.md.
     """
     gc.disable()  # until it serves: what is loaded stays, and looking at it again takes a sixth
-    from codeqa.mcp import by_name, serve_http, serve_stdio
+    from codeqa.mcp import serve_http, serve_stdio
 
     roots = [chosen_repository(load_settings(), one) for one in repo or (None,)]
-    for root in roots:
+    locations = [take_up(load_settings(root), root) for root in roots]
+    for location in locations:
         try:
-            open_once(take_up(load_settings(root), root))()
+            open_once(location)()
         except CodeQAError as error:  # it may be indexed while the agent is there
-            click.echo(f"codeqa: {visible(str(root))}: {visible(str(error))}", err=True)
+            print_error(f"{location.root}: {error}")
+    named = {name: one.root for name, one in member_names(locations).items()}
     if port:
-        click.echo(f"Serving {', '.join(by_name(roots))} at http://{HOST}:{port}/mcp", err=True)
-        serve_http(load_settings, by_name(roots), HOST, port)
+        click.echo(f"Serving {', '.join(named)} at http://{HOST}:{port}/mcp", err=True)
+        serve_http(load_settings, named, HOST, port)
         return
     if sys.stdin.isatty():
         click.echo("Waiting for an agent on standard input; see docs/mcp.md.", err=True)
-    serve_stdio(load_settings, by_name(roots))
+    serve_stdio(load_settings, named)

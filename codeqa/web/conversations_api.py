@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 from flask import Response, jsonify
 from pydantic import Field
@@ -170,7 +169,8 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
     else:
         text = as_markdown(values).encode("utf-8", "replace")
         response, ending = Response(text, content_type="text/markdown; charset=utf-8"), "md"
-    response.headers["Content-Disposition"] = attachment(summary.title, ending)
+    name = f"{file_name(summary.title)}.{ending}"
+    response.headers.set("Content-Disposition", "attachment", filename=name)
     return response
 
 
@@ -240,16 +240,10 @@ def as_markdown(exported: Values) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def attachment(title: str, ending: str) -> str:
-    """A `Content-Disposition` that names the file after `title`, in signs that any disk takes."""
+def file_name(title: str) -> str:
+    """A name for a file after `title`, in signs that any disk takes."""
     words = re.findall(r"\w+", unicodedata.normalize("NFC", title))
-    name = "-".join(words)[:FILE_NAME_CHARACTERS].strip("-_") or "conversation"
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    plain = "-".join(re.findall(r"\w+", plain)) or "conversation"
-    return (
-        f'attachment; filename="{plain}.{ending}"; '
-        f"filename*=UTF-8''{quote(f'{name}.{ending}', safe='')}"
-    )
+    return "-".join(words)[:FILE_NAME_CHARACTERS].strip("-_") or "conversation"
 
 
 def _turn(number: int, turn: Values) -> Iterator[str]:
