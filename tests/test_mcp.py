@@ -97,7 +97,7 @@ def test_of_several_repositories_each_call_names_one(shop: Path, tmp_path: Path)
         given = {"name": "only_here"}
         found = await session.call_tool("find_definition", {**given, "repo": "other"})
         assert found.structured_content["total"] == 1
-        elsewhere = await session.call_tool("find_definition", {**given, "repo": shop.name})
+        elsewhere = await session.call_tool("find_definition", {**given, "repo": "my-shop"})
         assert elsewhere.structured_content["total"] == 0
         unnamed = await session.call_tool("find_definition", given)
         assert unnamed.is_error
