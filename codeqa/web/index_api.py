@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from codeqa.files import FileText
 from codeqa.render.code import highlight_lines
 from codeqa.render.markdown import sanitise
 from codeqa.search import missing_command, reranker_status
-from codeqa.types import CLASS_KINDS, METHOD_KINDS, Progress
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, IndexStatus
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
@@ -48,7 +49,10 @@ class LinesQuery(FileQuery):
     """0 stands for `start`."""
 
 
-class Status(Schema):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status(IndexStatus):
+    """The status, and what the page shows beside it."""
+
     id: str
     effort: str
     hyde: str
@@ -58,29 +62,11 @@ class Status(Schema):
     """What the rerank switch runs, or what is in its way and what to do."""
     reranker_command: str
     """The command in that text, to be copied; empty where nothing is missing."""
-    repository: str
-    name: str
-    state: Literal["missing", "indexing", "refining", "paused", "ready", "stopped", "failed"]
-    files: int
-    units: int
-    references: int
-    embedded: int
-    embedding: str
-    skipped: list[tuple[str, int]]
+    skipped: list[tuple[str, int]]  # type: ignore[assignment]
     """Reason and number of files, the most frequent first."""
     skipped_total: int
-    updated_at: float
-    """When the last run that changed anything ended, in seconds since the epoch."""
-    checked_at: float
-    """The same of the last run."""
-    watched: bool
-    """Changes on disk are followed."""
     steerable: bool
     """Who asks may pause, cancel and check."""
-    progress: Progress | None
-    seconds_left: float
-    """Until the phase of `progress` ends; 0 while that is unknown."""
-    error: str
 
 
 class SteerBody(RepoQuery):
@@ -217,20 +203,18 @@ def ready() -> Values:
 def status_values(engine: Engine) -> Values:
     """The status as the page shows it."""
     status = engine.index.status()
-    return values_of(
-        Status,
-        status,
-        id=engine.location.id,
-        effort=engine.settings.effort,
-        hyde=engine.settings.hyde,
-        retrieval=engine.settings.retrieval,
-        reranker=". ".join(filter(None, reranker_status(engine.settings)[1:])),
-        reranker_command=missing_command(engine.settings),
+    return asdict(status) | {
+        "id": engine.location.id,
+        "effort": engine.settings.effort,
+        "hyde": engine.settings.hyde,
+        "retrieval": engine.settings.retrieval,
+        "reranker": ". ".join(filter(None, reranker_status(engine.settings)[1:])),
+        "reranker_command": missing_command(engine.settings),
         # A reason that stands first is the most frequent one; objects in JSON have no order.
-        skipped=list(status.skipped.items()),
-        skipped_total=sum(status.skipped.values()),
-        steerable=member_of_request().owner,
-    )
+        "skipped": list(status.skipped.items()),
+        "skipped_total": sum(status.skipped.values()),
+        "steerable": member_of_request().owner,
+    }
 
 
 def _highlighted(file: FileText) -> list[str]:
