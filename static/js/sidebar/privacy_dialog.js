@@ -79,7 +79,7 @@ export function setUpPrivacyDialog(repo, hooks) {
       go.disabled = true;
       try {
         const erased = await request(
-          `/api/privacy/${scope}${scope === "conversation" ? query({ id: current.id, repository: repo }) : ""}`,
+          `/api/privacy/${scope}${scope === "conversation" ? query({ id: current.id, repo }) : ""}`,
           { method: "DELETE" },
         );
         hooks.deleted(scope);
