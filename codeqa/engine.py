@@ -20,11 +20,10 @@ from codeqa.repositories import take_up
 from codeqa.review import IssueGenerator, Reviewer
 from codeqa.search import Search, open_search
 from codeqa.settings import Settings
-from codeqa.several import joint_location, member_names
+from codeqa.several import joint_location, member_names, open_joint
 from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, open_once
-from codeqa.store.joint import open_joint
 from codeqa.symbols.mention_completion import MentionCompleter
 from codeqa.tools import Toolbox
 

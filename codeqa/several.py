@@ -1,19 +1,24 @@
-"""Several repositories that are asked as one: which are meant, and what they are called then."""
+"""Several repositories that are asked as one: which are meant, what they are called, and how their
+indices are opened."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 
-from codeqa.errors import NotFoundError, UsageError
+from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, UsageError
 from codeqa.repositories import find_repository
 from codeqa.settings import Settings
-from codeqa.store import Location, list_locations
-from codeqa.store.joint import TOGETHER
+from codeqa.store import Location, Tables, list_locations
+from codeqa.store.joint import TOGETHER, JointTables, Member
 
 MOST_TOGETHER = 50
 NAMED = 3
 """Repositories whose names stand for all of them."""
+RETRY_SECONDS = 5.0
+"""After which a repository whose index could not be opened is tried again."""
 
 _AT_REPO = re.compile(r"(?<!\S)@repo:(?:\"([^\"]+)\"|([^\s,;:?!]+))")
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -96,3 +101,32 @@ def asked_of(
         return f"@{names[named[match[0]].id]}/" if len(every) > 1 else ""
 
     return list(every.values()), _AT_REPO.sub(folder, question).strip()
+
+
+def open_joint(location: Location, places: Mapping[str, Location]) -> Callable[[], Tables]:
+    """Give a function that opens the indices at `places` (name → place) as one.
+
+    One that cannot be opened is left out, and tried again after RETRY_SECONDS. Raises what opening
+    the last one raised where none can be opened.
+    """
+    joint, lock, tried = JointTables(location, ()), threading.Lock(), 0.0
+
+    def opened() -> Tables:
+        nonlocal tried
+        with lock:
+            missing = [name for name in places if name not in joint.members]
+            if missing and time.monotonic() - tried >= RETRY_SECONDS:
+                for name in missing:
+                    try:
+                        joint.members[name] = Member(name, Tables.open(places[name]))
+                        joint.left_out.pop(name, None)
+                    except CodeQAError as error:
+                        joint.left_out[name] = str(error)
+                tried = time.monotonic()
+            if not joint.members:
+                raise IndexMissingError(
+                    "None of these repositories can be read.", " ".join(joint.notices)
+                )
+            return joint
+
+    return opened

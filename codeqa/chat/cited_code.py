@@ -39,10 +39,10 @@ class CitedCode:
         return self._found[written]
 
     def _path_of(self, written: str) -> str:
-        paths = self.tables.catalogue().paths
-        if written in paths or not written:
+        catalogue = self.tables.catalogue()
+        if written in catalogue.paths or not written:
             return written
-        for known in (self._sent, paths):
+        for known in (self._sent, catalogue.by_file_name.get(written.rpartition("/")[2], ())):
             ending = [path for path in known if path.endswith("/" + written)]
             if ending:
                 return ending[0] if len(ending) == 1 else ""

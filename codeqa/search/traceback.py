@@ -92,10 +92,9 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
     code has moved since, the line is the definition's first.
     """
     found: dict[tuple[str, int], tuple[Unit, int]] = {}
-    frames = list(frames)
-    names = {frame.path.rstrip("/").rpartition("/")[2] for frame in frames}
-    known = [path for path in tables.catalogue().paths if path.rpartition("/")[2] in names]
+    by_name = tables.catalogue().by_file_name
     for frame in frames:
+        known = by_name.get(frame.path.rstrip("/").rpartition("/")[2], ())
         for path in _alike(known, frame):
             units = tables.in_file(path)
             around = [unit for unit in units if unit.start_line <= frame.line <= unit.end_line]

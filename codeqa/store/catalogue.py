@@ -45,6 +45,14 @@ class Catalogue:
         return frozenset(self._files["path"].to_pylist())
 
     @cached_property
+    def by_file_name(self) -> Mapping[str, Sequence[str]]:
+        """The paths of the indexed files that are called so, whatever folder they are in."""
+        found: dict[str, list[str]] = {}
+        for path in self.paths:
+            found.setdefault(path.rpartition("/")[2], []).append(path)
+        return found
+
+    @cached_property
     def languages(self) -> frozenset[str]:
         """Languages that at least one indexed file is written in."""
         return frozenset(self._files["language"].unique().to_pylist()) - {""}

@@ -9,40 +9,100 @@ from __future__ import annotations
 
 import heapq
 import math
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import astuple, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from codeqa.errors import CodeQAError, IndexFormatError, IndexMissingError, NotFoundError
-from codeqa.store.filters import Filter
-from codeqa.store.joint_catalogue import JointCatalogue, Member
+from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError
+from codeqa.store.catalogue import REMEMBERED, Catalogue
+from codeqa.store.filters import Filter, quote
 from codeqa.store.location import Location
 from codeqa.store.lookups import TextSearch, VectorSearch
 from codeqa.store.meta import EmbeddingRecord, Meta
-from codeqa.store.reader import READ_INTERVAL
-from codeqa.store.records import FileRecord
+from codeqa.store.records import FileRecord, IndexCounts
 from codeqa.store.schema import ALL_ROWS
 from codeqa.store.tables import Tables
 from codeqa.text import counted
 from codeqa.types import Reference, Unit
 
-SEARCHED = 4
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SEARCHED = 3
 """Repositories that are searched for a question that is asked of more: those with the files nearest
 to it, by the vectors. To search one takes 6 ms of processor time, to see how near it is .05 ms."""
+LOOK_INTERVAL = 0.04
+"""Seconds for each repository until all of them are looked at for new commits, which takes .2 ms
+each; one that is searched is looked at every `reader.READ_INTERVAL` besides."""
 TOGETHER = "~"
 """Between the ends of their ids: `3fa2b1c0~8d21e6aa` stands for two repositories."""
-RETRY_SECONDS = 5.0
-"""After which a repository whose index could not be opened is tried again."""
 
 T = TypeVar("T")
-Scored = list[tuple[Unit, float]]
 
-_threads = ThreadPoolExecutor(SEARCHED, "joint")
+
+class Member:
+    """One of the repositories, under the name that its paths begin with."""
+
+    def __init__(self, name: str, tables: Tables) -> None:
+        self.name, self.tables = name, tables
+        self._joining = lru_cache(1)(lambda own: JointCatalogue({self: own}))
+
+    def catalogue(self) -> JointCatalogue:
+        """Its own, with joined paths; remembered until a table changes."""
+        return self._joining(self.tables.catalogue())
+
+    def joined(self, path: str) -> str:
+        return f"{self.name}/{path}"
+
+    def unit(self, unit: Unit) -> Unit:
+        return replace(unit, path=self.joined(unit.path), id=self.joined(unit.id))
+
+    def reference(self, place: Reference) -> Reference:
+        unit, target = place.unit_id and self.joined(place.unit_id), place.target
+        target = target and self.joined(target)
+        return replace(place, path=self.joined(place.path), unit_id=unit, target=target)
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        import pyarrow.compute as pc
+
+        place = rows.schema.get_field_index("path")
+        if place < 0:
+            return rows
+        paths = pc.binary_join_element_wise(self.name, rows["path"], "/")
+        return rows.set_column(place, "path", paths)
+
+
+class JointCatalogue(Catalogue):
+    """The catalogues of several repositories, with joined paths."""
+
+    def __init__(self, parts: Mapping[Member, Catalogue]) -> None:
+        self.parts = parts
+        self.references = lru_cache(REMEMBERED)(self._references)
+
+    @cached_property
+    def counts(self) -> IndexCounts:
+        each = [astuple(own.counts) for own in self.parts.values()]
+        return IndexCounts(*map(sum, zip(*each, strict=True)))
+
+    @cached_property
+    def manifest(self) -> pa.Table:
+        import pyarrow as pa
+
+        every = [member.rows(own.manifest) for member, own in self.parts.items()]
+        return pa.concat_tables(every).combine_chunks()
+
+    def _defined(self, columns: Sequence[str]) -> pa.Table:
+        import pyarrow as pa
+
+        return pa.concat_tables([m.rows(own._defined(columns)) for m, own in self.parts.items()])
+
+    def _references(self, condition: str, limit: int) -> tuple[Reference, ...]:
+        each = ((m, own.references(condition, limit)) for m, own in self.parts.items())
+        return tuple(m.reference(place) for m, places in each for place in places)[:limit]
 
 
 class JointTables(Tables):
@@ -54,6 +114,7 @@ class JointTables(Tables):
         self.left_out: dict[str, str] = {}
         """Name of a repository that cannot be read → why."""
         self._joined: JointCatalogue | None = None
+        self._seen: dict[Member, tuple[Meta, list[tuple[str, EmbeddingRecord]]]] = {}
         self._looked = 0.0
 
     @property
@@ -62,9 +123,9 @@ class JointTables(Tables):
         gone = self.location.id.count(TOGETHER) + 1 - len(self.members) - len(self.left_out)
         if gone > 0:
             told.append(f"{counted(gone, 'repository', 'repositories')} of before: no index now.")
-        for name, member in self.members.items():
-            if not (meta := member.tables.meta()).complete:
-                files = member.tables.counts().files
+        for member, (meta, _) in self._seen.items():
+            if not meta.complete:
+                files, name = member.tables.counts().files, member.name
                 told.append(f"Of {name} {files:,} of {meta.expected:,} files are indexed so far.")
         return tuple(told)
 
@@ -82,8 +143,9 @@ class JointTables(Tables):
         return self.members[name].tables.place_of(inside)
 
     def meta(self) -> Meta:
+        self.catalogue()
         # What is not complete is told by name, in `notices`.
-        return replace(self._all(lambda member: [member.tables.meta()])[0], complete=True)
+        return replace(next(iter(self._seen.values()))[0], complete=True)
 
     def version(self) -> object:
         return self.catalogue()
@@ -95,24 +157,20 @@ class JointTables(Tables):
 
     # Units
 
-    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[Scored]:
-        def ask(member: Member) -> Iterator[tuple[int, float, Member, Unit]]:
+    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
+        merged: list[list[tuple[float, Member, Unit]]] = [[] for _ in searches]
+        for member in self._nearest(searches):
             asked = {
                 number: replace(one, where=where)
                 for number, one in enumerate(searches)
                 if (where := self._within(member, one.where or Filter()))
             }
-            found = member.tables.best([*asked.values()]) if asked else []
-            # The score of a text grows with the size of the index.
-            size = math.log(1 + member.tables.counts().units)
-            for (number, search), units in zip(asked.items(), found, strict=True):
-                weight = size if isinstance(search, TextSearch) else 1.0
-                yield from ((number, score / weight, member, unit) for unit, score in units)
-
-        merged: list[list[tuple[float, Member, Unit]]] = [[] for _ in searches]
-        for own in _threads.map(lambda m: self._guarded(m, ask), self._nearest(searches)):
-            for number, score, member, unit in own:
-                merged[number].append((score, member, unit))
+            found = self._guarded(member, lambda m, own: m.tables.best(own), [*asked.values()])
+            for number, units in zip(asked, found, strict=False):  # none of one that is left out
+                # The score of a text grows with the size of the index.
+                by_text = isinstance(searches[number], TextSearch)
+                weight = math.log(1 + member.tables.counts().units) if by_text else 1.0
+                merged[number] += [(score / weight, member, unit) for unit, score in units]
         for every in merged:
             every.sort(key=lambda one: (-one[0], one[1].name, one[2].path, one[2].start_line))
         return [
@@ -123,22 +181,25 @@ class JointTables(Tables):
     def _nearest(self, searches: Sequence[TextSearch | VectorSearch]) -> list[Member]:
         """The repositories that are searched, all where no vector says which; one without vectors,
         of which nothing is known, goes before others."""
-        members = list(self.members.values())
         vectors = [s for s in searches if isinstance(s, VectorSearch) and s.column == "vector"]
-        if not vectors or len(members) <= SEARCHED:
-            return members
-        where, vector = vectors[0].where or Filter(), vectors[0].vector
+        if not vectors or len(self.members) <= SEARCHED:
+            return list(self.members.values())
+        vector, parts = vectors[0].vector, self.catalogue().parts
 
-        def nearness(member: Member) -> Iterator[tuple[float, Member]]:
-            if self._within(member, where):
-                files = member.tables.catalogue().file_vectors
+        def nearness(member: Member, _: Filter) -> Iterator[tuple[float, Member]]:
+            if member in parts:
+                files = parts[member].file_vectors
                 yield float((files @ vector).max()) if len(files) else 1.0, member
 
-        nearest = heapq.nlargest(SEARCHED, self._all(nearness), key=lambda one: one[0])
-        return [member for _, member in nearest]
+        near = heapq.nlargest(
+            SEARCHED, self._all(nearness, vectors[0].where), key=lambda one: one[0]
+        )
+        return [member for _, member in near]
 
     def _within(self, member: Member, where: Filter) -> Filter | None:
         """`where` as `member` reads it, None where that lets nothing through."""
+        if not (where.paths or where.excluded_paths):
+            return where
 
         def inside(patterns: Iterable[str]) -> Iterable[str]:
             for pattern in patterns:
@@ -159,27 +220,24 @@ class JointTables(Tables):
     ) -> list[Unit]:
         if column != "name_key":  # a path or an id, which tells its repository
             return self._at(values, lambda m, own: map(m.unit, m.tables._having(column, own)))
+        parts = self.catalogue().parts
 
-        def ask(member: Member) -> Iterable[Unit]:
-            own = where and self._within(member, where)
-            names = member.tables.catalogue().names
-            if (where and not own) or not any(key in names for key in values):
-                return ()
-            return map(member.unit, member.tables._having(column, values, limit, own))
+        def ask(member: Member, own: Filter) -> Iterable[Unit]:
+            names = parts[member].names if member in parts else ()
+            asked = [key for key in values if key in names]
+            found = member.tables._having(column, asked, limit, own if where else None)
+            return map(member.unit, found)
 
-        return self._all(ask)[:limit]
+        return self._all(ask, where, limit)
 
     def units(self, where: Filter | None = None) -> list[Unit]:
-        def ask(member: Member) -> Iterable[Unit]:
-            own = self._within(member, where or Filter())
-            return map(member.unit, member.tables.units(own)) if own else ()
-
-        return self._all(ask)
+        return self._all(lambda m, own: map(m.unit, m.tables.units(own)), where)
 
     # References
 
     def references_named(self, name: str, limit: int = 500) -> list[Reference]:
-        return self._all(lambda m: map(m.reference, m.tables.references_named(name, limit)))[:limit]
+        named = f"name = {quote(name)}"
+        return self._all(lambda m, _: m.catalogue().references(named, limit), limit=limit)
 
     def references_decided(self, units: Sequence[Unit]) -> list[Reference]:
         def ask(member: Member, ids: list[str]) -> Iterable[Reference]:
@@ -189,59 +247,65 @@ class JointTables(Tables):
         return self._at([unit.id for unit in units], ask)
 
     def references_in(self, path: str) -> list[Reference]:
-        return self._at([path], lambda m, own: map(m.reference, m.tables.references_in(own[0])))
+        condition = f"path = {quote(path.partition('/')[2])}"
+        return self._at([path], lambda m, _: m.catalogue().references(condition, ALL_ROWS))
 
     def imported(self, limit: int) -> set[tuple[str, str, str]]:
-        def ask(member: Member) -> Iterable[tuple[str, str, str]]:
-            places = member.tables.imported(limit)
-            return ((member.joined(path), name, module) for path, name, module in places)
-
-        return set(self._all(ask))
+        every = self._all(lambda m, _: ((m, place) for place in m.tables.imported(limit)))
+        return {(member.joined(path), name, module) for member, (path, name, module) in every}
 
     # Files and numbers
 
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
-        def ask(member: Member) -> Iterable[FileRecord]:
-            own = self._within(member, where)
-            return map(member.record, member.tables.indexed_files(own, limit)) if own else ()
+        def ask(member: Member, own: Filter) -> Iterable[FileRecord]:
+            for record in member.tables.indexed_files(own, limit):
+                yield replace(record, path=member.joined(record.path))
 
-        return self._all(ask)[:limit]
+        return self._all(ask, where, limit)
 
     def catalogue(self) -> JointCatalogue:
         known = self._joined
-        if (
-            known
-            and time.monotonic() - self._looked < READ_INTERVAL
-            and len(known.parts) == len(self.members)
-        ):
+        fresh = time.monotonic() - self._looked < LOOK_INTERVAL * len(self.members)
+        if known and fresh and len(known.parts) == len(self.members):
             return known
-        parts = dict(self._all(lambda m: [(m, m.tables.catalogue())]))
+        self._seen = dict(
+            self._all(lambda m, _: [(m, (m.tables.meta(), m.tables.vector_columns()))])
+        )
+        parts = dict(self._all(lambda m, _: [(m, m.tables.catalogue())]))
         if known is None or known.parts != parts:
             self._joined = known = JointCatalogue(parts)
         self._looked = time.monotonic()
         return known
 
     def holds(self, where: Filter) -> bool:
-        members = list(self.members.values())
-        return any(m.tables.holds(own) for m in members if (own := self._within(m, where)))
+        return bool(self._all(lambda m, own: filter(None, [m.tables.holds(own)]), where, limit=1))
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
+        self.catalogue()
         # Those that all have alike: vectors of different embeddings cannot be compared.
-        every = self._all(lambda m: [m.tables.vector_columns()])
+        every = [columns for _, columns in self._seen.values()]
         return [one for one in every[0] if all(one in others for others in every)]
 
     # The repositories
 
-    def _all(self, ask: Callable[[Member], Iterable[T]]) -> list[T]:
-        """What `ask` gives of each repository. One that cannot be read any more is left out; raises
-        what the last one raises."""
-        return [one for m in list(self.members.values()) for one in self._guarded(m, ask)]
-
-    def _guarded(
-        self, member: Member, ask: Callable[..., Iterable[T]], *keys: list[str]
+    def _all(
+        self,
+        ask: Callable[[Member, Filter], Iterable[T]],
+        where: Filter | None = None,
+        limit: int = ALL_ROWS,
     ) -> list[T]:
+        """What `ask` gives of one repository after another, the first `limit`: of those in which
+        `where` lets something through, which it gets as they read it. One that cannot be read any
+        more is left out; raises what the last one raises."""
+        found: list[T] = []
+        for member in list(self.members.values()):
+            if len(found) < limit and (own := self._within(member, where or Filter())):
+                found += self._guarded(member, ask, own)
+        return found[:limit]
+
+    def _guarded(self, member: Member, ask: Callable[..., Iterable[T]], *given: object) -> list[T]:
         try:
-            return list(ask(member, *keys))
+            return list(ask(member, *given))
         except (IndexFormatError, IndexMissingError) as error:
             if len(self.members) == 1:
                 raise
@@ -257,32 +321,3 @@ class JointTables(Tables):
             inside[name].append(rest)
         asked = [(m, own) for name, own in inside.items() if (m := self.members.get(name))]
         return [one for m, own in asked for one in self._guarded(m, ask, own)]
-
-
-def open_joint(location: Location, places: Mapping[str, Location]) -> Callable[[], Tables]:
-    """Give a function that opens the indices at `places` (name → place) as one.
-
-    One that cannot be opened is left out, and tried again after RETRY_SECONDS. Raises what opening
-    the last one raised where none can be opened.
-    """
-    joint, lock, tried = JointTables(location, ()), threading.Lock(), 0.0
-
-    def opened() -> Tables:
-        nonlocal tried
-        with lock:
-            missing = [name for name in places if name not in joint.members]
-            if missing and time.monotonic() - tried >= RETRY_SECONDS:
-                for name in missing:
-                    try:
-                        joint.members[name] = Member(name, Tables.open(places[name]))
-                        joint.left_out.pop(name, None)
-                    except CodeQAError as error:
-                        joint.left_out[name] = str(error)
-                tried = time.monotonic()
-            if not joint.members:
-                raise IndexMissingError(
-                    "None of these repositories can be read.", " ".join(joint.notices)
-                )
-            return joint
-
-    return opened
