@@ -24,16 +24,16 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
     IndexMissingError when none has been indexed.
     """
     from codeqa.engine import open_engine
-    from codeqa.repositories import recent_repositories
+    from codeqa.repositories import last_used
     from codeqa.search import parse_rerank
 
     settings = load_settings()
-    recent = recent_repositories(settings)
-    if not recent:
+    repository = last_used(settings)
+    if repository is None:
         raise IndexMissingError(
             "No repository has been indexed.", "Run `python create_tables.py REPO` first."
         )
-    with closing(open_engine(settings, recent[0])) as engine:
+    with closing(open_engine(settings, repository)) as engine:
         return engine.chat.build_context(query, parse_rerank(rerank)).text
 
 

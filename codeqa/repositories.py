@@ -58,15 +58,15 @@ def take_up(settings: Settings, root: Path) -> Location:
     return location
 
 
-def recent_repositories(settings: Settings) -> list[Path]:
-    """Indexed repositories that still exist, the one opened last first."""
+def last_used(settings: Settings) -> Path | None:
+    """The indexed repository that was opened last, of those that still exist."""
 
     def opened(location: Location) -> float:
         note = location.folder / "repository.json"
         return note.stat().st_mtime if note.exists() else 0.0
 
-    found = sorted(list_locations(settings), key=opened, reverse=True)
-    return [one.root for one in found if one.root.is_dir()]
+    found = [one for one in list_locations(settings) if one.root.is_dir()]
+    return max(found, key=opened).root if found else None
 
 
 def find_repository(settings: Settings, given: str) -> Location:

@@ -7,7 +7,7 @@ import pytest
 
 from codeqa.engine import open_engine
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
-from codeqa.repositories import recent_repositories, remove_repository
+from codeqa.repositories import last_used, remove_repository
 from codeqa.settings import Settings
 from codeqa.store import list_locations
 
@@ -55,12 +55,12 @@ def test_a_repository_is_remembered_listed_and_removed_by_id_path_or_name(
     engine = open_engine(settings, repository)
     assert list_locations(settings) == []
     engine.index.run()
-    assert recent_repositories(settings) == [engine.location.root]
+    assert last_used(settings) == engine.location.root
     engine.close()
     assert [one.id for one in list_locations(settings)] == [engine.location.id]
     given = {"id": engine.location.id, "path": str(repository), "name": "shop"}[form]
     assert remove_repository(settings, given).root == engine.location.root
-    assert list_locations(settings) == recent_repositories(settings) == []
+    assert list_locations(settings) == [] and last_used(settings) is None
     assert (repository / "a.py").exists()
     with pytest.raises(NotFoundError, match="shop is not indexed"):
         remove_repository(settings, "shop")
@@ -76,3 +76,6 @@ def test_a_name_that_fits_two_repositories_removes_neither(
     with pytest.raises(NotFoundError, match="2 repositories"):
         remove_repository(settings, "shop")
     assert len(list_locations(settings)) == 2
+    assert last_used(settings) == tmp_path / "two" / "shop"
+    open_engine(settings, tmp_path / "one" / "shop").close()
+    assert last_used(settings) == tmp_path / "one" / "shop"

@@ -34,7 +34,7 @@ from codeqa.indexing import Indexer
 from codeqa.repositories import (
     find_repository,
     is_clone,
-    recent_repositories,
+    last_used,
     remove_repository,
     rename_repository,
     report_repositories,
@@ -196,7 +196,7 @@ def repository_at_hand(settings: Settings, here: Path) -> Path | None:
     for folder in (here, *here.parents):
         if folder in indexed or (folder / ".git").exists():
             return folder
-    return next(iter(recent_repositories(settings)), None)
+    return last_used(settings)
 
 
 def _named(settings: Settings, repo: str, here: Path) -> Path:

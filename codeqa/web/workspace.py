@@ -15,7 +15,7 @@ from codeqa.engine import Engine, open_engine, open_privacy, open_several
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
 from codeqa.llm import ModelChoice
-from codeqa.repositories import is_clone, recent_repositories, remove_repository, rename_repository
+from codeqa.repositories import is_clone, last_used, remove_repository, rename_repository
 from codeqa.settings import Settings
 from codeqa.several import end_of, locations_of
 from codeqa.store import list_locations
@@ -72,7 +72,7 @@ class Workspace:
                         del self._engines[repo]
                         known = None
                 return known or self._open_listed(repo)
-            start = self._start or self._last_used()
+            start = self._start or last_used(self.settings)
             if start is None:
                 raise IndexMissingError(
                     "No repository is open.", "Choose one on the page, or start with its path."
@@ -152,7 +152,7 @@ class Workspace:
 
     def has_current(self) -> bool:
         """Whether `engine()` has something to give."""
-        return bool(self._current or self._start or self._last_used())
+        return bool(self._current or self._start or last_used(self.settings))
 
     def privacy(self) -> Privacy:
         """What is stored of each user, once all that was answered is kept."""
@@ -192,9 +192,6 @@ class Workspace:
             if location.id == repo:
                 return self._open(location.root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
-
-    def _last_used(self) -> Path | None:
-        return next(iter(recent_repositories(self.settings)), None)
 
 
 def workspace() -> Workspace:
