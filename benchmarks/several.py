@@ -63,7 +63,8 @@ def indexed(settings: Settings, folders: Sequence[Path]) -> list[Location]:
     """The indices of `folders`, made where they are not there."""
     places = [locate(settings, folder) for folder in folders]
     for place in places:
-        Indexer(settings, place).run(refine=False)
+        if not Path(place.tables).exists():
+            Indexer(settings, place).run(refine=False)
     return places
 
 
