@@ -12,10 +12,6 @@ from codeqa.symbols.usages import SELF_NAMES, SHORT_NAME
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Reference, Unit
 
-RIVALS = 4
-"""Definitions that a name may have in files that are not imported; of one as common as `get`
-none is likelier than the others."""
-
 NAMESAKES = 2_000
 """Definitions that all names called by one function may have: a function of 300 lines in a code
 base of 900,000 calls 36 names that have 413."""
