@@ -136,7 +136,9 @@ class AnswerStreams:
 
     def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
         """The lines of the answer there, from its first one on. Raises NotFoundError."""
-        if stream := self._streams.get(place) or self._ended.get(place):
+        with self._lock:  # it is in one of them at any moment, but moves
+            stream = self._streams.get(place) or self._ended.get(place)
+        if stream:
             return stream.read(gone)
         raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
 
