@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,7 +34,7 @@ class Streamed:
     the status line is sent.
     """
 
-    events: tuple[bytes, ...] = ()
+    events: Iterable[bytes] = ()
     delay: float = 0.0
     first: float | None = None
     usage: tuple[int, int] | None = None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-STARTING_SECONDS = 10.0
+STARTING_SECONDS = 30.0
 
 
 class RedisServer:

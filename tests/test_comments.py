@@ -95,7 +95,7 @@ def test_a_description_that_is_no_text_is_kept_with_marks_for_it(tmp_path: Path)
 def test_no_more_requests_than_allowed_run_at_once() -> None:
     running = most = 0
     lock = threading.Lock()
-    gate = threading.Barrier(4, timeout=5)
+    gate = threading.Barrier(4, timeout=30)
 
     def complete(messages: Sequence[Message], max_tokens: int) -> str:
         nonlocal running, most

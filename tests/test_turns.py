@@ -375,7 +375,7 @@ def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
 ) -> None:
     if by != "its first turn":
         ask(engine, ASK)
-    script.replies = [stream(["one ", "two ", "three."], delay=0.1)]
+    script.replies = [stream(["one ", "two ", "three."], delay=0.02)]
     stopped = threading.Event()
     events = engine.chat.ask(AskOptions(ASK, cancelled=stopped.is_set, conversation="talk"))
     while next(events).kind != "token":

@@ -435,14 +435,12 @@ def test_a_path_that_is_no_folder_is_explained(settings: Settings, path: str) ->
     error_of(create_app(settings).test_client().post("/api/repos", json={"path": path}), 400)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_is_never_markup_in_a_page(
-    client: FlaskClient, fake_engine: FakeEngine, payload: str
-) -> None:
-    fake_engine.location.name = payload
-    for response in (client.get("/"), client.get("/", query_string={"repo": payload})):
-        assert "window.hacked=1</script>" not in response.text
-        assert not re.search(r"<(img|svg|iframe|a)[^>]*(onerror|onload|javascript:)", response.text)
+def test_a_payload_is_never_markup_in_a_page(client: FlaskClient, fake_engine: FakeEngine) -> None:
+    alive = r"window\.hacked=1</script>|<(img|svg|iframe|a)[^>]*(onerror|onload|javascript:)"
+    for payload in PAYLOADS:
+        fake_engine.location.name = payload
+        for response in (client.get("/"), client.get("/", query_string={"repo": payload})):
+            assert not re.search(alive, response.text), payload
 
 
 # Refusals

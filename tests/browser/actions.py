@@ -62,7 +62,7 @@ def loaded(page: Page) -> None:
     expect(page.locator("#examples button").first).to_be_visible()
 
 
-def until(met: Callable[[], object], seconds: float = 10.0) -> bool:
+def until(met: Callable[[], object], seconds: float = 30.0) -> bool:
     """Whether `met()` becomes true by then; for what no locator can wait for."""
     deadline = time.monotonic() + seconds
     while not (result := bool(met())) and time.monotonic() < deadline:

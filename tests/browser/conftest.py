@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,9 +51,10 @@ OpenPage = Callable[..., Page]
 
 @dataclass(frozen=True)
 class Server:
-    """A running server of the tests."""
+    """A running server of the tests; one that `lasts` serves many of them."""
 
     address: str
+    lasts: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,21 @@ class Watched:
     requests: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     """Parts of messages that the test provokes."""
+    address: str = ""
+
+    def begin_anew(self, address: str) -> None:
+        self.console.clear()
+        self.requests.clear()
+        self.expected[:] = ["/favicon.ico"]  # the browser's own wish where a document names none
+        self.address = address
+
+    def check(self) -> None:
+        unexpected = [
+            line for line in self.console if not any(part in line for part in self.expected)
+        ]
+        assert not unexpected
+        elsewhere = [url for url in self.requests if not url.startswith("http://127.0.0.1:")]
+        assert not elsewhere, "a request left the machine"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -83,7 +100,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
     # Nothing takes so long but on a machine that is busy with other tests.
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=30_000)
     with sync_playwright() as started:
         yield started
 
@@ -97,6 +114,8 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
 
 
 def serve(app: Any, settings: Any) -> Iterator[str]:
+    # Pages that are used again, and those that are loaded again, do so in half the time.
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
     listener = bind("127.0.0.1", 0)
     server = make_server(app, settings, listener)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -127,7 +146,7 @@ def scripted(scripted_server: tuple[str, FakeEngine]) -> ScriptedServer:
     """A server whose answers are written down; no test finds what another one left."""
     address, engine = scripted_server
     engine.begin_anew()
-    return ScriptedServer(address, engine.chat, engine.models)
+    return ScriptedServer(address, engine.chat, engine.models, lasts=True)
 
 
 @pytest.fixture
@@ -163,46 +182,86 @@ def serve_bookshop(folder: Path) -> Iterator[Server]:
     engine = open_engine(settings, repository)
     engine.index.run()
     for address in serve(create_app(settings, repository), settings):
-        yield Server(address)
+        yield Server(address, lasts=True)
+
+
+@dataclass
+class Kept:
+    """Pages that no test uses: one that was loaded before loads in half the time of a new one."""
+
+    idle: dict[str, list[Page]] = field(default_factory=lambda: defaultdict(list))
+
+    def give_back(self, kind: str, page: Page) -> None:
+        """Leave what was open, and forget what it kept, before the server forgets it too."""
+        context = page.context
+        for other in context.pages:
+            if other is not page:
+                other.close()
+        context.set_offline(False)
+        page.unroute_all(behavior="ignoreErrors")
+        page.goto(page.watched.address + "/static/favicon.svg")  # type: ignore[attr-defined]
+        page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        context.clear_cookies()
+        page.mouse.move(-1, -1)
+        self.idle[kind].append(page)
+
+
+@pytest.fixture(scope="session")
+def kept_pages(chromium: Browser) -> Kept:
+    return Kept()
 
 
 @pytest.fixture
-def open_page(chromium: Browser) -> Iterator[OpenPage]:
+def open_page(chromium: Browser, kept_pages: Kept) -> Iterator[OpenPage]:
     """`open_page(server, "/?c=…", width=…, height=…, **context)` gives a page of its own.
 
+    With `own` it is a new one, and closed afterwards: a clock or a script that a test puts in
+    does not come out again.
     Afterwards: nothing was written to the console, and no request went elsewhere.
     """
-    contexts: list[BrowserContext] = []
-    watched: list[Watched] = []
+    opened: list[tuple[str, Page]] = []
 
     def opener(
-        server: Server, path: str = "", width: int = 1280, height: int = 800, **options: Any
+        server: Server,
+        path: str = "",
+        width: int = 1280,
+        height: int = 800,
+        own: bool = False,
+        **options: Any,
     ) -> Page:
         # Without animations a position that is measured is the final one.
         options.setdefault("reduced_motion", "reduce")
-        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(15_000)
-        contexts.append(context)
-        page = context.new_page()
-        seen = Watched()
-        watched.append(seen)
-        page.watched = seen  # type: ignore[attr-defined]
-        page.on("console", lambda message: seen.console.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: seen.console.append(f"uncaught: {error}"))
-        context.on("request", lambda request: seen.requests.append(request.url))
+        size: Any = {"width": width, "height": height}
+        kind = "" if own or not server.lasts else f"{server.address} {sorted(options.items())}"
+        if kept_pages.idle[kind]:
+            page = kept_pages.idle[kind].pop()
+            page.set_viewport_size(size)
+        else:
+            page = watched(chromium.new_context(viewport=size, **options))
+        opened.append((kind, page))
+        page.watched.begin_anew(server.address)  # type: ignore[attr-defined]
         page.goto(server.address + path)
         return page
 
     yield opener
-    for context in contexts:
-        context.close()
-    for seen in watched:
-        unexpected = [
-            line for line in seen.console if not any(part in line for part in seen.expected)
-        ]
-        assert not unexpected
-        elsewhere = [url for url in seen.requests if not url.startswith("http://127.0.0.1:")]
-        assert not elsewhere, "a request left the machine"
+    for kind, page in opened:
+        if kind and not page.is_closed():
+            kept_pages.give_back(kind, page)
+        else:
+            page.context.close()
+    for _, page in opened:
+        page.watched.check()  # type: ignore[attr-defined]
+
+
+def watched(context: BrowserContext) -> Page:
+    """A page of a context, with what it does behind its surface as `page.watched`."""
+    context.set_default_timeout(30_000)
+    page = context.new_page()
+    seen = page.watched = Watched()  # type: ignore[attr-defined]
+    page.on("console", lambda m: seen.console.append(f"{m.type}: {m.text} {m.location['url']}"))
+    page.on("pageerror", lambda error: seen.console.append(f"uncaught: {error}"))
+    context.on("request", lambda request: seen.requests.append(request.url))
+    return page
 
 
 @pytest.fixture

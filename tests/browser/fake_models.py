@@ -83,7 +83,7 @@ class FakeModels:
     def test(self, choice: Any, key: str = "") -> Any:
         self._refuse(key)
         if choice.model == "patience":
-            self.patient.wait(10)
+            self.patient.wait(60)
         self.tested.append(choice)
         return SimpleNamespace(milliseconds=640, model=choice.model, text="ready")
 

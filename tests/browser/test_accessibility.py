@@ -53,7 +53,7 @@ def test_axe_finds_nothing_serious_in_any_view(
     scripted: ScriptedServer, open_page: OpenPage, first: Look, then: Look
 ) -> None:
     (size, scheme), (later_size, later_scheme) = first, then
-    page = open_page(scripted, **size, color_scheme=scheme)
+    page = open_page(scripted, own=True, **size, color_scheme=scheme)
     loaded(page)
     faults = {"first page": violations(page)}
     use_model(page)

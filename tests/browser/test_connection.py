@@ -95,7 +95,7 @@ def test_after_a_restart_the_page_shows_what_was_kept_of_the_answer_and_the_text
     so_far = last.locator(".answer").text_content() or ""
     assert "Paragraph 3 of a long answer." in so_far
     restartable.start()
-    expect(note).to_contain_text("The server is back.", timeout=15_000)
+    expect(note).to_contain_text("The server is back.")
     expect(last).to_contain_text("Stopped before it was complete")
     expect(last.locator(".answer")).to_contain_text("Paragraph 3 of a long answer.")
     expect(page.locator(".turn")).to_have_count(2)
@@ -114,7 +114,7 @@ def test_a_connection_that_is_lost_is_taken_up_where_the_answer_is_by_then(
     being_written(page, blocks=4)
     restartable.cut()
     expect(page.locator("#connection")).to_contain_text("does not answer")
-    expect(page.locator("#connection")).to_contain_text("is back", timeout=15_000)
+    expect(page.locator("#connection")).to_contain_text("is back")
     being_written(page, blocks=8)
     expect(page.locator(".answer .block").first).to_have_text("Paragraph 0 of a long answer.")
     expect(page.locator(".turn")).to_have_count(1)
@@ -132,7 +132,7 @@ def test_what_had_come_stays_in_view_when_the_server_kept_nothing_of_it(
     expect(page.locator("#connection")).to_contain_text("does not answer")
     restartable.engine = FakeEngine()  # with an empty state
     restartable.start()
-    expect(page.locator("#connection")).to_contain_text("is back", timeout=15_000)
+    expect(page.locator("#connection")).to_contain_text("is back")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator(".turn")).to_have_count(2)  # below what had come, not in its place
     expect(page.locator(".turn").first.locator(".answer")).to_contain_text("Paragraph 3 of")

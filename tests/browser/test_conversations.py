@@ -144,8 +144,9 @@ def test_a_menu_that_is_open_while_the_list_is_written_anew_still_works(page: Pa
 
 
 def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(
-    page: Page, scripted: ScriptedServer
+    open_page: OpenPage, scripted: ScriptedServer
 ) -> None:
+    page = open_page(scripted, own=True)
     page.clock.install()
     two_conversations(page)
     choose_from_menu(page, LOGGING, "Delete")

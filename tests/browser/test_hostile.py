@@ -83,7 +83,7 @@ def test_each_as_a_question_and_a_title_of_its_own(page: Page, scripted: Scripte
         list(scripted.chat.ask(AskOptions(payload, conversation=f"c{number}")))
     scripted.chat.rename(conversation, "to be renamed")
     page.reload()
-    expect(page.locator(".turn")).to_have_count(len(PAYLOADS) + 1, timeout=20_000)
+    expect(page.locator(".turn")).to_have_count(len(PAYLOADS) + 1)
     expect(page.locator("#outline li")).to_have_count(len(PAYLOADS) + 1)
     assert page.locator("#conversations .title").count() >= FEWEST
     unharmed(page)

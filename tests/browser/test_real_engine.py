@@ -15,14 +15,12 @@ from browser.actions import (
     answered,
     ask,
     chip_of,
-    choose_from_menu,
     choose_provider,
     expecting,
     get_answer,
     loaded,
     open_context,
     set_answer_options,
-    until,
 )
 from browser.conftest import OpenPage, Server
 from openai_server import ScriptedServer as ModelServer
@@ -188,26 +186,6 @@ def test_another_folder_is_indexed_from_the_page_and_one_that_is_not_there_expla
     loaded(page)
     get_answer(page, "open the till")
     expect(page.locator('a.citation[data-path="till.py"]').first).to_be_visible()
-
-
-def test_thumbs_survive_a_reload_and_go_with_their_conversation(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
-    question = f"{ASK} (thumbed)"
-    get_answer(page, question)
-    page.get_by_role("button", name="Bad answer").click()
-    page.get_by_label(re.compile("What was wrong")).fill("It misses the shelf")
-    with page.expect_response(re.compile("/feedback")) as kept:
-        page.get_by_role("button", name="Save reason").click()
-    assert kept.value.ok
-    page.reload()
-    expect(page.get_by_role("button", name="Bad answer")).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".reason-text")).to_have_text("It misses the shelf")
-    choose_from_menu(page, question, "Delete")
-    page.goto(real.address)  # which leaves no way back
-    again = {"value": 1, "reason": ""}
-    assert until(lambda: page.request.post(kept.value.url, data=again).status == 404)
 
 
 def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
@@ -454,7 +432,7 @@ def test_the_first_text_is_in_the_page_a_tenth_of_a_second_after_the_models_firs
 ) -> None:
     pieces = ["word "] * 3
     with openai_server(lambda path, body: stream(pieces, delay=0.05)) as server:
-        page = open_page(modelled)
+        page = open_page(modelled, own=True)
         use(page, server)
         page.add_init_script(FIRST_TEXT)
         page.reload()

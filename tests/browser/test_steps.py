@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,8 @@ REVIEW = {
     "recommended_level": "Mid", "concepts_required": ["stock"], "mentoring_advice": "Begin there.",
     "files_likely_to_change": [{"path": "bookshop/stock.py", "lines": "1-5", "why": "holds it"}],
 }  # fmt: skip
+NEXT = threading.Semaphore(0)
+"""Released once for each event of the model that thinks aloud."""
 LONG_NAME = "bookshop/" + "a_name_that_fits_no_phone_" * 5 + ".py"
 SAID = "I look who reserves copies."
 ANSWER = (
@@ -39,6 +42,12 @@ def calls(made: list[tuple[str, dict[str, Any]]], said: str = "") -> Streamed:
     return Streamed((*events, delta(reason="tool_calls")))
 
 
+def when_released(*events: bytes) -> Iterator[bytes]:
+    for event in events:
+        NEXT.acquire(timeout=20)
+        yield event
+
+
 def reply(path: str, body: dict[str, Any]) -> Streamed:
     given = [message for message in body["messages"] if message["role"] == "tool"]
     if "ONLY a JSON object" in str(body["messages"][0]):
@@ -46,10 +55,10 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
             return calls([("search_code", {"query": "reserve copies"})])
         return stream([json.dumps(REVIEW)], first=20 if "slow" in str(body["messages"]) else 0)
     if "aloud" in str(body["messages"][-1]) and not body.get("max_tokens"):  # no draft
-        return Streamed(
-            (delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta("\n\nThere"),
-             delta(" is more."), delta(reason="stop")), delay=1.2,
-        )  # fmt: skip
+        return Streamed(when_released(
+            delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta("\n\nThere"),
+            delta(" is more."), delta(reason="stop"),
+        ))  # fmt: skip
     if not body.get("tools"):
         return stream(["none"])
     if not given:
@@ -119,13 +128,16 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
 ) -> None:
     page = open_page(modelled)
     choose(page, model)
+    NEXT.release()
     ask(page, f"{ASK} Think aloud.")
     thought = step(page, "Reasoning")
     expect(thought).to_be_visible()
     expect(page.locator(".stages")).to_contain_text("Thinking")
     being_written = page.locator(".turn.writing .answer")
-    for place in (being_written.locator(".unfinished"), being_written.locator(".block").first,
-                  page.locator(".turn:not(.writing) .answer")):  # fmt: skip
+    for events, place in ((1, being_written.locator(".unfinished")),
+                          (1, being_written.locator(".block").first),
+                          (2, page.locator(".turn:not(.writing) .answer"))):  # fmt: skip
+        NEXT.release(events)
         right, wrong = (place.locator(".citation").nth(number) for number in (0, 1))
         expect(right).to_have_class("citation")
         expect(right).to_have_attribute("data-path", "bookshop/stock.py")
