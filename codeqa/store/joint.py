@@ -124,7 +124,7 @@ class JointTables(Tables):
         if gone > 0:
             told.append(f"{counted(gone, 'repository', 'repositories')} of before: no index now.")
         for member, (meta, _) in self._seen.items():
-            if not meta.complete:
+            if member.name in self.members and not meta.complete:
                 files, name = member.tables.counts().files, member.name
                 told.append(f"Of {name} {files:,} of {meta.expected:,} files are indexed so far.")
         return tuple(told)
