@@ -123,27 +123,6 @@ def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
     expect(page.get_by_role("heading", name=re.compile(r"bookshop\?$"))).to_be_visible()
 
 
-def test_the_context_is_shown_exactly_as_it_was_packed_and_packed_anew_without_a_piece(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
-    get_answer(page, ASK)
-    open_context(page)
-    block = page.get_by_label("The context block", exact=True)
-    expect(block).to_contain_text("=== CHUNK 1 ===")
-    text = block.text_content() or ""
-    assert text.startswith("[CONTEXT]\n")
-    first = page.locator(".chunks .where").first.text_content() or ""
-    path, _, lines = first.rpartition(":")
-    assert f"Path: {path}\nLines: {lines}\n" in text
-    page.get_by_role("button", name=f"Leave {first} out").click()
-    page.get_by_role("button", name="Ask again with these").click()
-    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
-    open_context(page)
-    expect(block).to_contain_text("CHUNK 1")
-    expect(block).not_to_contain_text(f"Path: {path}\nLines: {lines}\n")
-
-
 def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_as_it_is(
     real: Server, open_page: OpenPage
 ) -> None:
