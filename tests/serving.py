@@ -48,5 +48,6 @@ def serving(
         if engine is None:
             app.extensions["codeqa"].close()
         server.task_dispatcher.shutdown(timeout=5)
-        server.trigger.pull_trigger(server.close)
+        with contextlib.suppress(OSError):  # pulled and closed by an answer that ends now
+            server.trigger.pull_trigger(server.close)
         thread.join(5)

@@ -262,11 +262,11 @@ def test_hostile_text_is_read_in_bounded_time(begins: str, part: str) -> None:
     assert time.thread_time() - started < 1.5
 
 
-@pytest.mark.parametrize("frames", [[f"/usr/lib/a/b/c/d/e/f/x{n}.py" for n in range(100)],
+@pytest.mark.parametrize("frames", [[f"/usr/lib/a/b/c/d/e/f/x{n}/b.py" for n in range(100)],
                                     ["/".join(["a"] * 5_000) + "/b.py"]])  # fmt: skip
 def test_frames_are_looked_for_among_many_files_in_bounded_time(frames: list[str]) -> None:
-    paths = [f"a/{n % 300}/{n}.py" for n in range(60_000)]
-    tables = SimpleNamespace(catalogue=lambda: SimpleNamespace(paths=paths))
+    named = {"b.py": [f"a/{n % 300}/{n}/b.py" for n in range(6_000)]}
+    tables = SimpleNamespace(catalogue=lambda: SimpleNamespace(by_file_name=named))
     started = time.thread_time()
     assert frames_here(cast(Tables, tables), [Frame(path, 1, "f") for path in frames]) == []
     assert time.thread_time() - started < 1.5

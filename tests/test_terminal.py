@@ -75,7 +75,8 @@ def served(shop: Path, shop_settings: Settings) -> Iterator[Served]:
     finally:
         space.close()
         server.task_dispatcher.shutdown(timeout=5)
-        server.trigger.pull_trigger(server.close)
+        with contextlib.suppress(OSError):  # pulled and closed by an answer that ends now
+            server.trigger.pull_trigger(server.close)
         thread.join(5)
 
 

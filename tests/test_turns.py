@@ -404,6 +404,7 @@ def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["read", "left"])
 def test_an_answer_that_cannot_be_kept_is_given_all_the_same(engine: Engine, leaves: bool) -> None:
+    assert engine.conversations.turns("talk") == []  # the file is there from now on
     with contextlib.closing(sqlite3.connect(engine.conversations.state.path)) as disk:
         disk.execute(
             "CREATE TRIGGER full BEFORE INSERT ON turn "
