@@ -38,7 +38,7 @@ QUESTIONS = (
 )
 ROUND = 5
 """Questions while indexing goes on, and as many while it is paused."""
-REFINING_ROUNDS = 6
+REFINING_ROUNDS, REFINING_ROUND = 3, 20
 EMBEDDING_SECONDS = 0.3
 """What the server takes for a batch of texts; a question's is there at once."""
 LABELS = {
@@ -134,20 +134,22 @@ def followed(page: Page, began: float) -> dict[str, float]:
     for _ in range(REFINING_ROUNDS):
         while page.status()["state"] != "refining":
             time.sleep(0.1)
-        one_round(page, times, "refining")
+        one_round(page, times, "refining", REFINING_ROUND)
         time.sleep(1)  # the run that was paused ends, and another goes on after a rest
     return found | summary(times, "refining")
 
 
-def one_round(page: Page, times: dict[str, list[float]], state: str) -> float:
+def one_round(
+    page: Page, times: dict[str, list[float]], state: str, questions: int = ROUND
+) -> float:
     """Ask while `state` goes on and while it is paused; the seconds of the pause."""
-    times[f"{state} on"] += [page.ask(number) for number in range(ROUND)]
+    times[f"{state} on"] += [page.ask(number) for number in range(questions)]
     began = time.monotonic()
     page.steer("pause")
     while page.status()["state"] == state:
         time.sleep(0.02)
     page.ask(0)  # what was written last is read once
-    times[f"{state} paused"] += [page.ask(number) for number in range(ROUND)]
+    times[f"{state} paused"] += [page.ask(number) for number in range(questions)]
     page.steer("check")
     paused = time.monotonic() - began
     time.sleep(0.5)

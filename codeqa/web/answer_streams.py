@@ -21,6 +21,8 @@ UNREAD_SECONDS = 1_800.0
 """After which an answer that nobody reads is stopped: more than any takes that is waited for."""
 ENDING_SECONDS = 5.0
 """Longest wait for an answer that was stopped, or for one to tell under which id it is kept."""
+ENDED_KEPT = 8
+"""Answers that ended and can still be read along, each some 100 KB."""
 END = b""
 """Stands behind the last line."""
 
@@ -118,7 +120,7 @@ class AnswerStreams:
                 self._ended.pop(place, None)
                 if stream.turn and not stream.stop.is_set():
                     self._ended[place] = stream
-                if len(self._ended) > self._most:
+                if len(self._ended) > ENDED_KEPT:
                     del self._ended[next(iter(self._ended))]
 
         with self._lock:

@@ -27,6 +27,8 @@ from openai_server import ScriptedServer as ModelServer
 from openai_server import completion, failure, openai_server, silent, stream
 from playwright.sync_api import Locator, Page, expect
 
+from codeqa.store.location import write_atomically
+
 ASK = "How are copies of a book reserved?"
 FIRST_TOKENS, SECOND_TOKENS, ANSWER_TOKENS = 400, 768, 500
 """How much HyDE's first and second request ask for."""
@@ -89,11 +91,12 @@ def test_an_earlier_answer_says_which_of_its_sources_changed_since(
     file = Path(root, "bookshop", "stock.py")
     before = file.read_text()
     try:
-        file.write_text(f"# One line more.\n{before}")
+        # In one step: the page may ask for its lines at this moment.
+        write_atomically(file, f"# One line more.\n{before}")
         page.reload()
         expect(citations.first).to_contain_text("source changed")
     finally:
-        file.write_text(before)
+        write_atomically(file, before)
     page.reload()
     expect(citations.first).not_to_contain_text("source changed")
 
