@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import shutil
 import threading
 import time
@@ -27,6 +26,7 @@ from codeqa.indexing.status import (
 from codeqa.indexing.steering import CANCEL, PAUSE, steer, steered
 from codeqa.indexing.vectors import refine_units
 from codeqa.indexing.watching import changes
+from codeqa.memory import give_back
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
 from codeqa.store.checksums import note_files
@@ -126,9 +126,8 @@ class Indexer:
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
             note_files(self.location)
             self._open().look_again()
-        if outcome.wrote:  # what was freed goes back to the system, where the C library can (glibc)
-            with contextlib.suppress(AttributeError, OSError, TypeError):
-                ctypes.CDLL(None).malloc_trim(0)
+        if outcome.wrote:
+            give_back()
         return self._summary(outcome, time.monotonic() - started)
 
     def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:

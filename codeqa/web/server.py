@@ -20,6 +20,7 @@ from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
 from codeqa.llm import ModelChoice, Models, parse_choice
+from codeqa.memory import share_heaps
 from codeqa.repository.git import trusted_programs
 from codeqa.running import announced
 from codeqa.settings import Settings, variables_of_answers
@@ -55,6 +56,7 @@ def run_page(
     )
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    share_heaps()
     check_settings(settings)
     choice = parse_choice(model) if model else None
     listener = open_port(settings)
