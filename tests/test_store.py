@@ -437,14 +437,16 @@ def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
     writer.update_meta(refining=True)
     tables = Tables.open(location)
     before = tables.version()
-    write(batch_of(("b.py", [unit("b", "b.py")], [])))
+    writer.write(batch_of(("b.py", [unit("b", "b.py")], [])))
     assert tables.version() == before and not tables.named(["b"])
     tables.look_again()
     assert tables.named(["b"])
-    writer.update_meta(refining=False)
-    tables.look_again()
+    # Where that run was killed the next one ends it.
     write(batch_of(("c.py", [unit("c", "c.py")], [])))
-    assert tables.named(["c"])
+    tables.look_again()
+    assert tables.named(["c"]) and not tables.meta().growing
+    write(batch_of(("d.py", [unit("d", "d.py")], [])))
+    assert tables.named(["d"])
 
 
 def test_readers_never_see_an_error_while_a_writer_writes(

@@ -173,6 +173,7 @@ def test_the_file_is_named_after_the_title_in_signs_that_any_disk_takes(
     if title.isprintable() and len(title) < 200:
         client.post("/api/conversations/c", json={"title": title})
         header = exported(client).headers["Content-Disposition"]
+        assert header.isascii(), "else no server can send it"
         kind, options = parse_options_header(header)
         assert (kind, options["filename"]) == ("attachment", f"{name}.md")
 
@@ -187,4 +188,4 @@ def test_an_export_is_offered_as_a_file_or_it_is_said_why_not(client: FlaskClien
         assert refused.status_code == 400 and "/export" in refused.json["error"]["message"]
     for kind, ending in (("markdown", "md"), ("json", "json")):
         header = exported(client, kind).headers["Content-Disposition"]
-        assert header == f"attachment; filename=what-is-a-session.{ending}"
+        assert header == f"attachment; filename*=UTF-8''what-is-a-session.{ending}"

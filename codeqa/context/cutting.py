@@ -43,7 +43,7 @@ def cut_chunk(chunk: Chunk, limit: int, words: Sequence[re.Pattern[str]] = ()) -
     if chunk_cost(chunk) <= limit:
         return (chunk,)
     lines = chunk.content.split("\n")
-    found = () if chunk.kind in TEXT_KINDS else statements(chunk.content)
+    found = () if chunk.kind in TEXT_KINDS else statements(chunk.content, chunk.language)
     # The cost grows with the lines, so halving finds the last that fits.
     fits = bisect_right(
         range(1, len(lines)), limit, key=lambda count: chunk_cost(span_of(chunk, 0, count))

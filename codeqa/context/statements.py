@@ -1,7 +1,9 @@
 """The statements of a piece of code, nested, and which of them to show when not all fit.
 
-Indentation tells what belongs together. By the trees of the grammars, which were used as well, the
-answers of evals/answers are no better. Lines are 0-based here, spans half-open.
+A unit is often a fragment (a method cut out of its class), so it is parsed as it stands and, where
+that fails, as the body of a class. What a grammar calls a block holds statements; where no tree
+helps (languages without a grammar, broken code, the inside of long literals and macros)
+indentation tells what belongs together. Lines are 0-based here, spans half-open.
 """
 
 from __future__ import annotations
@@ -11,22 +13,42 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, product
+from typing import TYPE_CHECKING
 
-LONGEST_CALL = 8
-"""Lines of a call that are one statement; of a longer one each argument is."""
+from codeqa.languages import languages
+from codeqa.parsing import grammar as grammars
+from codeqa.parsing.item_macros import parse_with_item_macros
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+LONG_LEAF = 6
+"""A statement without statements in it (a literal, a call, a macro) that is longer than so many
+lines is taken apart by indentation."""
 LARGEST_SHARE = 0.5
 """Part of the room up to which a statement is shown with all that it holds."""
+LONGEST_CODE = 1 << 18
+"""Characters beyond which no tree is made: this runs while a question waits for its answer."""
 CANDIDATES = 64
 """Lines that matter, most first, and statements around them, that are tried for room."""
 
-_GOES_ON = re.compile(
-    r"\s*(?:[)\]}>{]|(?:else|elif|elsif|except|catch|finally|rescue|ensure|end|where)\b)"
+_HOLDER = re.compile(
+    r"(?:^|_)(?:block|body|(?:declaration|statement|spec)_list|statements?|group"
+    r"|program|module|file|chunk|unit|stylesheet|then|else|do|begin|ensure|lambda_literal|subshell"
+    r"|(?:case|default|else|elif)(?:_clause|_item)?|section|entry|preproc_\w+|ERROR"
+    r"|(?:when|switch|match)_(?:expression|body)|members|transaction)$"
 )
-"""How a line begins that belongs to the statement before it, though it is indented as that is."""
-_ATTRIBUTE = re.compile(r"\s*(?:@|#\[|\[)")
-"""How a decorator, annotation or attribute begins its line; in Ruby a variable, which no definition
-begins with."""
+"""Nodes that hold statements. One with commas between its children is a list of something else."""
+_PART = re.compile(
+    r"(?:^|_)(?:block|then|do|else|ensure|compound_statement|statement_list|statements|body)$"
+)
+"""Nodes that are no statements themselves: a part of one, or what holds others."""
+_FRAMES = ("", "class _ {", "<?php ", "<?php class _ {")
+"""What is written before a fragment, in the order in which it is tried."""
+_GOES_ON = re.compile(
+    r"\s*(?:[)\]}>]|(?:else|elif|elsif|except|catch|finally|rescue|ensure|end)\b)"
+)
 COMMENT_LINE = re.compile(r"\s*(?:#(?![!\[])|//|/\*|\*(?:\s|/|$)|--\s|;)")
 """How a comment begins its line, in most languages."""
 
@@ -44,55 +66,133 @@ class Statement:
 
 
 @lru_cache(maxsize=128)
-def statements(code: str) -> tuple[Statement, ...]:
+def statements(code: str, language: str) -> tuple[Statement, ...]:
     """All statements of `code`, each before those inside it. Spans of siblings do not overlap.
 
     A simple statement holds no others; what of a compound one no other holds is its head, its
-    `else`, its closing brace.
+    `else`, its closing brace. `language` is a unit's.
     """
+    lines = code.split("\n")
+    spans = _parsed(code, language) or list(_by_indentation(lines, 0, len(lines)))
+    holders = {span.start for span in spans}
+    for span in list(spans):
+        inside = any(line in holders for line in range(span.start + 1, span.end))
+        if span.end - span.first > LONG_LEAF and not inside:
+            spans += _by_indentation(lines, span.first + 1, span.end, _indent(lines[span.first]))
+    spans.sort(key=lambda span: (span.start, -span.end))
     found: list[Statement] = []
     around: list[int] = []
-    lines = code.split("\n")
-    for span in sorted(_by_indentation(lines), key=lambda span: (span.start, -span.end)):
+    for span in spans:
         while around and found[around[-1]].end <= span.start:
             around.pop()
         parent = around[-1] if around else -1
-        if parent >= 0 and (span.end > found[parent].end or _is_call(lines, found[parent])):
+        if parent >= 0 and span.end > found[parent].end:
             continue
         around.append(len(found))
         found.append(replace(span, parent=parent))
     return tuple(found)
 
 
-def _is_call(lines: Sequence[str], one: Statement) -> bool:
-    """Whether the lines inside are the arguments of a call, and no statements."""
-    return one.end - one.first <= LONGEST_CALL and lines[one.first].rstrip().endswith("(")
+def _parsed(code: str, language: str) -> list[Statement]:
+    """By the tree of the frame and grammar that fit best; [] where none does."""
+    known = languages().values() if len(code) <= LONGEST_CODE else ()
+    keys = [one.key for one in known if one.name == language and one.grammar]
+    best: tuple[int, int, list[Statement]] | None = None
+    height = code.count("\n") + 1
+    for frame, key in product(_FRAMES, keys):
+        grammar = grammars.grammar(key)
+        closing = "\n}" * frame.count("{")
+        given, _ = grammars.readable(grammar, f"{frame}{code}{closing}".encode())
+        try:
+            tree = (
+                parse_with_item_macros(grammar, given)[0]
+                if grammar.language.item_macros
+                else grammars.parse(grammar, given)
+            )
+        except grammars.TooSlowError:
+            return []
+        leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}
+        spans = _of_tree(tree.root_node, given, len(frame), height, leading)
+        found = (_broken_lines(tree.root_node), -len(spans), spans)
+        best = min(best or found, found, key=lambda one: one[:2])
+        if not best[0] and len(best[2]) > 1:
+            break
+    return best[2] if best and 2 * best[0] <= height else []
 
 
-def _by_indentation(lines: Sequence[str]) -> Iterator[Statement]:
-    """Lines that are indented alike and belong together, each with the deeper ones below it."""
+def _of_tree(
+    root: tree_sitter.Node, data: bytes, frame: int, height: int, leading: Collection[str]
+) -> list[Statement]:
+    """`leading` are the types of comments and attributes, `frame` is the length of what was
+    written before the fragment, `height` its number of lines."""
+    lines = data.split(b"\n")
+    lines[0] = b" " * frame + lines[0][frame:]
+    spans: list[Statement] = []
+    above: dict[int, int] = {}
+    """Of comments and attributes with their own lines: the line behind and the first one."""
+    waiting = [(root, -1)]
+    while waiting:
+        node, inside = waiting.pop()  # `inside`: the first line of the statement around it
+        children = node.children
+        holds = bool(_HOLDER.search(node.type)) and all(one.type != "," for one in children)
+        for child in children:
+            (first, column), (last, end_column) = child.start_point, child.end_point
+            end = min(last + (end_column > 0 or last == first), height)
+            begins = inside < first < height and not lines[first][:column].strip()
+            if begins and child.type in leading:
+                above[end] = min(first, above.get(end, first))
+            elif begins and holds and child.is_named and child.start_byte >= frame:
+                part = bool(_PART.search(child.type))
+                if not part:
+                    spans.append(Statement(first, first, end))
+                waiting.append((child, inside if part else first))
+            elif last > first or begins:
+                waiting.append((child, inside))
+    whole = []
+    for one in sorted(spans, key=lambda one: one.start):
+        start = one.start
+        while start in above:
+            start = above.pop(start)
+        whole.append(replace(one, start=start))
+    return whole + [Statement(start, end, end) for end, start in above.items()]
+
+
+def _broken_lines(root: tree_sitter.Node) -> int:
+    """Lines that the grammar could not read."""
+    count, waiting = 0, [root]
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            count += node.end_point[0] - node.start_point[0] + 1
+        elif node.has_error:
+            waiting.extend(node.children)
+    return count
+
+
+def _by_indentation(
+    lines: Sequence[str], start: int, end: int, margin: int = -1
+) -> Iterator[Statement]:
+    """Lines deeper than `margin`, each with the deeper ones below it."""
     open_: list[tuple[int, int, int]] = []
     """Indentation, first line and first line of code of what is not complete."""
-    last, above, before = 0, -1, ""
-    in_head = True  # the parameters of a definition are no statements
-    for number, line in enumerate(lines):
-        if not line.strip():
+    last, above = start, -1
+    for number in range(start, end):
+        if not lines[number].strip():
             continue
-        if COMMENT_LINE.match(line) or (not open_ and _ATTRIBUTE.match(line)):
+        if COMMENT_LINE.match(lines[number]):
             above = number if above < 0 else above
             continue
-        depth, goes_on = _indent(line), bool(_GOES_ON.match(line))
-        in_head = in_head and (not open_ or goes_on or before.endswith(("(", ",")))
+        depth, goes_on = _indent(lines[number]), bool(_GOES_ON.match(lines[number]))
         while open_ and (open_[-1][0] > depth or (open_[-1][0] == depth and not goes_on)):
             _, begun, first = open_.pop()
             yield Statement(begun, first, last)
-        if not (open_ and (in_head or open_[-1][0] == depth)):
+        if depth > margin and not (open_ and open_[-1][0] == depth):
             open_.append((depth, number if above < 0 else above, number))
-        last, above, before = number + 1, -1, line.rstrip()
+        last, above = number + 1, -1
     for _, begun, first in reversed(open_):
         yield Statement(begun, first, last)
     if above >= 0:
-        yield Statement(above, len(lines), len(lines))
+        yield Statement(above, end, end)
 
 
 def _indent(line: str) -> int:

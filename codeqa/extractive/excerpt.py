@@ -55,7 +55,7 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     words, the beginning of the body, and of a class only its declaration; None for comments alone.
     """
     lines = unit.source_code.split("\n")
-    found = statements(unit.source_code)
+    found = statements(unit.source_code, unit.language)
     costs = _costs(unit, lines, found, limit)
     if costs.count(1) <= WHOLE * limit:
         limit = max(limit, costs.count(1) + 1)

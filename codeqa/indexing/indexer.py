@@ -168,7 +168,7 @@ class Indexer:
             progress(Progress("building the text index", 0, 0))
             writer.tidy()
         # Files whose times were too young to trust have been compared by content as well.
-        if outcome.wrote or outcome.read or not writer.meta.complete:
+        if outcome.wrote or outcome.read or writer.meta.growing:
             writer.finish(started_ns, parser, vector)
         return writer, outcome
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
+from codeqa.errors import CodeQAError
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.status import read_status
 from codeqa.settings import Settings
+from codeqa.store.joint import JointTables
 from codeqa.store.location import Location
 from codeqa.store.tables import Tables
 from codeqa.types import IndexStatus
@@ -30,7 +33,18 @@ class JointIndexer(Indexer):
     ) -> None:
         super().__init__(settings, location, tables)
         self._follows = False
-        self._members = {name: Indexer(settings, one) for name, one in members.items()}
+        self._members = {
+            name: Indexer(settings, one, partial(self._opened, name, one))
+            for name, one in members.items()
+        }
+
+    def _opened(self, name: str, location: Location) -> Tables:
+        """The index of one of them, as it is read for all where it is."""
+        with contextlib.suppress(CodeQAError):  # none of them has an index yet
+            joint = self._open()
+            if isinstance(joint, JointTables) and (member := joint.members.get(name)):
+                return member.tables
+        return Tables.open(location)
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
         names = {path.partition("/")[0] for path in changed}

@@ -177,6 +177,9 @@ class Search:
         hits = rank(found, query)
         catch_up, paths = self._catch_up, [hit.unit.path for hit in hits]
         complete, outdated = tables.meta().complete, changed_files(tables, paths)
+        if outdated:  # the index may hold it by now
+            tables.look_again()
+            outdated = changed_files(tables, paths)
         behind = catch_up and complete and outdated and catch_up(outdated)
         # Also where the index caught up by itself between the search and that look.
         if behind or (catch_up and complete and tables.version() != version):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 
 from codeqa.errors import StorageError
 from codeqa.state.records import LOCAL_USER
@@ -74,6 +75,8 @@ def make_tables(connection: sqlite3.Connection) -> None:
         )
     if not found:
         connection.executescript(TABLES)
+    with suppress(sqlite3.OperationalError):  # a file that cannot be written
+        connection.execute("DROP TABLE IF EXISTS recent")  # folders, of which nothing tells now
 
 
 def version(connection: sqlite3.Connection) -> int:

@@ -1,8 +1,9 @@
 """An open database for reading, which follows new commits and rebuilds.
 
 It may be kept open as long as one likes and shared by threads: it sees new commits within
-READ_INTERVAL, and the tables of a rebuild once that is complete. What is asked of one snapshot
-is answered from the same versions of all tables, whatever is written meanwhile.
+READ_INTERVAL, or GROWING_INTERVAL, and the tables of a rebuild once that is complete. What is
+asked of one snapshot is answered from the same versions of all tables, whatever is written
+meanwhile.
 """
 
 from __future__ import annotations

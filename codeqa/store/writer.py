@@ -205,6 +205,7 @@ class Writer:
             building_key="",
             complete=True,
             dirty=False,
+            refining=False,
             checked_ns=checked_ns,
             updated_at=time.time(),
             parser=parser,

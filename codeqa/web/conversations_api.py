@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from flask import Response, jsonify
 from pydantic import Field
@@ -169,8 +170,8 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
     else:
         text = as_markdown(values).encode("utf-8", "replace")
         response, ending = Response(text, content_type="text/markdown; charset=utf-8"), "md"
-    name = f"{file_name(summary.title)}.{ending}"
-    response.headers.set("Content-Disposition", "attachment", filename=name)
+    name = quote(f"{file_name(summary.title)}.{ending}", safe="")
+    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
     return response
 
 
