@@ -159,8 +159,8 @@ def index(root: Path, settings: Settings, embedding: Embedding | Folder | None) 
 
 
 def by_vectors(indexed: Indexed, question: str, embedding: Embedding | Folder) -> list[Unit]:
-    """Units by cosine as the vector channel counts it; tests, examples, documents and re-exports
-    at half, unless asked for."""
+    """Units by cosine as the vector channel counts it; tests, examples and documents at half,
+    unless asked for."""
     assert indexed.vectors is not None
     query = parse_query(question)
     vector = embedding.embed_query(query.text)
