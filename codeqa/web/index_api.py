@@ -53,6 +53,7 @@ class LinesQuery(FileQuery):
 class Status(IndexStatus):
     """The status, and what the page shows beside it."""
 
+    state: Literal["missing", "indexing", "refining", "paused", "ready", "stopped", "failed"]
     id: str
     effort: str
     hyde: str
