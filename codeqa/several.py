@@ -103,7 +103,7 @@ def asked_of(
     return list(every.values()), _AT_REPO.sub(folder, question).strip()
 
 
-def open_joint(location: Location, places: Mapping[str, Location]) -> Callable[[], Tables]:
+def open_joint(location: Location, places: Mapping[str, Location]) -> Callable[[], JointTables]:
     """Give a function that opens the indices at `places` (name → place) as one.
 
     One that cannot be opened is left out, and tried again after RETRY_SECONDS. Raises what opening
@@ -111,7 +111,7 @@ def open_joint(location: Location, places: Mapping[str, Location]) -> Callable[[
     """
     joint, lock, tried = JointTables(location, ()), threading.Lock(), 0.0
 
-    def opened() -> Tables:
+    def opened() -> JointTables:
         nonlocal tried
         with lock:
             missing = [name for name in places if name not in joint.members]

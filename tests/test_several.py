@@ -153,6 +153,9 @@ def test_a_changed_file_has_its_repository_caught_up(
     changed.write_text("# moved\n\n\ndef greet_left():\n    return 2\n")
     os.utime(changed, ns=(1, 1))
     assert engine.search.search("greet_left").units[0].unit.start_line == 4
+    members = engine.index._members  # type: ignore[attr-defined]
+    joint = engine.tables().members  # type: ignore[attr-defined]
+    assert all(own._open() is joint[name].tables for name, own in members.items()), "opened twice"
 
 
 def test_a_question_names_repositories_and_points_at_their_folders(

@@ -96,6 +96,20 @@ def test_a_paused_first_run_can_be_asked_says_so_and_goes_on(
     assert rows(engine.location) == clean_rows(engine.location.root, tmp_path)
 
 
+def test_what_another_process_indexed_is_seen_before_a_run_is_waited_for(
+    engine: Engine, other: Indexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.index.run()
+    # As long as a reader keeps a version while an index grows.
+    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 60.0)
+    before = engine.search.search(QUESTION).units[0].unit
+    path = engine.location.root / before.path
+    path.write_text(f"import os\n{path.read_text()}")
+    other.run()
+    monkeypatch.setattr(engine.search, "_catch_up", lambda _: pytest.fail("a run is asked for"))
+    assert engine.search.search(QUESTION).units[0].unit.start_line == before.start_line + 1
+
+
 def test_a_cancelled_first_run_keeps_what_it_has_and_the_next_completes_it(
     engine: Engine, cli: Command, tmp_path: Path
 ) -> None:

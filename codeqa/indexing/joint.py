@@ -29,22 +29,14 @@ class JointIndexer(Indexer):
         settings: Settings,
         location: Location,
         members: Mapping[str, Location],
-        tables: Callable[[], Tables],
+        tables: Callable[[], JointTables],
     ) -> None:
         super().__init__(settings, location, tables)
         self._follows = False
         self._members = {
-            name: Indexer(settings, one, partial(self._opened, name, one))
+            name: Indexer(settings, one, partial(_opened, tables, name, one))
             for name, one in members.items()
         }
-
-    def _opened(self, name: str, location: Location) -> Tables:
-        """The index of one of them, as it is read for all where it is."""
-        with contextlib.suppress(CodeQAError):  # none of them has an index yet
-            joint = self._open()
-            if isinstance(joint, JointTables) and (member := joint.members.get(name)):
-                return member.tables
-        return Tables.open(location)
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
         names = {path.partition("/")[0] for path in changed}
@@ -75,3 +67,11 @@ class JointIndexer(Indexer):
 
     def status(self) -> IndexStatus:
         return read_status(self.settings, self.location, self._open)
+
+
+def _opened(tables: Callable[[], JointTables], name: str, location: Location) -> Tables:
+    """The index of one of them, as it is read for all where it is: it is opened once."""
+    with contextlib.suppress(CodeQAError):  # none of them has an index yet
+        if member := tables().members.get(name):
+            return member.tables
+    return Tables.open(location)

@@ -113,37 +113,34 @@ def refine_units(
         return
     progress(Progress("embedding", 0, total, embedding.name))
     embed = partial(_embed, embedding, RESTS if behind else 0.0)
-    writer.update_meta(refining=True)
-    try:
-        with ThreadPool(min(4, max(1, (os.cpu_count() or 1) // 2)), _make_way) as pool:
-            while lacking:
-                if len(asked) > known:
-                    known, first = len(asked), set(asked)
-                    lacking.sort(key=lambda unit: unit[0] not in first)
-                ids = _ids_together(lacking)
-                del lacking[: len(ids)]
-                texts = _texts(writer, ids)
-                parts = [texts[at : at + batch] for at in range(0, len(texts), batch)]
-                made: list[np.ndarray] = []
-                for vectors in pool.imap(embed, parts):
-                    made.append(vectors)
-                    done += len(vectors)
-                    progress(Progress("embedding", done, total, embedding.name))
-                    if enough():
-                        break
-                vectors = np.concatenate(made)
-                for table in UNIT_TABLES:  # each takes those of its own units
-                    handle = writer.tables[table]
-                    column = vector_array(vectors, handle.schema.field(REFINED).type)
-                    found = pa.table([ids[: len(vectors)], column], names=["id", REFINED])
-                    handle.merge_insert("id").when_matched_update_all().execute(found)
-                if done < total and enough():
-                    return
-        where = "status = 'indexed' AND tier = 'fast'"
-        writer.tables["files"].update(where=where, values={"tier": "refined"})
-        writer.tidy()
-    finally:
-        writer.update_meta(refining=False)
+    threads = min(4, max(1, (os.cpu_count() or 1) // 2))
+    with writer.growing(), ThreadPool(threads, _make_way) as pool:
+        while lacking:
+            if len(asked) > known:
+                known, first = len(asked), set(asked)
+                lacking.sort(key=lambda unit: unit[0] not in first)
+            ids = _ids_together(lacking)
+            del lacking[: len(ids)]
+            texts = _texts(writer, ids)
+            parts = [texts[at : at + batch] for at in range(0, len(texts), batch)]
+            made: list[np.ndarray] = []
+            for vectors in pool.imap(embed, parts):
+                made.append(vectors)
+                done += len(vectors)
+                progress(Progress("embedding", done, total, embedding.name))
+                if enough():
+                    break
+            vectors = np.concatenate(made)
+            for table in UNIT_TABLES:  # each takes those of its own units
+                handle = writer.tables[table]
+                column = vector_array(vectors, handle.schema.field(REFINED).type)
+                found = pa.table([ids[: len(vectors)], column], names=["id", REFINED])
+                handle.merge_insert("id").when_matched_update_all().execute(found)
+            if done < total and enough():
+                return
+    where = "status = 'indexed' AND tier = 'fast'"
+    writer.tables["files"].update(where=where, values={"tier": "refined"})
+    writer.tidy()
 
 
 def _make_way() -> None:

@@ -14,7 +14,8 @@ a run wrote before it died between 2 and 3 belong to a file without a row in the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -219,6 +220,15 @@ class Writer:
     def checked_ns(self) -> int:
         """Start of the last completed pass over these rows; 0 when there was none."""
         return 0 if self.first_build else self.meta.checked_ns
+
+    @contextmanager
+    def growing(self) -> Iterator[None]:
+        """Meanwhile vectors are committed a few at a time (`Meta.growing`)."""
+        self.update_meta(refining=True)
+        try:
+            yield
+        finally:
+            self.update_meta(refining=False)
 
     def update_meta(self, **changes: Any) -> None:
         """Commit changed fields of `meta`."""

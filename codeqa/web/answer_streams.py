@@ -22,7 +22,7 @@ UNREAD_SECONDS = 1_800.0
 ENDING_SECONDS = 5.0
 """Longest wait for an answer that was stopped, or for one to tell under which id it is kept."""
 ENDED_KEPT = 8
-"""Answers that ended and can still be read along, each some 100 KB."""
+"""Answers that ended and can still be read along: somebody may just have been told of one."""
 END = b""
 """Stands behind the last line."""
 
@@ -100,7 +100,7 @@ class AnswerStreams:
         self._lock = threading.Lock()
         self._streams: dict[Place, _AnswerStream] = {}
         self._ended: dict[Place, _AnswerStream] = {}
-        """The last that ended and were kept: somebody may just have been told of one."""
+        """The last that ended and were kept."""
 
     def start(
         self, place: Place, ask: Callable[[Cancelled], Iterator[Event]], cite: Cite, gone: Cancelled
