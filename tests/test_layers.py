@@ -49,8 +49,6 @@ ONE_BESIDE = {
 """Surfaces that use another one: `codeqa serve` starts the page, which prints as the CLI does; and
 the package itself, whose names for programs are loaded from `api` when they are used."""
 
-MOST_LINES = 350
-
 GITS_OWN_ENVIRONMENT = {"repository/git.py"}
 """Where variables that are git's (PATH, GIT_*, XDG_CONFIG_HOME) are read; no setting is."""
 
@@ -158,11 +156,6 @@ def test_only_the_settings_read_the_environment() -> None:
         and node.attr in {"environ", "getenv", "environb"}
     }
     assert readers <= {"environment.py", "settings.py"} | GITS_OWN_ENVIRONMENT
-
-
-def test_no_module_is_too_long_to_read() -> None:
-    lines = {path: (PACKAGE / path).read_text(encoding="utf-8").count("\n") for path in modules()}
-    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize(
