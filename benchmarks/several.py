@@ -29,10 +29,10 @@ from benchmarks.machine import conditions, memory_mb
 from benchmarks.retrieval.sets import questions_of
 from codeqa.chat import AskOptions
 from codeqa.engine import Engine, open_engine, open_several
-from codeqa.evaluation.questions import Question
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, locate
+from evals.search.questions import Question
 
 TOGETHER = (1, 10, 50)
 ROUNDS = 3

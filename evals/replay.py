@@ -6,7 +6,7 @@ is then refused. So a measurement with a model can be repeated offline::
 
     python -m evals.replay evals/drafts/strong.jsonl --port 8099 &
     CODEQA_MODEL=custom/replay CODEQA_MODEL_URL=http://127.0.0.1:8099/v1 \\
-        codeqa eval --questions benchmarks/retrieval/development.jsonl --trees ~/trees \\
+        python -m evals.search --questions benchmarks/retrieval/development.jsonl --trees ~/trees \\
         --out ranked.jsonl --hyde two --order
 """
 

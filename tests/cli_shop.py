@@ -13,6 +13,7 @@ import pytest
 
 from codeqa.cli import main
 from codeqa.settings import Settings, load_settings
+from evals.search.__main__ import main as judge_search
 
 FILES = {
     "store/basket.py": (
@@ -87,6 +88,19 @@ def codeqa(capsys: pytest.CaptureFixture[str]) -> Command:
     def call(*arguments: str | Path) -> Result:
         capsys.readouterr()
         status = main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return Result(status, shown.out, shown.err)
+
+    return call
+
+
+@pytest.fixture
+def judged(capsys: pytest.CaptureFixture[str]) -> Command:
+    """`python -m evals.search …` in this process."""
+
+    def call(*arguments: str | Path) -> Result:
+        capsys.readouterr()
+        status = judge_search([str(argument) for argument in arguments])
         shown = capsys.readouterr()
         return Result(status, shown.out, shown.err)
 

@@ -15,11 +15,11 @@ from benchmarks import search as search_benchmark
 from benchmarks.retrieval import golden, peers, run, sets
 from benchmarks.retrieval.peers import Bm25Functions, PeerMissingError, Ripgrep
 from benchmarks.retrieval.report import markdown
-from codeqa.evaluation.ranked import Ranked, load_ranked, save_ranked
-from codeqa.evaluation.scores import score
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
+from evals.search.ranked import Ranked, load_ranked, save_ranked
+from evals.search.scores import score
 from tests.repositories import Write
 
 FILES = {

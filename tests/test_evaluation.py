@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codeqa.errors import UsageError
-from codeqa.evaluation.questions import Question, Target, load_questions
-from codeqa.evaluation.ranked import Ranked, load_ranked, save_ranked
-from codeqa.evaluation.scores import FIGURES, compare, score
+from evals.search.questions import Question, Target, load_questions
+from evals.search.ranked import Ranked, load_ranked, save_ranked
+from evals.search.scores import FIGURES, compare, score
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -218,10 +218,10 @@ def asked(tmp_path: Path, write_files: WriteFiles) -> Path:
     return tmp_path
 
 
-def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, codeqa: Command) -> None:
+def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, judged: Command) -> None:
     out = asked / "ranked.jsonl"
-    arguments = ("eval", "--questions", str(asked / "q.jsonl"), "--out", str(out))
-    done = codeqa(*arguments, "--trees", str(asked / "trees"))
+    arguments = ("--questions", str(asked / "q.jsonl"), "--out", str(out))
+    done = judged(*arguments, "--trees", str(asked / "trees"))
     assert done.status == 0, done.err
     lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [line["id"] for line in lines] == ["shop-1", "gate-1"]
@@ -230,7 +230,7 @@ def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, codeqa: Comman
     assert first["symbol"] == "total_price" and lines[0]["latency_ms"] > 0
     assert "hit@1" in done.out and "category" in done.out
     # Judged again without asking, beside itself.
-    again = codeqa(*arguments, "--versus", str(out), "--json")
+    again = judged(*arguments, "--versus", str(out), "--json")
     document = json.loads(again.out)
     run = document["runs"]["ranked.jsonl"]
     assert run["figures"]["hit@1"]["mean"] == 1 and run["missing"] == 0
@@ -247,11 +247,11 @@ def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, codeqa: Comman
     ],
 )
 def test_what_is_missing_is_one_sentence(
-    asked: Path, codeqa: Command, change: tuple[str, str], message: str, status: int
+    asked: Path, judged: Command, change: tuple[str, str], message: str, status: int
 ) -> None:
     given = {"--questions": "q.jsonl", "--trees": "trees", "--out": "ranked.jsonl"}
     given[change[0]] = change[1]
     words = [word for pair in given.items() for word in (pair[0], str(asked / pair[1]))]
-    done = codeqa("eval", *words)
+    done = judged(*words)
     assert done.status == status
     assert message in done.err and "Traceback" not in done.err

@@ -16,15 +16,15 @@ import pytest
 from conftest import ROOT
 
 from codeqa.errors import UsageError
-from codeqa.evaluation.generate import comment_questions, drawn
-from codeqa.evaluation.own import PREFIX, THUMB, copied, prepared, thumb_questions
-from codeqa.evaluation.questions import load_questions
-from codeqa.evaluation.sentences import comment_lines, leaks, question_of
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.records import CitedLines, Turn
 from codeqa.store import Tables, locate
+from evals.search.generate import comment_questions, drawn
+from evals.search.own import PREFIX, THUMB, copied, prepared, thumb_questions
+from evals.search.questions import load_questions
+from evals.search.sentences import comment_lines, leaks, question_of
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git
 
@@ -311,7 +311,7 @@ def test_thumbs_up_ask_for_the_places_that_the_answer_stood_on(
 
 
 def test_the_users_own_repository_is_asked_and_settings_are_compared(
-    shop: Path, settings: Settings, tmp_path: Path, temporary: Path, codeqa: Command
+    shop: Path, settings: Settings, tmp_path: Path, temporary: Path, judged: Command
 ) -> None:
     state = State(settings.data_dir)
     place = {"path": "shop/till.py", "start": 4, "end": 8, "verified": True}
@@ -320,8 +320,8 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     state.turns.save(turn)
     state.feedback.save("t1", turn.user, 1)
     asked = tmp_path / "asked.jsonl"
-    done = codeqa(
-        "eval", shop, "--count", "20", "--compare", "rerank", "--compare",
+    done = judged(
+        shop, "--count", "20", "--compare", "rerank", "--compare",
         "vectors", "--questions", asked, "--out", tmp_path / "lists.jsonl",
     )  # fmt: skip
     assert done.status == 0, done.err
@@ -346,18 +346,18 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     ],
 )
 def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
-    shop: Path, temporary: Path, codeqa: Command, arguments: list[str], message: str
+    shop: Path, temporary: Path, judged: Command, arguments: list[str], message: str
 ) -> None:
-    done = codeqa("eval", shop, *arguments)
+    done = judged(shop, *arguments)
     assert done.status == 2 and message in done.err and not done.out
     assert "copying" not in done.err
 
 
 @pytest.mark.parametrize("option", ["--order", "--rerank", "--context=fast", "--list=files"])
 def test_lists_that_are_judged_as_they_are_take_no_option_of_a_search(
-    tmp_path: Path, codeqa: Command, option: str
+    tmp_path: Path, judged: Command, option: str
 ) -> None:
-    done = codeqa("eval", "--questions", tmp_path / "q", "--out", tmp_path / "out", option)
+    done = judged("--questions", tmp_path / "q", "--out", tmp_path / "out", option)
     assert done.status == 2 and "go with --trees alone" in done.err
 
 
@@ -370,7 +370,7 @@ def test_a_run_that_is_stopped_leaves_no_copy_behind(
     many = {f"part{n}/basket{n}.py": BASKET.replace("Basket", f"Basket{n}") for n in range(150)}
     root = write_files(tmp_path / "large", many)
     process = subprocess.Popen(
-        [sys.executable, "-m", "codeqa", "eval", str(root), "--count", "200"],
+        [sys.executable, "-m", "evals.search", str(root), "--count", "200"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None
@@ -386,12 +386,12 @@ def test_a_run_that_is_stopped_leaves_no_copy_behind(
 
 
 def test_drafts_are_compared_over_a_real_connection(
-    shop: Path, temporary: Path, codeqa: Command, monkeypatch: pytest.MonkeyPatch
+    shop: Path, temporary: Path, judged: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with openai_server(lambda *_: stream(["def round_amount(coins): ", "return coins"])) as server:
         monkeypatch.setenv("CODEQA_MODEL", "custom/scripted")
         monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
-        done = codeqa("eval", shop, "--count", "10", "--compare", "hyde", "--json")
+        done = judged(shop, "--count", "10", "--compare", "hyde", "--json")
         assert done.status == 0, done.err
         asked = len(server.exchanges)
     content = json.loads(done.out)

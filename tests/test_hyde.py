@@ -20,8 +20,6 @@ from codeqa.chat import AskOptions
 from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
-from codeqa.evaluation.questions import Question
-from codeqa.evaluation.ranked import rank_repositories
 from codeqa.search import Search, SearchResult
 from codeqa.search.hyde import (
     HYPOTHESIS_CHARACTERS,
@@ -32,6 +30,8 @@ from codeqa.search.hyde import (
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, StageTime
+from evals.search.questions import Question
+from evals.search.ranked import rank_repositories
 from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent
 from tests.openai_server import stream as streamed
 

@@ -248,6 +248,7 @@ def test_ask_drafts_as_the_setting_says_or_as_it_is_told(
 def test_eval_drafts_for_every_question_when_told_to(
     shop_codeqa: Command,
     shop: Path,
+    judged: Command,
     chosen: ScriptedServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -258,14 +259,14 @@ def test_eval_drafts_for_every_question_when_told_to(
     }  # fmt: skip
     (tmp_path / "q.jsonl").write_text(json.dumps(question) + "\n")
     given = ["--questions", tmp_path / "q.jsonl", "--out", tmp_path / "out.jsonl"]
-    result = shop_codeqa("eval", *given, "--trees", shop.parent, "--hyde", "one")
+    result = judged(*given, "--trees", shop.parent, "--hyde", "one")
     assert result.status == 0, result.err
     assert drafted(chosen) == [400]
     (line,) = (tmp_path / "out.jsonl").read_text().splitlines()
     assert json.loads(line)["results"][0]["path"] == "store/checkout.go"
-    assert shop_codeqa("eval", *given, "--trees", shop.parent).status == 0
+    assert judged(*given, "--trees", shop.parent).status == 0
     assert drafted(chosen) == [400]
     monkeypatch.delenv("CODEQA_MODEL")
-    refused = shop_codeqa("eval", *given, "--trees", shop.parent, "--hyde", "one")
+    refused = judged(*given, "--trees", shop.parent, "--hyde", "one")
     assert refused.status == 2
-    assert refused.error.startswith("Drafts need a language model, and none is chosen.")
+    assert refused.err.startswith("evals.search: Drafts need a language model, and none is chosen.")

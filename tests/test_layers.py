@@ -29,7 +29,7 @@ LAYERS = (
     {"symbols", "whole_files", "several"},
     {"intents", "neighbours"},
     {"selection"},
-    {"extractive", "account", "evaluation"},
+    {"extractive", "account"},
     {"tools"},
     {"chat"},
     {"review"},

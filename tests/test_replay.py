@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from indexed import write
 
-from codeqa.cli import main
 from codeqa.search.hyde import first_messages, second_messages
 from codeqa.search.listwise import ShownFiles, order_messages
 from evals.replay import answer_for, load, serve
+from evals.search.__main__ import main
 
 QUESTION = "how are visitors kept from asking too often?"
 FILES = {
@@ -63,7 +63,7 @@ def test_eval_asks_a_replayed_model_and_says_what_would_be_sent(
     try:
         arguments = ["--questions", str(questions), "--trees", str(tmp_path / "trees")]
         arguments += ["--out", str(out), "--list", "files", "--hyde", "one", "--order"]
-        assert main(["eval", *arguments, "--context", "normal"]) == 0
+        assert main([*arguments, "--context", "normal"]) == 0
     finally:
         server.shutdown()
         server.server_close()
@@ -74,5 +74,5 @@ def test_eval_asks_a_replayed_model_and_says_what_would_be_sent(
     )
     assert 0 < row["tokens"] <= 8_000
     assert "answer in context" in capsys.readouterr().out
-    assert main(["eval", "--questions", str(questions), "--out", str(out)]) == 0
+    assert main(["--questions", str(questions), "--out", str(out)]) == 0
     assert "answer in context" in capsys.readouterr().out

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 from benchmarks.retrieval import trees
-from codeqa.evaluation.questions import Question, Target, load_questions
+from evals.search.questions import Question, Target, load_questions
 
 LINES = {name: path.read_text("utf-8").splitlines() for name, path in trees.SETS.items()}
 

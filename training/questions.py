@@ -2,7 +2,7 @@
 
 Two ways: by the vectors alone (cosine; what is not source code counts half), and by CodeQA's
 own search with all its channels. Questions and repositories are the reader's own; the lists are
-judged by `codeqa.evaluation`.
+judged by `evals.search`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,6 @@ from numpy.typing import NDArray
 from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.errors import UsageError
-from codeqa.evaluation.questions import load_questions
-from codeqa.evaluation.ranked import load_ranked
-from codeqa.evaluation.scores import compare
-from codeqa.evaluation.scores import score as judge
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
 from codeqa.search.channels import length_factor
@@ -33,6 +29,10 @@ from codeqa.store import Tables, TextSearch, VectorSearch, locate
 from codeqa.store.meta import EmbeddingRecord
 from codeqa.text.unit_text import unit_text
 from codeqa.types import Unit
+from evals.search.questions import load_questions
+from evals.search.ranked import load_ranked
+from evals.search.scores import compare
+from evals.search.scores import score as judge
 from training.console import bar, say, write_lines
 
 LISTED = 50

@@ -28,8 +28,6 @@ from benchmarks.retrieval.sets import questions_of
 from codeqa.embeddings.registry import shipped_table, table_encoder
 from codeqa.embeddings.table.encoder import TableEncoder
 from codeqa.embeddings.table.fields import FIELDS
-from codeqa.evaluation.questions import Question
-from codeqa.evaluation.scores import score_question
 from codeqa.indexing import Indexer
 from codeqa.search import Query, parse_query, query_encoders
 from codeqa.search import channels as channel_module
@@ -43,6 +41,8 @@ from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from codeqa.text.unit_text import fields_of
 from codeqa.types import Hit, Unit
+from evals.search.questions import Question
+from evals.search.scores import score_question
 
 FIGURES = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 BETTER = 0.001

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.retrieval.sets import questions_of
-from codeqa.evaluation.questions import Question
 from codeqa.indexing import Indexer
 from codeqa.search import Search, open_search
 from codeqa.settings import load_settings
 from codeqa.store import locate, open_once
 from codeqa.types import Unit
+from evals.search.questions import Question
 
 GOLDEN = Path(__file__).resolve().parent.parent / "results" / "golden"
 PER_CATEGORY = 5

@@ -1,6 +1,6 @@
 """Other ways to search, asked the same questions on the same trees in the same run.
 
-Each gives ranked lists in the form of `codeqa.evaluation`, with its own time for each question.
+Each gives ranked lists in the form of `evals.search`, with its own time for each question.
 A peer that is not on this machine says so in one line, and the others go on.
 """
 
@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from codeqa.evaluation.questions import Question
-from codeqa.evaluation.ranked import RESULTS, Ranked
 from codeqa.languages import detect
 from codeqa.store import Tables
 from codeqa.text.tokens import split_identifier
 from codeqa.types import METHOD_KINDS
+from evals.search.questions import Question
+from evals.search.ranked import RESULTS, Ranked
 
 HERE = Path(__file__).resolve().parent
 STORED = HERE / "baselines"

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codeqa.evaluation.questions import Question
-from codeqa.evaluation.scores import Figure, Report, compare
+from evals.search.questions import Question
+from evals.search.scores import Figure, Report, compare
 
 SHOWN = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 GROUPS = ("category", "language", "repo")

@@ -28,13 +28,13 @@ from benchmarks.retrieval.peers import (
 )
 from benchmarks.retrieval.report import document, save
 from benchmarks.retrieval.sets import SPLITS, questions_of
-from codeqa.evaluation.questions import Question
-from codeqa.evaluation.ranked import Answered, Ranked, ask_all, load_ranked
-from codeqa.evaluation.scores import Report, score
 from codeqa.indexing import Indexer
 from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate, open_once
+from evals.search.questions import Question
+from evals.search.ranked import Answered, Ranked, ask_all, load_ranked
+from evals.search.scores import Report, score
 
 OURS = "CodeQA"
 VARIANTS = {OURS: {}, "CodeQA, rerank": {"rerank": True}, "CodeQA, no vectors": {"vectors": False}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from codeqa.evaluation.questions import Question, load_questions
+from evals.search.questions import Question, load_questions
 
 HERE = Path(__file__).resolve().parent
 SETS = {"development": HERE / "development.jsonl", "tuning": HERE / "tuning.jsonl"}

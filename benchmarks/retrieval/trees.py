@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.retrieval.sets import SETS
-from codeqa.evaluation.questions import Question, load_questions
+from evals.search.questions import Question, load_questions
 from training.mirrors import Mirror, MirrorError, find_mirror
 
 HERE = Path(__file__).resolve().parent

@@ -153,7 +153,9 @@ def command(
 
 
 def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Callable[..., int]]:
-    """The command line of a script at the top level: takes arguments, gives an exit status."""
+    """The command line of a program that `python` runs (a script at the top level, `-m module`):
+    takes arguments, gives an exit status.
+    """
 
     def decorate(function: Command) -> Callable[..., int]:
         made = command(f"python {program}", examples)(function)
@@ -163,7 +165,7 @@ def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Cal
             from codeqa.environment import prepare_lancedb
 
             prepare_lancedb()
-            return run_command(made, arguments, program=program)
+            return run_command(made, arguments, program=program.removeprefix("-m "))
 
         return main
 

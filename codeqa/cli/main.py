@@ -13,10 +13,10 @@ from codeqa.cli.command import DONE, HELP, debug_option, run_command, shown
 from codeqa.environment import completion_wanted, prepare_lancedb
 
 COMMANDS = (
-    "ask", "chat", "completion", "doctor", "eval", "index", "mcp", "models", "privacy", "repos",
+    "ask", "chat", "completion", "doctor", "index", "mcp", "models", "privacy", "repos",
     "review", "search", "serve", "sync", "watch",
 )  # fmt: skip
-MODULES = {"eval": "evaluate", "serve": "index", "sync": "repos", "watch": "index"}
+MODULES = {"serve": "index", "sync": "repos", "watch": "index"}
 """Of commands that are not in the module of their name, as `<name>_command`."""
 
 

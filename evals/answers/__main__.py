@@ -9,12 +9,12 @@ from pathlib import Path
 
 from codeqa.cli.console import format_table
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.evaluation.scores import Figure
 from codeqa.types import EFFORTS
 from evals.answers.cases import CASES, Case, load_cases, problems
 from evals.answers.judge import FIGURES, Result, differences, figures_of
 from evals.answers.report import page
 from evals.answers.run import READERS, Run, answers_in, ask_all, load_results
+from evals.search.scores import Figure
 
 GROUPS = ("kind", "repository")
 

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from codeqa.chat.options import parse_place
 from codeqa.errors import UsageError
-from codeqa.evaluation.questions import problem_in
 from codeqa.types import Chunk
+from evals.search.questions import problem_in
 
 CASES = Path(__file__).with_name("cases.jsonl")
 Kind = Literal[

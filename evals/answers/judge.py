@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from codeqa.chat.options import parse_place
-from codeqa.evaluation.scores import Figure, interval_of
 from codeqa.types import Chunk, Unit
 from evals.answers.cases import Case, says, shown_lines
+from evals.search.scores import Figure, interval_of
 
 OPENING = 300
 """Characters in which an answer says that it does not know: what comes later is of a part."""

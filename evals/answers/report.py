@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from codeqa.evaluation.scores import Figure
 from codeqa.render.markdown import render_markdown
 from evals.answers.cases import Case
 from evals.answers.judge import FIGURES, Result, figures_of
+from evals.search.scores import Figure
 
 SYNTAX = Path(__file__).parents[2] / "static" / "css" / "syntax.css"
 STYLE = """

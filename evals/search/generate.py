@@ -15,14 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from codeqa.evaluation.questions import MAIN, SECONDARY, Question, Target
-from codeqa.evaluation.sentences import comment_lines, leaks, question_of
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
 from codeqa.store import Tables
 from codeqa.symbols import usages
 from codeqa.text.tokens import name_key
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit, encloses
+from evals.search.questions import MAIN, SECONDARY, Question, Target
+from evals.search.sentences import comment_lines, leaks, question_of
 
 T = TypeVar("T")
 

@@ -25,7 +25,6 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from codeqa.errors import ModelError, UsageError
-from codeqa.evaluation.questions import Question, problem_in
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
 from codeqa.parsing.preprocess import whole_file
@@ -34,6 +33,7 @@ from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_o
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate, open_once
 from codeqa.types import ContextBlock, Effort, Hit, Progress
+from evals.search.questions import Question, problem_in
 
 RESULTS = 50
 """Results kept of each question: more than anybody reads, and enough for ten files."""

@@ -1,8 +1,11 @@
-"""`codeqa eval`: judge the search, on questions of one's own or made from the repository."""
+"""Judge the search, on a file of questions or on some made from a repository:
+`python -m evals.search`.
+"""
 
 from __future__ import annotations
 
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -12,13 +15,19 @@ from typing import Any
 
 import click
 
-from codeqa.cli.command import command, hyde_option, json_option, rerank_option
+from codeqa.cli.command import front_door, hyde_option, json_option, rerank_option
 from codeqa.cli.console import ProgressDisplay, format_table, print_either
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
-from codeqa.evaluation.own import COUNT, Own, prepared
-from codeqa.evaluation.questions import Question, load_questions, save_questions
-from codeqa.evaluation.ranked import (
+from codeqa.llm import Models
+from codeqa.search import open_search
+from codeqa.settings import Settings, load_settings
+from codeqa.state import State
+from codeqa.store import locate
+from codeqa.types import EFFORTS, Effort, Progress
+from evals.search.own import COUNT, Own, prepared
+from evals.search.questions import Question, load_questions, save_questions
+from evals.search.ranked import (
     Kind,
     ask_all,
     load_ranked,
@@ -26,13 +35,7 @@ from codeqa.evaluation.ranked import (
     require_drafting,
     save_ranked,
 )
-from codeqa.evaluation.scores import Figure, Report, compare, score
-from codeqa.llm import Models
-from codeqa.search import open_search
-from codeqa.settings import Settings, load_settings
-from codeqa.state import State
-from codeqa.store import locate
-from codeqa.types import EFFORTS, Effort, Progress
+from evals.search.scores import Figure, Report, compare, score
 
 PLAIN = "as it is"
 VARIANTS = {"rerank": "with rerank", "vectors": "without vectors", "hyde": "with drafts (HyDE)"}
@@ -61,15 +64,12 @@ class Evaluation:
     """How the figures may be used, as sentences."""
 
 
-@command(
-    "eval",
+@front_door(
+    "-m evals.search",
     [
-        "codeqa eval ~/src/flask                                  questions made from it",
-        "codeqa eval ~/src/flask --compare rerank --compare vectors",
-        "codeqa eval --questions q.jsonl --trees repositories --out ranked.jsonl",
-        "codeqa eval --questions q.jsonl --trees repositories --out files.jsonl --list files",
-        "codeqa eval --questions q.jsonl --trees repositories --out sent.jsonl --context normal",
-        "codeqa eval --questions q.jsonl --out ranked.jsonl --versus before.jsonl   score alone",
+        "python -m evals.search ~/src/flask --compare rerank --compare vectors",
+        "python -m evals.search --questions q.jsonl --trees repositories --out ranked.jsonl",
+        "python -m evals.search --questions q.jsonl --out ranked.jsonl --versus before.jsonl",
     ],
 )
 @click.argument("repo", required=False)
@@ -111,7 +111,7 @@ class Evaluation:
     help="Of REPO: questions to make.",
 )
 @json_option
-def eval_command(
+def main(
     repo: str | None,
     questions: Path | None,
     trees: Path | None,
@@ -147,7 +147,9 @@ def eval_command(
     elif compared:
         raise UsageError("--compare needs REPO.", OWN_HINT)
     elif questions is None or out is None:
-        raise UsageError("Give REPO, or --questions and --out.", "See 'codeqa eval --help'.")
+        raise UsageError(
+            "Give REPO, or --questions and --out.", "See 'python -m evals.search --help'."
+        )
     elif how_to_search and trees is None:
         why = "The lists of --out are judged as they are."
         raise UsageError(f"{named} go with --trees alone.", why)
@@ -274,3 +276,7 @@ def _document(found: Evaluation) -> dict[str, Any]:
     for report in document["runs"].values():
         del report["per_question"]
     return document
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,14 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.evaluation.generate import (
-    SHARES,
-    caller_questions,
-    comment_questions,
-    drawn,
-    symbol_questions,
-)
-from codeqa.evaluation.questions import Question, Target
 from codeqa.indexing import Indexer
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
@@ -33,6 +25,14 @@ from codeqa.settings import Settings
 from codeqa.state.records import Feedback
 from codeqa.store import Location, Tables, locate
 from codeqa.types import Progress
+from evals.search.generate import (
+    SHARES,
+    caller_questions,
+    comment_questions,
+    drawn,
+    symbol_questions,
+)
+from evals.search.questions import Question, Target
 
 THUMB = "thumb up"
 COUNT = 120

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.evaluation.questions import Question, Target
-from codeqa.evaluation.ranked import Ranked
+from evals.search.questions import Question, Target
+from evals.search.ranked import Ranked
 
 DEPTH = 10
 LONGEST_RESULT = 300
