@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("cli_shop",)
 
-WITHOUT = {"chat", "completion", "mcp", "serve", "watch"}
+WITHOUT = {"completion", "mcp", "serve", "watch"}
 """Commands that go on until they are ended, or print a script."""
 ELSEWHERE = {"doctor": "test_cli", "models test": "test_cli_models"}
 """What takes long or a server, and where its JSON is read; that of the tools is in test_tools."""

@@ -104,7 +104,7 @@ hyde_option = click.option(
 
 
 def question_options(function: Command) -> Command:
-    """What `ask` and `chat` let choose; `function` gets it as `chosen`: fields of AskOptions, and
+    """What `ask` lets choose; `function` gets it as `chosen`: fields of AskOptions, and
     `model`."""
 
     @wraps(function)

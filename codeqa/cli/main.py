@@ -13,7 +13,7 @@ from codeqa.cli.command import DONE, HELP, debug_option, run_command, shown
 from codeqa.environment import completion_wanted, prepare_lancedb
 
 COMMANDS = (
-    "ask", "chat", "completion", "doctor", "index", "mcp", "models", "privacy", "repos",
+    "ask", "completion", "doctor", "index", "mcp", "models", "privacy", "repos",
     "review", "search", "serve", "sync", "watch",
 )  # fmt: skip
 MODULES = {"serve": "index", "sync": "repos", "watch": "index"}
