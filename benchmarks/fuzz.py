@@ -236,7 +236,7 @@ def answers(chance: random.Random) -> None:
 
 def questions(chance: random.Random) -> None:
     """Questions, names and expressions, over a real index."""
-    from codeqa.tools import TOOLS
+    from codeqa.code.tools import TOOLS
 
     engine = shop()
     text = texts(chance)[:20_000].encode("utf-8", "replace").decode()

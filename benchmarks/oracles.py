@@ -39,13 +39,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.machine import conditions
+from codeqa.code import usages
+from codeqa.code.usages import SURENESS
 from codeqa.parsing import parse_file
 from codeqa.repository.roles import role_of
 from codeqa.repository.walk import walk
 from codeqa.settings import load_settings
 from codeqa.store import Tables
-from codeqa.symbols import usages
-from codeqa.symbols.usages import SURENESS
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, ParsedFile, Reference, Unit
 

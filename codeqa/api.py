@@ -12,13 +12,13 @@ from typing import Any, Self, Unpack
 from codeqa.chat import AskOptions
 from codeqa.chat.citations import Citation
 from codeqa.chat.options import about_code
+from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.engine import Engine
 from codeqa.engine import open_engine as join_parts
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.search import SearchResult
 from codeqa.search.hybrid import SearchOptions
 from codeqa.settings import load_settings
-from codeqa.tools import TOOLS, ToolResult
 from codeqa.types import Event, IndexSummary, Progress
 
 NO_MODEL = "none"

@@ -10,6 +10,7 @@ from codeqa.account.privacy import Privacy
 from codeqa.chat import AnswerGenerator, Chat, Conversations, Retrieval
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors
+from codeqa.code.tools import Toolbox
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.files import Files
 from codeqa.indexing import Indexer
@@ -25,7 +26,6 @@ from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, open_once
 from codeqa.symbols.mention_completion import MentionCompleter
-from codeqa.tools import Toolbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Engine:
 
     @property
     def toolbox(self) -> Toolbox:
-        """What the tools of `codeqa.tools` work with."""
+        """What the tools of `codeqa.code.tools` work with."""
         return Toolbox(self.search, self.files, self.tables)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The Model Context Protocol: other agents read repositories with the tools of `codeqa.tools`.
+"""The Model Context Protocol: other agents read repositories with the tools of `codeqa.code.tools`.
 
 Served over stdio, as a program that the agent starts, or over streamable HTTP on this machine. It
 needs the package `mcp`, which the extra `codeqa[mcp]` brings.
@@ -20,11 +20,11 @@ from pydantic import Field
 
 from codeqa import __version__
 from codeqa.chat import AskOptions
+from codeqa.code.tools import TOOLS, ToolResult, declare
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, SettingsError, UsageError, error_from
 from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
 from codeqa.settings import Settings
-from codeqa.tools import TOOLS, ToolResult, declare
 
 if TYPE_CHECKING:
     import mcp_types as types

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from codeqa.code.callees import callees
+from codeqa.code.neighbours import outlines_of, uses_of
 from codeqa.context import span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.files import Files
-from codeqa.neighbours import outlines_of, uses_of
 from codeqa.search import SearchResult, form_pattern
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.symbols.callees import callees
 from codeqa.types import (
     CLASS_KINDS,
     EFFORTS,

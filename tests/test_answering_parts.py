@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import Citation, find_citations
-from codeqa.extractive.doc_comment import prose
+from codeqa.code.documentation import first_sentence, leading_doc
 from codeqa.extractive.evidence import Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
     excerpt,
-    first_sentence,
-    leading_doc,
     whole_unit,
 )
 from codeqa.extractive.extractive import quoted_answer
 from codeqa.search import parse_query
+from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
 from codeqa.types import Hit, Unit
 

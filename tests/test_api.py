@@ -12,8 +12,8 @@ import pytest
 from conftest import ROOT, Run
 
 import codeqa
+from codeqa.code.tools import TOOLS
 from codeqa.errors import IndexMissingError, UsageError
-from codeqa.tools import TOOLS
 
 pytest_plugins = ("cli_shop",)
 

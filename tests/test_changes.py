@@ -9,9 +9,9 @@ import pytest
 from openai_server import openai_server
 from repositories import git
 
-from codeqa.chat.exact import exact_question
+from codeqa.code.counted import exact_question
+from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
-from codeqa.tools import TOOLS
 
 NEW = {
     "shop/session.py": chat_kit.FILES["shop/session.py"].replace("> MONTH", "> 2 * MONTH")

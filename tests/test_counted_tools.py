@@ -10,13 +10,13 @@ import pytest
 from indexed import write
 from repositories import git
 
-from codeqa.chat.exact import ExactQuestion, exact_answer
+from codeqa.code.counted import ExactQuestion, exact_answer
+from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.extractive.evidence import _absent
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
-from codeqa.tools import TOOLS, ToolResult
 
 FILES = {
     "many.py": "def many():\n" + "".join(f"    step_{n}()\n" for n in range(30))

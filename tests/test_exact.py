@@ -13,10 +13,10 @@ from chat_kit import Script
 from openai_server import openai_server
 from repositories import git
 
-from codeqa.chat.exact import exact_question
+from codeqa.code.counted import exact_question
+from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
 from codeqa.text.mermaid import MOST_NODES, flowchart
-from codeqa.tools import TOOLS
 
 FILES = {
     "shop/base.py": "import os\n\n\nclass Store:\n    def save(self):\n"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.tools import TOOLS
+from codeqa.code.tools import TOOLS
 
 pytest.importorskip("mcp")
 pytest_plugins = ("cli_shop",)

@@ -20,12 +20,12 @@ from indexed import indexed, write
 from repositories import git
 from serving import client_of
 
+from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import IndexFormatError, NotFoundError
 from codeqa.repository.git import find_git, read_git
 from codeqa.settings import load_settings
 from codeqa.store import Location
-from codeqa.tools import TOOLS
 from codeqa.web.security import OPEN_PATHS
 
 pytest_plugins = ("web_kit",)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.code import Usages, usages
+from codeqa.code.callees import callees
+from codeqa.code.imports import import_evidence
+from codeqa.code.tools.finding import definitions
 from codeqa.store import Tables
-from codeqa.symbols import Usages, usages
-from codeqa.symbols.callees import callees
-from codeqa.symbols.imports import import_evidence
-from codeqa.tools.finding import definitions
 from codeqa.types import Unit
 from tests.indexed import indexed
 

@@ -15,12 +15,12 @@ from repositories import git
 from serving import client_of
 
 from codeqa.cli import main
+from codeqa.code.tools import TOOLS, ToolResult
+from codeqa.code.tools.results import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.review import IssueReport, Reviewer
 from codeqa.settings import load_settings
-from codeqa.tools import TOOLS, ToolResult
-from codeqa.tools.results import LARGEST_TEXT
 
 if TYPE_CHECKING:
     from flask.testing import FlaskClient

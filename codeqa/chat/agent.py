@@ -40,11 +40,11 @@ from codeqa.chat.tool_messages import (
     shorten,
 )
 from codeqa.chat.turn import TurnState
+from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError, UsageError
 from codeqa.llm import Model, Thought, TokenUsage, ToolCall, context_window
 from codeqa.prompts import render_prompt
-from codeqa.tools import TOOLS, Toolbox, ToolResult
 from codeqa.types import Chunk, ContextBlock
 
 MOST_STEPS = 12

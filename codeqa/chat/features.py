@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from codeqa.account.facts import preferences
 from codeqa.account.requests import PersonalReading
-from codeqa.chat.exact import exact_question
 from codeqa.chat.topic import Destination
+from codeqa.code.counted import exact_question
 from codeqa.intents import Intent
 from codeqa.intents.reading import read
 from codeqa.intents.signs import wants_something

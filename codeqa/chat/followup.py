@@ -17,6 +17,7 @@ from pathlib import Path
 from codeqa.chat.features import Features
 from codeqa.chat.generation import Exchange
 from codeqa.chat.topic import LEAVING_BY_MODEL, Leaving
+from codeqa.code.relations import without_relations
 from codeqa.intents import by_heuristics, goes_on, points_back, read_mode
 from codeqa.llm import Cancelled, Message, Model, never
 from codeqa.prompts import render_prompt
@@ -24,7 +25,6 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Query, parse_query
 from codeqa.search.hyde import DONE, generate_bounded
 from codeqa.search.question_words import QUESTION_WORDS
-from codeqa.symbols.relations import without_relations
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import search_tokens
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from codeqa.chat.followup import code_names, told
 from codeqa.chat.turn import ConversationSoFar
+from codeqa.code.callees import callees
+from codeqa.code.relations import RelatedUnit, Walk, asked_relations, follow_relations, is_test
 from codeqa.context import unit_chunk
 from codeqa.search import Query, SearchResult, form_pattern, parse_query
 from codeqa.search.hybrid import best_of_each
 from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
-from codeqa.symbols.callees import callees
-from codeqa.symbols.relations import RelatedUnit, Walk, asked_relations, follow_relations, is_test
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Hit, Unit
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.exact import exact_answer, exact_question
 from codeqa.chat.followup import Standalone, needs_rewriting, rewrite
 from codeqa.chat.generation import EXTRACTIVE, NO_CONTEXT, Exchange
 from codeqa.chat.hooks import Hooks, Retrieved
@@ -16,9 +15,11 @@ from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
 from codeqa.chat.turn import TurnState
 from codeqa.chat.vectors import names_other_code, similar_questions
+from codeqa.code.cited import NOTHING, Cited
+from codeqa.code.counted import exact_answer, exact_question
+from codeqa.code.tools import Toolbox
 from codeqa.context import chunk_id, pack
 from codeqa.errors import CodeQAError, NotFoundError
-from codeqa.extractive.cited import NOTHING, Cited
 from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.files import Files
 from codeqa.llm import Model, context_window
@@ -34,7 +35,6 @@ from codeqa.selection import (
 )
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.tools import Toolbox
 from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
 from codeqa.whole_files import POOL, best_files, every_file
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.context import chunk_id
 from codeqa.llm import ToolCall
-from codeqa.tools import TOOLS, ToolResult
 from codeqa.types import Chunk
 
 KEPT_CHARACTERS = 400

@@ -1,4 +1,4 @@
-"""The tools of `codeqa.tools` as commands: `codeqa grep`, `codeqa callers`, …"""
+"""The tools of `codeqa.code.tools` as commands: `codeqa grep`, `codeqa callers`, …"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def tool_command(name: str) -> click.Command:
         for told in server.tools:
             if told["name"] == tool:
                 return _command(tool, told["description"], told["arguments"])
-    from codeqa.tools import TOOLS
+    from codeqa.code.tools import TOOLS
 
     return _command(tool, TOOLS[tool].description, TOOLS[tool].schema())
 

@@ -72,7 +72,7 @@ def work(
     elif name == "search":
         yield Event("found", _search(engine.search, engine.tables(), **values))
     else:
-        from codeqa.tools import TOOLS
+        from codeqa.code.tools import TOOLS
 
         result = TOOLS[name].call(engine.toolbox, values)
         yield Event("found", result.model_dump(mode="json"))

@@ -8,13 +8,13 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from codeqa.extractive.cited import Cited, cited_list, named
-from codeqa.extractive.doc_comment import inline
-from codeqa.extractive.excerpt import first_sentence
+from codeqa.code.callees import Call, callees
+from codeqa.code.cited import Cited, cited_list, named
+from codeqa.code.documentation import first_sentence
+from codeqa.code.relations import EdgeCall, Walk
 from codeqa.store import Tables
-from codeqa.symbols.callees import Call, callees
-from codeqa.symbols.relations import EdgeCall, Walk
 from codeqa.text.citation_format import ShownLines
+from codeqa.text.doc_comment import inline
 from codeqa.text.markdown import cite, code_span
 from codeqa.types import METHOD_KINDS, Unit
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from codeqa.code.cited import NOTHING, Cited, cite_unit, together
+from codeqa.code.relations import Walk
 from codeqa.extractive.calls import asks_how, calls_section, walk_section
-from codeqa.extractive.cited import NOTHING, Cited, cite_unit, together
 from codeqa.extractive.listing import answer_of_own_kind
 from codeqa.extractive.uses import uses_section
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
-from codeqa.symbols.relations import Walk
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.markdown import escape
 from codeqa.text.tokens import search_tokens, words

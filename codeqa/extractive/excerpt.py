@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codeqa.code.documentation import doc_lines, is_doc
 from codeqa.context.statements import (
     COMMENT_LINE,
     Statement,
@@ -26,13 +26,8 @@ LONG_DECLARATION = 11
 """Lines of a declaration that are shown, beside its last two."""
 LONGEST_LINE = 300
 """A longer line is data or machine-made; it is never shown, nor cut."""
-SENTENCE_CHARACTERS = 140
 WHOLE = 1.4
 """A body up to this part longer than what is asked for is shown whole."""
-
-_SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z`(]|\s*$)", re.DOTALL)
-_RULE = re.compile(r"\s*([=\-~^*+#_.:])\1{2,}\s*")
-_COMMENT_MARKS = re.compile(r"^\s*(?:///?!?|/\*\*?|\*/|\*(?!\w)|#+|--+|;+|\"\"\"|'''|%+)?\s?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +77,6 @@ def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
     return Excerpt(unit.start_line, unit.start_line + len(lines) - 1, code)
 
 
-def first_sentence(text: str) -> str:
-    """The first sentence of a doc comment on one line, '' when it has none."""
-    lines = text.strip().split("\n\n", 1)[0].split("\n")
-    paragraph = " ".join(" ".join(line for line in lines if not _RULE.fullmatch(line)).split())
-    match = _SENTENCE.match(paragraph)
-    sentence = match[1] if match else paragraph
-    return textwrap.shorten(sentence, SENTENCE_CHARACTERS, placeholder=" …")
-
-
-def leading_doc(unit: Unit) -> str:
-    """The doc comment; of a file's head only one that stands before all code there.
-
-    A comment further down speaks about the line below it rather than about the file.
-    """
-    if unit.kind != "module" or unit.signature:
-        return unit.doc_comment
-    doc = _doc_lines(unit)
-    for line in unit.source_code.split("\n"):
-        bare = line.strip()
-        if bare and doc and (_is_doc(line, doc) or bare.lstrip("rRuU")[:3] in ('"""', "'''")):
-            return unit.doc_comment
-        if bare and not COMMENT_LINE.match(line) and not bare.startswith(("package ", "<?php")):
-            return ""
-    return ""
-
-
 def _declaration(
     unit: Unit, lines: Sequence[str], found: Sequence[Statement]
 ) -> tuple[list[int], int]:
@@ -117,10 +86,10 @@ def _declaration(
         return [], 0
     end = found[body].start if body < len(found) else len(lines)
     head = [n for n in range(end * body) if lines[n].strip() and not COMMENT_LINE.match(lines[n])]
-    doc = _doc_lines(unit)
-    while doc and end < len(lines) and (not lines[end].strip() or _is_doc(lines[end], doc)):
+    doc = doc_lines(unit)
+    while doc and end < len(lines) and (not lines[end].strip() or is_doc(lines[end], doc)):
         end += 1
-    return [n for n in head if n >= found[0].first or not _is_doc(lines[n], doc)], end
+    return [n for n in head if n >= found[0].first or not is_doc(lines[n], doc)], end
 
 
 def _costs(unit: Unit, lines: Sequence[str], found: Sequence[Statement], limit: int) -> list[int]:
@@ -136,16 +105,6 @@ def _costs(unit: Unit, lines: Sequence[str], found: Sequence[Statement], limit: 
     for line in (*declaration[:LONG_DECLARATION], *declaration[-2:]):
         costs[line] = 0
     return costs
-
-
-def _doc_lines(unit: Unit) -> set[str]:
-    return {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
-
-
-def _is_doc(line: str, doc: set[str]) -> bool:
-    plain = " ".join(line.split())
-    bare = " ".join(_COMMENT_MARKS.sub("", line).rstrip("*/\"' \r").split())
-    return bare in doc or plain in doc or (not bare and plain[:1] in tuple("*/#\"'"))
 
 
 def _weights(

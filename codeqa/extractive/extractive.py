@@ -6,9 +6,8 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from codeqa.code.cited import cite_unit, unit_item, unit_title
 from codeqa.context.statements import COMMENT_LINE
-from codeqa.extractive.cited import cite_unit, unit_item, unit_title
-from codeqa.extractive.doc_comment import inline, prose
 from codeqa.extractive.evidence import OTHERS, Finding, QuotedEvidence
 from codeqa.extractive.excerpt import (
     EXCERPT_LINES,
@@ -17,6 +16,7 @@ from codeqa.extractive.excerpt import (
 )
 from codeqa.parsing.doc_comments import comment_text
 from codeqa.search import form_pattern
+from codeqa.text.doc_comment import inline, prose
 from codeqa.text.markdown import (
     block_quote,
     cite,

@@ -8,9 +8,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codeqa.extractive.cited import NOTHING, Cited, cite_unit, cited_list, line_item
-from codeqa.extractive.doc_comment import inline
-from codeqa.extractive.overview import overview_of
+from codeqa.code.cited import NOTHING, Cited, cite_unit, cited_list, line_item
+from codeqa.code.overview import overview_of
+from codeqa.code.relations import follow_relations
 from codeqa.files import Files
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import filter_of, gather
@@ -18,8 +18,8 @@ from codeqa.search.query import with_words
 from codeqa.search.ranking import rank
 from codeqa.search.traceback import frames_here
 from codeqa.store import Tables
-from codeqa.symbols.relations import follow_relations
 from codeqa.text import counted
+from codeqa.text.doc_comment import inline
 from codeqa.text.markdown import code_block, code_span
 from codeqa.types import Hit, Unit
 

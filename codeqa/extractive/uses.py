@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from codeqa.extractive.cited import NOTHING, Cited, cited_list, line_item
-from codeqa.extractive.doc_comment import inline
+from codeqa.code import UsageSite, usages
+from codeqa.code.cited import NOTHING, Cited, cited_list, line_item
+from codeqa.code.surroundings import CANDIDATES
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
-from codeqa.symbols import UsageSite, usages
-from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.text import counted
+from codeqa.text.doc_comment import inline
 from codeqa.text.markdown import code_span
 from codeqa.types import TEXT_KINDS, Unit
 

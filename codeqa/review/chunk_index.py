@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from codeqa.code.tools import Toolbox
 from codeqa.parsing.chunks import chunk_by_lines
-from codeqa.tools import Toolbox
 
 _WORD = re.compile(r"\b[a-z_][a-z0-9_]*\b")
 

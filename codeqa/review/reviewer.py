@@ -13,15 +13,15 @@ from codeqa.chat.agent import AgentGenerator
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece, ToolStep
 from codeqa.chat.record import block_of
+from codeqa.code.relations import follow_relations
+from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import unit_chunk
 from codeqa.errors import CodeQAError, ModelError, UsageError
 from codeqa.llm import Cancelled, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review
-from codeqa.symbols.relations import follow_relations
 from codeqa.text.markdown import pieces
-from codeqa.tools import TOOLS, Toolbox
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 REVIEW_TOOLS = ("search_code", "grep", "open_file", "outline", "find_definition", "callers")

@@ -16,6 +16,7 @@ from typing import Any
 from flask import Flask
 
 from codeqa.cli.console import ProgressDisplay, print_summary
+from codeqa.code.tools import TOOLS
 from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
@@ -24,7 +25,6 @@ from codeqa.memory import share_heaps
 from codeqa.repository.git import trusted_programs
 from codeqa.running import announced
 from codeqa.settings import Settings, variables_of_answers
-from codeqa.tools import TOOLS
 from codeqa.types import IndexSummary, Progress
 from codeqa.web.app import create_app
 from codeqa.web.security import BODY_BYTES, EVERY_ADDRESS, TERMINAL_TOKEN, check_settings

@@ -1,5 +1,5 @@
-"""The tools of `codeqa.tools` over HTTP: what there is, and an address for each; and reviews of
-issues, which are made with them."""
+"""The tools of `codeqa.code.tools` over HTTP: what there is, and an address for each; and reviews
+of issues, which are made with them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
-from codeqa.tools import TOOLS, Tool, ToolResult
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.schemas import Clean, RepoQuery, Schema, Text, Truth, Values
 from codeqa.web.workspace import engine_of

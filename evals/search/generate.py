@@ -15,10 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from codeqa.code import usages
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
 from codeqa.store import Tables
-from codeqa.symbols import usages
 from codeqa.text.tokens import name_key
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, ParsedFile, Unit, encloses
 from evals.search.questions import MAIN, SECONDARY, Question, Target

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
+from codeqa.code.callees import callees
+from codeqa.code.usages import usages
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.store import Tables
-from codeqa.symbols.callees import callees
-from codeqa.symbols.usages import usages
 from codeqa.text.tokens import words
 from codeqa.types import TEXT_KINDS, Unit
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 
-from codeqa.extractive.cited import (
+from codeqa.code.cited import (
     NOTHING,
     Cited,
     cite_unit,
@@ -18,13 +18,13 @@ from codeqa.extractive.cited import (
     together,
     unit_item,
 )
-from codeqa.extractive.doc_comment import inline, prose
-from codeqa.extractive.excerpt import first_sentence, leading_doc
+from codeqa.code.documentation import first_sentence, leading_doc
+from codeqa.code.imports import IMPORTED, import_evidence
+from codeqa.code.surroundings import language_name
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
-from codeqa.symbols.imports import IMPORTED, import_evidence
-from codeqa.symbols.surroundings import language_name
 from codeqa.text import counted
 from codeqa.text.citation_format import ShownLines
+from codeqa.text.doc_comment import inline, prose
 from codeqa.text.markdown import block_quote, code_span, escape
 from codeqa.text.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit

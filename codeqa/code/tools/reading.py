@@ -9,14 +9,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from codeqa.code.overview import overview_of
+from codeqa.code.surroundings import language_name
+from codeqa.code.tools.declaration import Toolbox
+from codeqa.code.tools.results import Place, ToolResult, bare_place, by_file, fitting, list_text
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.extractive.overview import overview_of
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
-from codeqa.symbols.surroundings import language_name
 from codeqa.text import counted
-from codeqa.tools.declaration import Toolbox
-from codeqa.tools.results import Place, ToolResult, bare_place, by_file, fitting, list_text
 from codeqa.types import TEXT_KINDS, Unit, encloses
 
 FIRST_LINES = 150

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from codeqa.extractive.doc_comment import inline
-from codeqa.extractive.excerpt import first_sentence, leading_doc
+from codeqa.code.documentation import first_sentence, leading_doc
 from codeqa.text.citation_format import ShownLines
+from codeqa.text.doc_comment import inline
 from codeqa.text.markdown import cite, code_span
 from codeqa.types import TEXT_KINDS, Unit
 

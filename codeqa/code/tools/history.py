@@ -13,6 +13,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from codeqa.code.tools.declaration import Toolbox
+from codeqa.code.tools.reading import File, Lines, line_span, one_file
+from codeqa.code.tools.results import Commit, Place, ToolResult, list_text
 from codeqa.errors import NotFoundError
 from codeqa.files import GROWN_BYTES
 from codeqa.repository.git import find_git, read_git
@@ -20,9 +23,6 @@ from codeqa.repository.roles import role_of
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.mentions import resolve_mentions
 from codeqa.text import counted
-from codeqa.tools.declaration import Toolbox
-from codeqa.tools.reading import File, Lines, line_span, one_file
-from codeqa.tools.results import Commit, Place, ToolResult, list_text
 
 SECONDS = 20.0
 """How long git may take: the history of one function in a long repository takes some."""

@@ -10,11 +10,11 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from codeqa.code.tools.results import ToolResult
 from codeqa.errors import UsageError
 from codeqa.files import Files
 from codeqa.search import Search
 from codeqa.store import Tables
-from codeqa.tools.results import ToolResult
 
 MOST_CHARACTERS = 4_096
 """Of one argument."""

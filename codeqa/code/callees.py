@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from codeqa.code.imports import import_evidence
+from codeqa.code.surroundings import related
+from codeqa.code.usages import SELF_NAMES, SHORT_NAME
 from codeqa.store import Tables
-from codeqa.symbols.imports import import_evidence
-from codeqa.symbols.surroundings import related
-from codeqa.symbols.usages import SELF_NAMES, SHORT_NAME
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Reference, Unit
 

@@ -14,11 +14,11 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from codeqa.code.imports import NONE, RESOLVED_LANGUAGES
+from codeqa.code.surroundings import CANDIDATES, Surroundings, language_name, related
 from codeqa.parsing.references import CLASS_MARK
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
-from codeqa.symbols.imports import NONE, RESOLVED_LANGUAGES
-from codeqa.symbols.surroundings import CANDIDATES, Surroundings, language_name, related
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 

@@ -8,18 +8,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from codeqa.code import UsageSite, usages
+from codeqa.code.callees import callees as calls_of
+from codeqa.code.relations import is_test
+from codeqa.code.surroundings import CANDIDATES
+from codeqa.code.tools.declaration import Toolbox
+from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
+from codeqa.code.tools.results import Edge, Place, ToolResult, by_file, list_text
+from codeqa.code.usages import SURENESS
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
-from codeqa.symbols import UsageSite, usages
-from codeqa.symbols.callees import callees as calls_of
-from codeqa.symbols.relations import is_test
-from codeqa.symbols.surroundings import CANDIDATES
-from codeqa.symbols.usages import SURENESS
 from codeqa.text import counted
 from codeqa.text.tokens import last_word
-from codeqa.tools.declaration import Toolbox
-from codeqa.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
-from codeqa.tools.results import Edge, Place, ToolResult, by_file, list_text
 from codeqa.types import Unit
 
 MOST_REFERENCES = 50

@@ -6,15 +6,15 @@ of the API. They read one repository, change nothing, and answer within a bounde
 
 from collections.abc import Callable
 
-from codeqa.tools.changes import changes
-from codeqa.tools.declaration import Tool, Toolbox, declare
-from codeqa.tools.edges import callees, callers, find_references
-from codeqa.tools.finding import find_definition, search_code
-from codeqa.tools.graph import call_path, impact
-from codeqa.tools.history import blame, git_log, git_show
-from codeqa.tools.listing import list_all
-from codeqa.tools.reading import grep, list_files, open_file, outline, overview
-from codeqa.tools.results import Commit, Place, ToolResult
+from codeqa.code.tools.changes import changes
+from codeqa.code.tools.declaration import Tool, Toolbox, declare
+from codeqa.code.tools.edges import callees, callers, find_references
+from codeqa.code.tools.finding import find_definition, search_code
+from codeqa.code.tools.graph import call_path, impact
+from codeqa.code.tools.history import blame, git_log, git_show
+from codeqa.code.tools.listing import list_all
+from codeqa.code.tools.reading import grep, list_files, open_file, outline, overview
+from codeqa.code.tools.results import Commit, Place, ToolResult
 
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
     search_code, grep, open_file, outline, find_definition, find_references, callers, callees,

@@ -15,16 +15,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from codeqa.code.relations import is_test
+from codeqa.code.tools.declaration import Toolbox
+from codeqa.code.tools.graph import subclasses
+from codeqa.code.tools.reading import LONGEST_LINE
+from codeqa.code.tools.results import Place, ToolResult, bare_place, list_text
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.files import FoundLines
 from codeqa.store import Filter, Tables
 from codeqa.store.filters import one_of
-from codeqa.symbols.relations import is_test
 from codeqa.text import counted
-from codeqa.tools.declaration import Toolbox
-from codeqa.tools.graph import subclasses
-from codeqa.tools.reading import LONGEST_LINE
-from codeqa.tools.results import Place, ToolResult, bare_place, list_text
 from codeqa.types import ROLES, Reference, Unit
 
 MOST_LISTED = 100

@@ -7,9 +7,9 @@ from collections.abc import Sequence, Set
 from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
+from codeqa.code.imports import import_evidence
 from codeqa.languages import detect
 from codeqa.store import Tables
-from codeqa.symbols.imports import import_evidence
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Reference, Unit
 

@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from codeqa.code import usages
+from codeqa.code.callees import Call
+from codeqa.code.callees import callees as calls_of
+from codeqa.code.relations import is_test
+from codeqa.code.surroundings import CANDIDATES
+from codeqa.code.tools.declaration import Toolbox
+from codeqa.code.tools.edges import ALL_CALLS, LIKELY, UNSEEN
+from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
+from codeqa.code.tools.results import Edge, Place, ToolResult, list_text
 from codeqa.store import Tables
-from codeqa.symbols import usages
-from codeqa.symbols.callees import Call
-from codeqa.symbols.callees import callees as calls_of
-from codeqa.symbols.relations import is_test
-from codeqa.symbols.surroundings import CANDIDATES
 from codeqa.text import counted
 from codeqa.text.tokens import last_word, name_key
-from codeqa.tools.declaration import Toolbox
-from codeqa.tools.edges import ALL_CALLS, LIKELY, UNSEEN
-from codeqa.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
-from codeqa.tools.results import Edge, Place, ToolResult, list_text
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
 
 MOST_FOLLOWED = 400

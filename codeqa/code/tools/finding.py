@@ -7,15 +7,15 @@ from typing import Annotated
 
 from pydantic import Field
 
+from codeqa.code.surroundings import language_name
+from codeqa.code.tools.declaration import Toolbox
+from codeqa.code.tools.reading import constants
+from codeqa.code.tools.results import Place, ToolResult, bare_place, list_text
 from codeqa.errors import CodeQAError
 from codeqa.search.mentions import resolve_mentions
 from codeqa.search.resolve import nearest_names
 from codeqa.store import Tables
-from codeqa.symbols.surroundings import language_name
 from codeqa.text import counted
-from codeqa.tools.declaration import Toolbox
-from codeqa.tools.reading import constants
-from codeqa.tools.results import Place, ToolResult, bare_place, list_text
 from codeqa.types import Unit
 
 MOST_HITS = 20

@@ -2,7 +2,7 @@
 inherits from it, all routes, what breaks, the way from one to the other, what changed.
 
 A message is such a question only as a whole, for "how does X call Y?" asks something else. It is
-answered by a tool of `codeqa.tools`, whose result is put into words here.
+answered by a tool of `codeqa.code.tools`, whose result is put into words here.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from codeqa.code.cited import NOTHING, Cited, cited_list, together
+from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
+from codeqa.code.tools.finding import definitions
 from codeqa.errors import CodeQAError
-from codeqa.extractive.cited import NOTHING, Cited, cited_list, together
 from codeqa.text.citation_format import CITATION, ShownLines
 from codeqa.text.markdown import cite, code_block, code_span, escape
 from codeqa.text.mermaid import MOST_NODES, flowchart
-from codeqa.tools import TOOLS, Place, Toolbox, ToolResult
-from codeqa.tools.finding import definitions
 
 ITEMS = 40
 """Places listed; all are counted."""
