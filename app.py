@@ -59,7 +59,7 @@ def main(
     A repository without an index is indexed first. Without REPO the last one used is opened,
     else a list.
     """
-    from codeqa.web.server import run_page
+    from codeqa.cli.serve import run_page
 
     repository = with_home(Path(repo)) if repo else None
     if repository is not None and not repository.is_dir():

@@ -121,14 +121,14 @@ def test_a_follow_up_goes_on_from_the_code_that_was_found(
     assert len(server.requests[-1][1]["messages"]) == 2
 
 
-def test_small_talk_is_answered_as_on_the_page_and_puts_no_conversation_away(
+def test_small_talk_is_answered_as_on_the_page_also_as_a_follow_up(
     shop_codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ("--repo", shop, "--no-model")
     assert shop_codeqa("ask", "hi", *options).out.startswith("Hello. Ask me about the code of")
     assert "Hello" not in shop_codeqa("ask", "@codebase hi", *options).out
     shop_codeqa("ask", QUESTION, *options)
-    assert shop_codeqa("ask", "thanks!", *options).out == "You are welcome.\n"
+    assert shop_codeqa("ask", "-c", "thanks!", *options).out == "You are welcome.\n"
     assert "add_article" in shop_codeqa("ask", "-c", "and what of the article?", *options).out
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{QUESTION}\n".encode())))
     assert "add_article" in shop_codeqa("ask", "-", *options).out

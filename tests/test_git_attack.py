@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.cli.serve import show_in_browser
 from codeqa.doctor import check_git, run_check
 from codeqa.errors import RepositoryError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repository import walk as walking
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
-from codeqa.web.server import show_in_browser
 from tests.repositories import Write, git
 
 

@@ -21,7 +21,7 @@ OUTSIDE = {"app", "create_tables", "preprocessing", "prompts", "llm_comments"} |
 
 LAYERS = (
     {"environment", "errors", "hosts", "memory", "settings", "text", "types", "__init__"},
-    {"languages", "embeddings", "llm", "prompts", "render", "running", "state"},
+    {"languages", "embeddings", "llm", "prompts", "render", "state"},
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},
@@ -40,13 +40,12 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 ONE_BESIDE = {
     ("cli", "web"),
-    ("web", "cli"),
     ("cli", "mcp"),
     ("__main__", "cli"),
     ("__init__", "api"),
 }
-"""Surfaces that use another one: `codeqa serve` starts the page, which prints as the CLI does; and
-the package itself, whose names for programs are loaded from `api` when they are used."""
+"""Surfaces that use another one: `codeqa serve` starts the page, and the terminal asks one that
+runs; and the package itself, whose names for programs are loaded from `api` when they are used."""
 
 GITS_OWN_ENVIRONMENT = {"repository/git.py"}
 """Where variables that are git's (PATH, GIT_*, XDG_CONFIG_HOME) are read; no setting is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -16,15 +17,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import Run
 from flask.testing import FlaskClient
+from pydantic import SecretStr
 
-from codeqa.cli import somewhere, work
+from codeqa.cli import served as asking
+from codeqa.cli.serve import terminal_door
 from codeqa.environment import digest_of
-from codeqa.running import FOLDER, running_servers
 from codeqa.settings import Settings
-from codeqa.types import Event
 from codeqa.web.app import create_app
+from codeqa.web.protocol import encode_stream
+from codeqa.web.running import FOLDER, running_servers
 from codeqa.web.security import TERMINAL_TOKEN
-from codeqa.web.server import bind, make_server, terminal_door
+from codeqa.web.server import bind, make_server
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -33,11 +36,12 @@ pytest_plugins = ("cli_shop",)
 
 QUESTION = "how is an article put into the basket?"
 LIGHT = (
-    {f"codeqa.{name}" for name in ("cli", "environment", "errors", "running", "types")}
+    {f"codeqa.{name}" for name in ("cli", "environment", "errors", "text", "types", "web")}
     | {f"codeqa.cli.{name}" for name in ("answer", "ask", "command", "console", "main")}
-    | {"codeqa.cli.somewhere", "codeqa.cli.tools"}
+    | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.text.tag", "codeqa.web.running"}
 )
 SECRET_WORDS = b"how is an article"
+ASKED = {"question": QUESTION, "conversation": "c", "without_model": True}
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,9 @@ def test_a_command_says_the_same_with_a_running_server_and_without(
 ) -> None:
     for arguments, status in COMMANDS:
         asked = codeqa(*arguments, "--repo", shop)
-        assert served.asked == ["/api/terminal/hello", "/api/terminal/run"]
+        hello, repositories, *_, last = served.asked
+        assert (hello, repositories) == ("/api/terminal/hello", "/api/repos")
+        assert last.startswith(("/chat/stream", "/api/search", "/api/tools/"))
         served.asked.clear()
         local = codeqa(*arguments, "--repo", shop, "--local")
         assert served.asked == []
@@ -130,7 +136,7 @@ def test_what_asks_a_server_loads_next_to_nothing(
     for command in (["ask", "--no-model", QUESTION], ["callers", "total_price"]):
         done = run_python("-c", code, *command, "--repo", shop)
         status, loaded = json.loads(done.stdout.splitlines()[-1])
-        assert status == 0 and "/api/terminal/run" in served.asked
+        assert status == 0 and "/api/repos" in served.asked
         ours = {name for name in loaded if name.startswith("codeqa.")}
         assert not {"pydantic", "flask", "numpy", "sqlite3", "asyncio"} & set(loaded)
         assert ours <= LIGHT, command
@@ -166,7 +172,7 @@ def test_a_server_that_is_not_fit_is_passed_over_without_a_word(
         change(file)
         result = codeqa("find-definition", "Basket", "--repo", shop)
         assert (result.status, result.err) == (0, ""), what
-        assert "class Basket" in result.out and "/api/terminal/run" not in served.asked, what
+        assert "class Basket" in result.out and "/api/repos" not in served.asked, what
         assert file.exists() == (what != "that has ended")
         file.unlink(missing_ok=True)
         file.write_text(text)
@@ -177,7 +183,7 @@ def test_a_server_that_is_not_fit_is_passed_over_without_a_word(
     "body", [b'{"proof": "' + b"0" * 64 + b'"}', b"{}", b"[]", b"", b"1" * 5_000]
 )
 def test_nothing_is_told_to_somebody_else_who_listens_there(
-    body: bytes, shop: Path, shop_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    body: bytes, shop: Path, shop_settings: Settings
 ) -> None:
     heard: list[bytes] = []
     app = create_app(shop_settings)
@@ -192,10 +198,9 @@ def test_nothing_is_told_to_somebody_else_who_listens_there(
 
         thread = threading.Thread(target=listen)
         thread.start()
-        here = Event("found", {"by": "this process"})
-        monkeypatch.setattr(work, "work_here", lambda *_: (one for one in [here]))
         with terminal_door(app, shop_settings, shop, listener.getsockname()[1]):
-            assert somewhere.outcome("ask", None, {"question": QUESTION}, False) == here.data
+            options = {"question": QUESTION, "use_model": False}
+            assert asking.ask((), options, False) is None
         thread.join(5)
     said = b"".join(heard)
     assert b"/api/terminal/hello" in said
@@ -210,40 +215,46 @@ def test_a_server_that_fails_before_it_answers_is_no_failure_and_later_one_that_
     told = codeqa("grep", "x", "--repo", elsewhere)
     assert told.status == 1 and "has not been indexed" in told.error, "as without a server"
 
-    real, calls = work.work, []
+    def broken(events: Iterator[Any], **_: Any) -> Iterator[bytes]:
+        yield from itertools.islice(encode_stream(events, cite=lambda *_: None), 12)
 
-    def breaks(*arguments: Any) -> Any:
-        calls.append(arguments)
-        if len(calls) > 1:  # the first one is the server's
-            yield from real(*arguments)
-        raise KeyError("broken")
-
-    monkeypatch.setattr("codeqa.web.terminal_api.work", breaks)
-    assert "Basket" in codeqa("find-definition", "Basket", "--repo", shop).out
-    assert len(calls) == 1
+    monkeypatch.setattr("codeqa.web.questions_api.encode_stream", broken)
     result = codeqa("ask", "--no-model", QUESTION, "--repo", shop)
-    assert result.status == 1 and "add_article" in result.out
-    assert "The server ended in the middle of the answer." in result.err
+    assert result.status == 1 and "The server ended in the middle of the answer." in result.err
+    monkeypatch.setattr("codeqa.web.search_api.search_for_programs", lambda *_: 1 / 0)
+    assert "add_article" in codeqa("search", "add_article", "--repo", shop).out
+    assert served.asked[-1] == "/api/search"
 
 
 def test_only_who_can_read_the_file_is_answered(served: Served) -> None:
     (found,) = running_servers(served.settings.data_dir)
     assert served.file.stat().st_mode & 0o777 == 0o600 and found.pid == os.getpid()
     assert served.token not in repr(found)
-    body = {"name": "grep", "values": {"pattern": "x"}, "folder": "/"}
-    run = "/api/terminal/run"
-    for token in ("", "Bearer ", "Bearer wrong"):
-        refused = served.client.post(run, json=body, headers={"Authorization": token})
-        assert refused.status_code == 401
     ours = {"Authorization": f"Bearer {served.token}"}
+    of_all = served.client.get("/api/conversations").json
+    served.client.post("/chat/stream", json=ASKED, headers=ours).get_data()
+    kept = served.client.get("/api/conversations", headers=ours).json
+    assert (
+        len(kept["conversations"]) == 1 and served.client.get("/api/conversations").json == of_all
+    )
     for more in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
-        assert served.client.post(run, json=body, headers={**ours, **more}).status_code in (
-            403,
-            421,
-        )
+        refused = served.client.post("/api/tools/grep", json={}, headers={**ours, **more})
+        assert refused.status_code in (403, 421)
     distant = {"REMOTE_ADDR": "192.0.2.7"}
-    assert served.client.post(run, json=body, headers=ours, environ_base=distant).status_code == 403
-    assert served.client.post(run, json=body, headers=ours).status_code in (200, 400)
+    for address in ("/api/tools/grep", "/api/terminal/hello"):
+        refused = served.client.post(address, json={}, headers=ours, environ_base=distant)
+        assert refused.status_code == 403
+
+
+def test_behind_tokens_the_terminals_lets_in_and_no_wrong_one(shop_settings: Settings) -> None:
+    behind = shop_settings.model_copy(update={"token": SecretStr("a-token-of-the-owner")})
+    app = create_app(behind)
+    for token, status in ((app.config[TERMINAL_TOKEN], 200), ("wrong", 401), ("", 401)):
+        headers = {"Authorization": f"Bearer {token}"}
+        assert app.test_client().get("/api/repos", headers=headers).status_code == status
+        distant = {"REMOTE_ADDR": "192.0.2.7"}
+        refused = app.test_client().get("/api/repos", headers=headers, environ_base=distant)
+        assert refused.status_code == 401
 
 
 def test_the_file_goes_with_the_server_and_with_settings_of_a_file_there_is_none(
@@ -251,9 +262,9 @@ def test_the_file_goes_with_the_server_and_with_settings_of_a_file_there_is_none
 ) -> None:
     app = create_app(shop_settings)
     with pytest.raises(ValueError), terminal_door(app, shop_settings, None, 1):
-        assert len(running_servers(shop_settings.data_dir)) == len(somewhere.fitting_servers()) == 1
+        assert len(running_servers(shop_settings.data_dir)) == len(asking.fitting_servers()) == 1
         monkeypatch.setenv("CODEQA_EFFORT", "deep")
-        assert somewhere.fitting_servers() == [], "it would answer by other settings"
+        assert asking.fitting_servers() == [], "it would answer by other settings"
         raise ValueError
     assert list((shop_settings.data_dir / FOLDER).iterdir()) == []
     monkeypatch.chdir(tmp_path)

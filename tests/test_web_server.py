@@ -19,9 +19,10 @@ from serving import serving
 
 from app import generate_context, main
 from codeqa.cli import main as codeqa_main
+from codeqa.cli.serve import open_port, page_address
 from codeqa.errors import CodeQAError, IndexMissingError, SettingsError
 from codeqa.settings import Settings, load_settings
-from codeqa.web.server import bind, open_port, page_address
+from codeqa.web.server import bind
 from create_tables import create_tables
 
 pytest_plugins = ("web_kit",)

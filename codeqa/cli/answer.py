@@ -23,30 +23,27 @@ TOLD = (
 """What `--json` gives beside the question and the answer."""
 
 
-def watched(events: Iterator[Event], waiting: Waiting) -> Iterator[Event]:
+def watched(events: Iterator[Event], waiting: Waiting, use_model: bool) -> Iterator[Event]:
     """The events; what is going on meanwhile is shown, and errors are raised."""
-    model = ""
     for event in events:
-        if event.kind == "begun":
-            model = str(event.data["model"])
-        elif event.kind in ("classified", "drafted"):
+        if event.kind in ("classified", "drafted"):
             waiting.show("Searching the code…")
         elif event.kind == "drafting":
             does = "puts the files in order" if event.data["name"] == "order" else "drafts"
             waiting.show(f"{event.data['model']} {does}…")
         elif event.kind == "generating":
-            waiting.show(f"Waiting for {model}…" if model else "Putting the answer together…")
+            waiting.show("Waiting for the answer…")
         elif event.kind == "thought":
-            waiting.show(f"{model} thinks…")
+            waiting.show("The model thinks…")
         elif event.kind == "looked_up":
             waiting.close()
             click.echo(f"  {visible(event.data['summary'])}", err=True)
-            waiting.show(f"Waiting for {model}…")
+            waiting.show("Waiting for the answer…")
         else:
             waiting.close()
         if event.kind == "error":
             error = error_from(event.data)
-            if model and error.code in FAULT_OF_MODELS:
+            if use_model and error.code in FAULT_OF_MODELS:
                 error.hint = f"{error.hint} Or ask with --no-model.".strip()
             raise error
         yield event

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from codeqa.cli import served
 from codeqa.cli.answer import print_answer, print_whole, watched
 from codeqa.cli.command import (
     FAILED,
@@ -20,9 +21,9 @@ from codeqa.cli.command import (
     rev_option,
 )
 from codeqa.cli.console import Waiting
-from codeqa.cli.somewhere import done
 from codeqa.errors import UsageError
-from codeqa.types import MODES
+from codeqa.text.tag import has_tag
+from codeqa.types import MODES, Events
 
 
 @command(
@@ -66,14 +67,15 @@ def ask_command(
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
-    values = {**chosen, "question": question, "mode": mode or "", "go_on": go_on}
+    options = {**chosen, "mode": mode or "", **_question(question, go_on)}
+    model = options.pop("model")
     waiting = Waiting()
     waiting.show("Opening the index…")
     with (
         closing(waiting),
-        closing(done("ask", repos, values, local or bool(chosen["model"]), rev)) as events,
+        closing(_events(repos, rev, options, model, go_on, local)) as events,
     ):
-        told = watched(events, waiting)
+        told = watched(events, waiting, options["use_model"])
         try:
             return print_whole(question, told) if as_json else print_answer(told)
         except KeyboardInterrupt:
@@ -81,3 +83,31 @@ def ask_command(
             click.echo()
             click.echo("Stopped; what was answered so far is kept for --continue.", err=True)
             return FAILED
+
+
+def _question(typed: str, go_on: bool) -> dict[str, Any]:
+    """A first question is searched for unless it is small talk, those that follow where they need
+    code."""
+    if go_on:
+        return {"question": typed, "retrieval": "auto"}
+    by_us = {"tag_is_default": not has_tag(typed)}
+    return {"question": f"@codebase {typed}", "retrieval": "auto", **by_us}
+
+
+def _events(
+    repos: tuple[str, ...],
+    rev: str,
+    options: Mapping[str, Any],
+    model: str,
+    go_on: bool,
+    local: bool,
+) -> Events:
+    """The events of the answer, from a running server or made here. Raises CodeQAError."""
+    asked_here = local or rev or model
+    events = None if asked_here else served.ask(repos, options, go_on)
+    if events is None:
+        from codeqa.cli.local import ask
+
+        events = ask(repos, rev, options, model, go_on)
+    with closing(events):
+        yield from events

@@ -19,7 +19,7 @@ from codeqa.cli.command import (
     rev_option,
 )
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary, visible
-from codeqa.cli.repos import chosen_repository, repository_at_hand
+from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
@@ -161,38 +161,6 @@ def watch_command(repo: str | None) -> None:
         indexer.resume()
         indexer.follow(ran)
         click.echo("Indexing was cancelled, so watching ends.", err=True)
-
-
-@command(
-    "serve",
-    [
-        "codeqa serve                    the repository of the current folder or the last one",
-        "codeqa serve ~/src/flask        index it first if needed, then serve the page",
-        "codeqa serve --port 8080 --model ollama/qwen3",
-    ],
-)
-@click.argument("repo", required=False, shell_complete=complete_repositories)
-@click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
-@click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
-@model_option
-@click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
-def serve_command(
-    repo: str | None, host: str | None, port: int | None, model: str, open_browser: bool
-) -> None:
-    """Serve the page in which questions are asked.
-
-    Without any repository the page lets you choose one.
-    """
-    from codeqa.web.server import run_page
-
-    settings = load_settings()
-    repository = (
-        chosen_repository(settings, repo)
-        if repo is not None
-        else repository_at_hand(settings, Path.cwd())
-    )
-    settings = load_settings(repository, host=host, port=port)
-    run_page(settings, repository, model=model, open_browser=open_browser)
 
 
 def _cloned(settings: Settings, remote: Remote) -> Path:

@@ -16,7 +16,7 @@ COMMANDS = (
     "ask", "completion", "doctor", "index", "mcp", "models", "privacy", "repos",
     "review", "search", "serve", "sync", "watch",
 )  # fmt: skip
-MODULES = {"serve": "index", "sync": "repos", "watch": "index"}
+MODULES = {"sync": "repos", "watch": "index"}
 """Of commands that are not in the module of their name, as `<name>_command`."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -154,53 +154,39 @@ def chosen_repository(settings: Settings, repo: str | None) -> Path:
     Raises UsageError when what was named is no folder and no indexed repository, and when
     nothing is named and there is nothing to fall back on.
     """
-    found, notice = choose_repository(settings, repo, Path.cwd())
-    if notice:
-        click.echo(notice, err=True)
-    return found
-
-
-def choose_repository(settings: Settings, repo: str | None, here: Path) -> tuple[Path, str]:
-    """The same for somebody in the folder `here`, and what to say of it."""
     if repo is not None:
-        return _named(settings, repo, here), ""
-    if found := repository_at_hand(settings, here):
-        elsewhere = found not in (here, *here.parents)
-        return found, f"In {found}, the repository last used:" if elsewhere else ""
+        return _named(settings, repo)
+    if found := repository_at_hand(settings):
+        if found not in (here := Path.cwd(), *here.parents):
+            click.echo(f"In {found}, the repository last used:", err=True)
+        return found
     raise UsageError(
         "No repository is named, and the current folder is in none.",
         "Give the path of one, as in: codeqa index /path/to/repository.",
     )
 
 
-def choose_repositories(
-    settings: Settings, repos: str | Sequence[str] | None, values: Mapping[str, Any], here: Path
-) -> tuple[list[Location], Mapping[str, Any], str]:
-    """Those that somebody in the folder `here` names behind `--repo` and, as `@repo:name`, in the
-    question among `values`, else as `choose_repository`; `values` as it is asked of them; and what
-    to say. Raises as `chosen_repository` does."""
-    named = (repos,) if isinstance(repos, str) else repos or ()
-    found = [locate(settings, _named(settings, one, here)) for one in named]
-    if "question" in values:
-        found, question = asked_of(settings, found, str(values["question"]))
-        values = {**values, "question": question}
-    if found:
-        return found, values, ""
-    root, notice = choose_repository(settings, None, here)
-    return [locate(settings, root)], values, notice
+def chosen_repositories(
+    settings: Settings, repos: Sequence[str], question: str = ""
+) -> tuple[list[Location], str]:
+    """Those that are named behind `--repo` and, as `@repo:name`, in `question`, else the one of
+    `chosen_repository`; and the question as it is asked of them. Raises as that does."""
+    found = [locate(settings, _named(settings, one)) for one in repos]
+    found, question = asked_of(settings, found, question)
+    return found or [locate(settings, chosen_repository(settings, None))], question
 
 
-def repository_at_hand(settings: Settings, here: Path) -> Path | None:
-    """The repository of the folder `here`, else the last used, else None."""
+def repository_at_hand(settings: Settings) -> Path | None:
+    """The repository of the current folder, else the last used, else None."""
     indexed = {location.root for location in list_locations(settings)}
-    for folder in (here, *here.parents):
+    for folder in (here := Path.cwd(), *here.parents):
         if folder in indexed or (folder / ".git").exists():
             return folder
     return last_used(settings)
 
 
-def _named(settings: Settings, repo: str, here: Path) -> Path:
-    folder = here / with_home(Path(repo))
+def _named(settings: Settings, repo: str) -> Path:
+    folder = Path.cwd() / with_home(Path(repo))
     if folder.is_dir():
         return folder.resolve()
     if folder.exists():

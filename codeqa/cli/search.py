@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from codeqa.cli import served
 from codeqa.cli.command import (
     command,
     hyde_option,
@@ -17,7 +18,6 @@ from codeqa.cli.command import (
     rev_option,
 )
 from codeqa.cli.console import print_json, search_notes, visible
-from codeqa.cli.somewhere import outcome
 from codeqa.errors import UsageError
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
 
@@ -82,7 +82,11 @@ def search_command(
         "rerank": rerank,
         "hyde": hyde or "off",
     }
-    found = outcome("search", repos, values, local, rev)
+    found = None if local or rev else served.call("/api/search", repos, values)
+    if found is None:
+        from codeqa.cli.local import search
+
+        found = search(repos, rev, values)
     if as_json:
         print_json(found)
         return

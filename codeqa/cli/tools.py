@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from codeqa.cli import served
 from codeqa.cli.command import (
     DONE,
     FAILED,
@@ -18,7 +19,6 @@ from codeqa.cli.command import (
     rev_option,
 )
 from codeqa.cli.console import print_either, visible
-from codeqa.cli.somewhere import fitting_servers, outcome
 from codeqa.errors import CodeQAError
 
 EXAMPLES = {
@@ -52,7 +52,7 @@ def tool_command(name: str) -> click.Command:
     A server that runs has described its tools; else they are loaded.
     """
     tool = name.replace("-", "_")
-    for server in fitting_servers():
+    for server in served.fitting_servers():
         for told in server.tools:
             if told["name"] == tool:
                 return _command(tool, told["description"], told["arguments"])
@@ -64,8 +64,13 @@ def tool_command(name: str) -> click.Command:
 def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click.Command:
     def run(repo: str | None, rev: str, local: bool, as_json: bool, **values: Any) -> int:
         given = {name: value for name, value in values.items() if value is not None}
+        repos = (repo,) if repo else ()
         try:
-            result = outcome(tool, repo, given, local, rev)
+            result = None if local or rev else served.call(f"/api/tools/{tool}", repos, given)
+            if result is None:
+                from codeqa.cli.local import call
+
+                result = call(tool, repos, rev, given)
         except CodeQAError as error:
             error.hint = _as_typed(error.hint)
             raise

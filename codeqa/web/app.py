@@ -22,8 +22,8 @@ from codeqa.web import (
     questions_api,
     repositories_api,
     revisions_api,
+    search_api,
     security,
-    terminal_api,
     tools_api,
     turns_api,
 )
@@ -44,7 +44,7 @@ ADDRESSES = (
     openapi,
     privacy_api,
     tools_api,
-    terminal_api,
+    search_api,
 )
 
 PACKAGE = Path(__file__).resolve().parent

@@ -35,7 +35,7 @@ from codeqa.web.schemas import (
     Truth,
     Values,
 )
-from codeqa.web.security import member_of_request
+from codeqa.web.security import TERMINAL, member_of_request
 from codeqa.web.workspace import place_of, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
@@ -116,7 +116,8 @@ def stream(body: QuestionBody) -> Response:
     stopped, and is read along at /api/conversations/{conversation}/answer.
     """
     engine, options = asked_engine(body)
-    if not (body.render and options.conversation):
+    goes_on = body.render and options.conversation and member_of_request() != TERMINAL
+    if not goes_on:
         cite = citer(engine) if body.render else None
         lines = encode_stream(ask_engine(engine, options), cite=cite)
     else:

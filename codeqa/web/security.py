@@ -35,7 +35,6 @@ from codeqa.web.errors import RequestRefusedError
 BODY_BYTES = 1_000_000
 """Largest request body; a question is at most a few thousand characters."""
 SECRET_BYTES = 32
-OPEN_PATHS = ("/health", "/login", "/static/")
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 GUARDED_PATHS = ("/api/", "/v1/")
 """Where even reading must come from our own page or from no page at all."""
@@ -43,12 +42,12 @@ GUARDED_PATHS = ("/api/", "/v1/")
 ASKING_PATHS = ("/chat", "/v1/", "/api/review", "/api/tools/")
 """Where, and at `/`, each POST is work for the processor and maybe for a model that costs."""
 
-TERMINAL_PATH = "/api/terminal/"
-HELLO_PATH = f"{TERMINAL_PATH}hello"
+HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
-"""Of the app's configuration: what the terminal of the user who runs this server sends; it opens
-the addresses below TERMINAL_PATH and no other, and no other token opens those."""
+"""Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
+as TERMINAL, from this machine alone."""
 
+OPEN_PATHS = ("/health", "/login", "/static/", HELLO_PATH)
 KEYS_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the state and in Redis."""
@@ -84,6 +83,8 @@ class Member:
 
 LOCAL = Member("local")
 """Everybody at a server without a token: the user of this machine."""
+TERMINAL = Member("terminal", owner=False)
+"""The terminal of that user, whose conversations the page does not list."""
 
 
 class Allowance:
@@ -200,11 +201,12 @@ def guard(app: Flask, settings: Settings) -> None:
             raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
         if request.method not in SAFE_METHODS or request.path.startswith(GUARDED_PATHS):
             _check_origin()
-        if request.path.startswith(TERMINAL_PATH):
-            _check_terminal(app.config[TERMINAL_TOKEN])
+        if _is_terminal(app.config[TERMINAL_TOKEN]):
+            g.member = TERMINAL
         elif gate.closed:
             return _check_token(gate)
-        g.member = LOCAL
+        else:
+            g.member = LOCAL
         return None
 
     @app.after_request
@@ -272,13 +274,12 @@ def _check_token(gate: Gate) -> BaseResponse | None:
     return None
 
 
-def _check_terminal(token: str) -> None:
-    """Raises RequestRefusedError for everybody but this machine's user."""
-    if not is_loopback(request.remote_addr or ""):
-        raise RequestRefusedError(403, "Ask it on this machine.")
+def _is_terminal(token: str) -> bool:
+    """Whether the terminal of the user who runs this server asks, on this machine."""
     given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if request.path != HELLO_PATH and not hmac.compare_digest(given.encode(), token.encode()):
-        raise RequestRefusedError(401)
+    return is_loopback(request.remote_addr or "") and hmac.compare_digest(
+        given.encode(), token.encode()
+    )
 
 
 def _find(given: str, members: Mapping[str, Member]) -> Member | None:

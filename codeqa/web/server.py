@@ -1,127 +1,22 @@
-"""Serves the page with waitress: the port, the address, a first index, a clean end."""
+"""Serves the page with waitress, to a clean end."""
 
 from __future__ import annotations
 
-import errno
-import logging
 import signal
 import socket
 import sys
-import threading
-import webbrowser
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from flask import Flask
 
-from codeqa.cli.console import ProgressDisplay, print_summary
-from codeqa.code.tools import TOOLS
-from codeqa.environment import env_file
-from codeqa.errors import CodeQAError, SettingsError
-from codeqa.hosts import is_loopback
-from codeqa.llm import ModelChoice, Models, parse_choice
-from codeqa.memory import share_heaps
-from codeqa.repository.git import trusted_programs
-from codeqa.running import announced
-from codeqa.settings import Settings, variables_of_answers
-from codeqa.types import IndexSummary, Progress
-from codeqa.web.app import create_app
-from codeqa.web.security import BODY_BYTES, EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
+from codeqa.settings import Settings
+from codeqa.web.security import BODY_BYTES
 from codeqa.web.workspace import Workspace
 
-PORTS_TRIED = 100
 CONNECTIONS = 1_000
 """Connections at once; with waitress's own limit of 100 the 101st reader would wait."""
 LONGEST_BODY = 16 * BODY_BYTES
 """Where waitress itself hangs up; below that a body that is too long gets an explained 413."""
-
-
-def run_page(
-    settings: Settings,
-    repository: Path | None = None,
-    *,
-    model: str = "",
-    open_browser: bool = False,
-) -> None:
-    """Serve the page until Ctrl-C; a repository without an index is indexed first.
-
-    Text and symbols are indexed before the page opens, a chosen embedding follows behind
-    it. `model` (`provider/name`) is asked until another one is picked on the page. Raises
-    CodeQAError when the port is taken, the repository cannot be read or there is no such
-    model.
-    """
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
-    )
-    # At its start waitress counts every thread as busy and warns of a queue that there is not.
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    share_heaps()
-    check_settings(settings)
-    choice = parse_choice(model) if model else None
-    listener = open_port(settings)
-    with listener:
-        app = create_app(settings, repository)
-        space: Workspace = app.extensions["codeqa"]
-        space.prefer(choice)
-        try:
-            if repository is not None:
-                prepare(space, repository)
-            address = page_address(settings.host, listener.getsockname()[1])
-            print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
-            if settings.tokens:
-                print("Sign in with a token of CODEQA_TOKEN.", flush=True)
-            _print_model(settings, choice)
-            if open_browser:
-                show_in_browser(address, repository)
-            with terminal_door(app, settings, repository, listener.getsockname()[1]):
-                serve(app, settings, listener)
-        finally:
-            space.close()
-
-
-def terminal_door(
-    app: Flask, settings: Settings, repository: Path | None, port: int
-) -> AbstractContextManager[None]:
-    """Let the terminal of this user find the server, where it would read the same settings and
-    the server answers on an address of this machine's own."""
-    host = settings.host
-    if host in EVERY_ADDRESS:
-        host = "::1" if host == "::" else "127.0.0.1"
-    file = env_file(repository)
-    if (file and file.exists()) or not is_loopback(host):
-        return nullcontext()
-    tools = [tool.described() for tool in TOOLS.values()]
-    token = app.config[TERMINAL_TOKEN]
-    return announced(settings.data_dir, host, port, variables_of_answers(), tools, token)
-
-
-def show_in_browser(address: str, repository: Path | None) -> None:
-    """Open `address` in the user's browser, which is never a program of the repository's."""
-    with trusted_programs(repository):
-        webbrowser.open(address)
-
-
-def prepare(space: Workspace, repository: Path) -> None:
-    """Open `repository` and bring its index up to date behind; a first index is told of here."""
-    engine = space.open(repository.absolute(), update=False)
-    first = not engine.index.status().checked_at
-    show = ProgressDisplay()
-
-    def ran(outcome: IndexSummary | Exception) -> None:
-        nonlocal first
-        if first:
-            show.close()
-            first = False
-            if isinstance(outcome, IndexSummary):
-                print_summary(outcome, sys.stderr)
-
-    def tell(progress: Progress) -> None:
-        if first:
-            show(progress)
-
-    engine.index.start_background(tell, ran)
-    threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
 
 
 def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
@@ -164,39 +59,6 @@ def make_server(app: Flask, settings: Settings, listener: socket.socket) -> Any:
     )
 
 
-def open_port(settings: Settings) -> socket.socket:
-    """A socket bound to the port of the settings.
-
-    When it is taken, a port that nobody asked for gives way to the next free one, with a word
-    on it; for one that was chosen CodeQAError names that.
-    """
-    host, port = settings.host, settings.port
-    for candidate in range(port, min(port + PORTS_TRIED, 65_535) + 1):
-        try:
-            listener = bind(host, candidate)
-            break
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise SettingsError(
-                    f"The page cannot be served on {host} port {port}: {error.strerror}.",
-                    "Choose another CODEQA_HOST or CODEQA_PORT.",
-                ) from error
-    else:
-        raise CodeQAError(
-            f"Port {port} is in use, and so are the next {PORTS_TRIED}.", "Choose one with --port."
-        )
-    if candidate == port:
-        return listener
-    if "port" in settings.model_fields_set:
-        listener.close()
-        raise CodeQAError(
-            f"Port {port} is in use.",
-            f"The next free one: PORT={candidate} with make, else --port {candidate}.",
-        )
-    print(f"Port {port} is in use; using {candidate} instead.", file=sys.stderr)
-    return listener
-
-
 def bind(host: str, port: int) -> socket.socket:
     """A socket bound to `host` and `port`, taken from now on. Raises OSError."""
     both = host == "::" and socket.has_dualstack_ipv6()
@@ -205,20 +67,3 @@ def bind(host: str, port: int) -> socket.socket:
     listener = socket.create_server((host, port), family=family, dualstack_ipv6=both)
     listener.setblocking(False)
     return listener
-
-
-def page_address(host: str, port: int) -> str:
-    """The address to type: one of this machine when the server listens on all of them."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
-    return f"http://{f'[{name}]' if ':' in name and '[' not in name else name}:{port}/"
-
-
-def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
-    """Say where questions will be sent, if anywhere; what is wrong with that stops nothing."""
-    models = Models(settings)
-    try:
-        models.prefer(choice)
-        if used := models.current():
-            print(f"Questions go to {used} at {models.endpoint(used).host}.", flush=True)
-    except CodeQAError as error:
-        print(f"The language model cannot be asked: {error}", file=sys.stderr)

@@ -145,11 +145,6 @@ class Workspace:
                     engine.models.prefer(choice)
             self._preferred = choice
 
-    @property
-    def prefers(self) -> bool:
-        """Whether this server asks another language model than the terminal would."""
-        return self._preferred is not None
-
     def has_current(self) -> bool:
         """Whether `engine()` has something to give."""
         return bool(self._current or self._start or last_used(self.settings))

@@ -39,6 +39,8 @@ class RunningServer:
     """Names of the settings that an answer depends on."""
     digest: str
     """Of their values, by `environment.digest_of` with the token."""
+    own_model: bool
+    """It was started with a language model of its own, which the terminal would not ask."""
     tools: tuple[dict[str, Any], ...]
     """Name, description and arguments (JSON Schema) of each tool, of which its command is made."""
 
@@ -62,11 +64,12 @@ def announced(
     variables: Sequence[str],
     tools: Sequence[dict[str, Any]],
     token: str,
+    own_model: bool = False,
 ) -> Iterator[None]:
     """A server of the data folder `data` can be found while this lasts."""
     server = RunningServer(
         host, port, token, os.getpid(), __version__,
-        tuple(variables), digest_of(variables, token), tuple(tools),
+        tuple(variables), digest_of(variables, token), own_model, tuple(tools),
     )  # fmt: skip
     folder = data / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,0 +1,93 @@
+"""What `ask`, `search` and the tools do in this process, where no server is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from codeqa.cli.repos import chosen_repositories
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.indexing import Indexer
+from codeqa.llm import Models
+from codeqa.repositories import take_up
+from codeqa.search import open_search
+from codeqa.search.values import search_for_programs
+from codeqa.settings import Settings, load_settings
+from codeqa.snapshots import take_snapshot
+from codeqa.store import Location, open_once
+from codeqa.types import Events
+
+if TYPE_CHECKING:
+    from codeqa.engine import Engine
+
+USER = "terminal"
+"""Whose questions those of `codeqa ask` are; the page does not list them."""
+
+
+def ask(
+    repos: Sequence[str], revision: str, options: Mapping[str, Any], model: str, go_on: bool
+) -> Events:
+    """The events of an answer. Raises CodeQAError."""
+    from codeqa.chat import AskOptions
+
+    with _engine(repos, revision, options["question"]) as (engine, question):
+        if model:
+            engine.models.prefer_named(model)
+        # A name per repository: what is cached for a conversation belongs to one of them.
+        conversation = f"{USER}-{engine.location.id}"
+        if not go_on:  # a new question owes nothing to those before it
+            with suppress(NotFoundError):
+                engine.conversations.delete(conversation, USER)
+        told = {**options, "question": question}
+        yield from engine.chat.ask(AskOptions(user=USER, conversation=conversation, **told))
+
+
+def search(repos: Sequence[str], revision: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What is found. Raises CodeQAError."""
+    settings, chosen, question = _chosen(repos, revision, values["question"])
+    values = {**values, "question": question}
+    if len(chosen) > 1:
+        from codeqa.engine import open_several
+
+        with closing(open_several(settings, chosen)) as engine:
+            return asdict(search_for_programs(engine.search, engine.tables(), **values))
+    tables = open_once(take_up(settings, chosen[0].root))  # takes less than an engine
+    with closing(Models(settings)) as models:
+        found = open_search(settings, tables, models=models)
+        return asdict(search_for_programs(found, tables(), **values))
+
+
+def call(tool: str, repos: Sequence[str], revision: str, values: Mapping[str, Any]) -> Any:
+    """What a tool finds, as it is printed for programs. Raises CodeQAError."""
+    from codeqa.code.tools import TOOLS
+
+    with _engine(repos, revision) as (engine, _):
+        return TOOLS[tool].call(engine.toolbox, values).model_dump(mode="json")
+
+
+@contextmanager
+def _engine(
+    repos: Sequence[str], revision: str, question: str = ""
+) -> Iterator[tuple[Engine, str]]:
+    from codeqa.engine import open_several
+
+    settings, chosen, question = _chosen(repos, revision, question)
+    with closing(open_several(settings, chosen)) as engine:
+        yield engine, question
+
+
+def _chosen(
+    repos: Sequence[str], revision: str, question: str
+) -> tuple[Settings, list[Location], str]:
+    """Settings and places of the repositories that are named, as they are or were at `revision`,
+    and the question as it is asked of them."""
+    chosen, question = chosen_repositories(load_settings(), repos, question)
+    settings = load_settings(chosen[0].root)
+    if revision:
+        if len(chosen) > 1:
+            raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
+        chosen = [take_snapshot(settings, take_up(settings, chosen[0].root), revision)]
+        Indexer(settings, chosen[0]).run(refine=False)
+    return settings, chosen, question
