@@ -10,7 +10,7 @@ import click
 from codeqa.cli.command import front_door
 from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.indexing import Indexer
-from codeqa.repositories import take_up
+from codeqa.repositories import open_location
 from codeqa.settings import Settings, load_settings
 from codeqa.types import IndexSummary
 
@@ -33,7 +33,7 @@ def create_tables(
     """
     root = Path(repo)
     settings = settings or load_settings(root)
-    indexer = Indexer(settings, take_up(settings, root))
+    indexer = Indexer(settings, open_location(settings, root))
     if not progress:
         return indexer.run(full=full, refine=refine, wait=wait)
     with ProgressDisplay() as display:

@@ -12,7 +12,7 @@ from codeqa.cli.command import front_door
 from codeqa.cli.index import describe_methods, model_for_comments
 from codeqa.indexing.comments import add_comments, describe
 from codeqa.llm import Models
-from codeqa.repositories import take_up
+from codeqa.repositories import open_location
 from codeqa.settings import load_settings
 
 __all__ = ["add_comments", "describe", "main"]
@@ -44,7 +44,7 @@ def main(repo: Path, model: str, limit: int | None, yes: bool) -> None:
     host; known descriptions are not asked for again.
     """
     settings = load_settings(repo)
-    location = take_up(settings, repo)
+    location = open_location(settings, repo)
     with closing(Models(settings)) as models:
         chosen = model_for_comments(models, model, yes=yes)
         describe_methods(settings, location, chosen, limit=limit, yes=yes)

@@ -12,16 +12,16 @@ from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.code.tools import Toolbox
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.files import Files
 from codeqa.indexing import Indexer
-from codeqa.indexing.joint import JointIndexer
+from codeqa.indexing.multi_repo import MultiRepoIndexer
 from codeqa.intents import Classifier
 from codeqa.llm import Models
-from codeqa.repositories import take_up
+from codeqa.repositories import open_location
+from codeqa.repositories.files import Files
+from codeqa.repositories.multi_repo import member_names, multi_repo_location, open_multi_repo_tables
 from codeqa.review import IssueGenerator, Reviewer
 from codeqa.search import Search, open_search
 from codeqa.settings import Settings
-from codeqa.several import joint_location, member_names, open_joint
 from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, open_once
@@ -67,25 +67,24 @@ def open_engine(
 
     Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
     """
-    location = take_up(settings, repository)
+    location = open_location(settings, repository)
     tables = open_once(location)
     index = Indexer(settings, location, tables)
     return _joined(settings, location, (location,), tables, index, generator)
 
 
-def open_several(
-    settings: Settings, repositories: Sequence[Location], together: str = ""
-) -> Engine:
+def open_multi_repo(settings: Settings, repositories: Sequence[Location], id_: str = "") -> Engine:
     """Join the parts for several repositories that are asked as one: their paths begin with their
-    names (`codeqa.several.member_names`). `together` is their id where some are gone by now; one
-    alone without it is opened as ever. Raises as `open_engine` does, and UsageError for too many.
+    names (`repositories.multi_repo.member_names`). `id_` is their id where some are gone by now;
+    one alone without it is opened as ever. Raises as `open_engine` does, and UsageError for too
+    many.
     """
-    if len(repositories) == 1 and not together:
+    if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)
     members = member_names(repositories)
-    location = joint_location(settings, members, together)
-    tables = open_joint(location, members)
-    index = JointIndexer(settings, location, members, tables)
+    location = multi_repo_location(settings, members, id_)
+    tables = open_multi_repo_tables(location, members)
+    index = MultiRepoIndexer(settings, location, members, tables)
     return _joined(settings, location, tuple(members.values()), tables, index)
 
 

@@ -17,7 +17,7 @@ from codeqa.code.callees import callees
 from codeqa.code.neighbours import outlines_of, uses_of
 from codeqa.context import span_chunk, unit_chunk
 from codeqa.errors import UsageError
-from codeqa.files import Files
+from codeqa.repositories.files import Files
 from codeqa.search import SearchResult, form_pattern
 from codeqa.settings import Settings
 from codeqa.store import Tables

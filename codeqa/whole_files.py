@@ -1,7 +1,8 @@
 """Files that are sent whole: those that a question names, all of a small repository, and what
 `/files` and `/all` ask for.
 
-`codeqa.files` reads them: indexed files as they are on disk now, secret-looking strings masked.
+`repositories.files` reads them: indexed files as they are on disk now, secret-looking strings
+masked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from codeqa.context import chunk_id, format_block, pack, unit_chunk
 from codeqa.errors import CodeQAError, NotFoundError
-from codeqa.files import Files
+from codeqa.repositories.files import Files
 from codeqa.search import Query, SearchResult
 from codeqa.search.channels import filter_of
 from codeqa.search.resolve import WRITTEN_BY_HAND, resolve_query

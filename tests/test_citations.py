@@ -17,7 +17,7 @@ from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.citations import Citation, CitationChecker, find_citations, verify_all
 from codeqa.chat.cited_code import CitedCode
 from codeqa.context import unit_chunk
-from codeqa.files import Files
+from codeqa.repositories.files import Files
 from codeqa.store import Tables
 from codeqa.text.citation_format import ShownLines
 from codeqa.types import METHOD_KINDS, Chunk, Unit

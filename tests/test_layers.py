@@ -20,13 +20,13 @@ OUTSIDE = {"app", "create_tables", "preprocessing", "prompts", "llm_comments"} |
 }
 
 LAYERS = (
-    {"environment", "errors", "hosts", "memory", "settings", "text", "types", "__init__"},
+    {"environment", "errors", "hosts", "settings", "text", "types", "__init__"},
     {"languages", "embeddings", "llm", "prompts", "render", "state"},
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},
-    {"search", "files", "repositories", "snapshots"},
-    {"code", "symbols", "whole_files", "several"},
+    {"search", "repositories"},
+    {"code", "symbols", "whole_files"},
     {"intents"},
     {"selection"},
     {"extractive", "account"},

@@ -10,7 +10,7 @@ import pytest
 from indexed import copied, indexed
 
 from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError, RerankerError
-from codeqa.files import Files
+from codeqa.repositories.files import Files
 from codeqa.search import Query, Reranked, Search, query_encoders
 from codeqa.search.channels import length_factor
 from codeqa.settings import Settings

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from codeqa import snapshots
 from codeqa.cli.main import main
-from codeqa.engine import open_several
+from codeqa.engine import open_multi_repo
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.indexing import Indexer
-from codeqa.repositories import remove_repository, report_repositories, take_up
+from codeqa.repositories import open_location, remove_repository, report_repositories, snapshots
+from codeqa.repositories.multi_repo import locations_of, repositories_meant
+from codeqa.repositories.snapshots import commit_of, revision_names, take_snapshot
 from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings
-from codeqa.several import asked_of, locations_of
-from codeqa.snapshots import commit_of, revision_names, take_snapshot
 from codeqa.store import Location, Tables, open_once, remove, snapshots_of
 from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
@@ -70,7 +69,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Settings, L
             git(root, "config", key, str(program))
         (root / ".git" / "hooks" / "post-checkout").symlink_to(program)
         settings = load_settings(data=folder / "data", workers=2, watch=False)
-        location = take_up(settings, root)
+        location = open_location(settings, root)
         Indexer(settings, location).run()
         marker.unlink(missing_ok=True)
         yield settings, location, marker
@@ -104,7 +103,7 @@ def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
     git(location.root, "config", "--unset-all", "filter.evil.smudge")
     git(tmp_path, "clone", "-q", str(location.root), "shop")
     git(tmp_path / "shop", "checkout", "-q", "v1")
-    real = take_up(settings, tmp_path / "shop")
+    real = open_location(settings, tmp_path / "shop")
     Indexer(settings, real).run()
     files = [{r.path: r.hash for r in Tables.open(one).files() if r.hash} for one in (there, real)]
     assert files[0] == files[1]
@@ -173,7 +172,7 @@ def test_a_hostile_tree_is_written_nowhere_else(
     commit = told(root, "commit-tree", "-m", "x", tree.decode().strip()).strip()
     settings = load_settings(data=tmp_path / "data" / "inner", workers=2)
     with pytest.raises(CodeQAError, match="git cannot read that commit"):
-        take_snapshot(settings, take_up(settings, root), commit)
+        take_snapshot(settings, open_location(settings, root), commit)
     assert not list(tmp_path.rglob("escaped.py"))
     assert not list(tmp_path.rglob("revs/*/*")), "what was begun is cleared away"
 
@@ -247,9 +246,9 @@ def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> 
     settings, location, _ = shop
     there, _ = indexed(settings, location, "v1")
     assert locations_of(settings, there.id) == [there]
-    several, question = asked_of(settings, [there], f"@repo:{location.id} new?")
+    several, question = repositories_meant(settings, [there], f"@repo:{location.id} new?")
     assert (several, question) == ([there, location], "@shop/ new?")
-    with closing(open_several(settings, several)) as together:
+    with closing(open_multi_repo(settings, several)) as together:
         found = {hit.unit.location for hit in together.search.search("item").units}
     assert {"shop/shop/cart.py:1-2", f"{there.root.name.replace('@', '-')}/shop/cart.py:1-2"} <= (
         found

@@ -138,7 +138,7 @@ def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
 
 def test_what_is_not_read_in_time_is_told(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr("codeqa.files.time.monotonic", lambda: 2.0 * next(clock))
+    monkeypatch.setattr("codeqa.repositories.files.time.monotonic", lambda: 2.0 * next(clock))
     summary = call("grep", pattern="basket").summary
     assert "0 lines in the first 2 of 6 files, for reading takes too long" in summary
 

@@ -11,8 +11,8 @@ from indexed import indexed
 from openai_server import stream
 
 from codeqa.engine import Engine
-from codeqa.files import Files
 from codeqa.intents import read_whole
+from codeqa.repositories.files import Files
 from codeqa.search import SearchResult, open_search, parse_query
 from codeqa.selection import UNITS_RANKED, budget_of, build_context, parse_effort
 from codeqa.settings import Settings, load_settings

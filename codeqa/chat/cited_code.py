@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from codeqa.errors import CodeQAError
-from codeqa.files import Files
+from codeqa.repositories.files import Files
 from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
 from codeqa.types import Chunk, Unit

@@ -21,8 +21,8 @@ from codeqa.code.tools import Toolbox
 from codeqa.context import chunk_id, pack
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
-from codeqa.files import Files
 from codeqa.llm import Model, context_window
+from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Search, parse_query
 from codeqa.selection import (

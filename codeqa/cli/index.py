@@ -25,10 +25,10 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
 from codeqa.indexing.lock import holder_of
 from codeqa.llm import Model, Models
-from codeqa.repositories import clone_location, take_clone, take_up
+from codeqa.repositories import clone_location, open_location, take_clone
+from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository.clones import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
-from codeqa.snapshots import take_snapshot
 from codeqa.store import Location
 from codeqa.types import IndexSummary
 
@@ -102,7 +102,7 @@ def index_command(
     else:
         root = chosen_repository(load_settings(), repo)
     settings = load_settings(root)
-    location, models = take_up(settings, root), Models(settings)
+    location, models = open_location(settings, root), Models(settings)
     if rev:
         location = take_snapshot(settings, location, rev)
     if action and steered_elsewhere(Indexer(settings, location), action):
@@ -157,7 +157,7 @@ def watch_command(repo: str | None) -> None:
 
     click.echo(f"Watching {visible(str(root))}; Ctrl-C ends.", err=True)
     with contextlib.suppress(KeyboardInterrupt):  # what was written until then is kept
-        indexer = Indexer(settings, take_up(settings, root))
+        indexer = Indexer(settings, open_location(settings, root))
         indexer.resume()
         indexer.follow(ran)
         click.echo("Indexing was cancelled, so watching ends.", err=True)

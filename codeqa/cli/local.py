@@ -11,11 +11,11 @@ from codeqa.cli.repos import chosen_repositories
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
-from codeqa.repositories import take_up
+from codeqa.repositories import open_location
+from codeqa.repositories.snapshots import take_snapshot
 from codeqa.search import open_search
 from codeqa.search.values import search_for_programs
 from codeqa.settings import Settings, load_settings
-from codeqa.snapshots import take_snapshot
 from codeqa.store import Location, open_once
 from codeqa.types import Events
 
@@ -49,11 +49,11 @@ def search(repos: Sequence[str], revision: str, values: Mapping[str, Any]) -> di
     settings, chosen, question = _chosen(repos, revision, values["question"])
     values = {**values, "question": question}
     if len(chosen) > 1:
-        from codeqa.engine import open_several
+        from codeqa.engine import open_multi_repo
 
-        with closing(open_several(settings, chosen)) as engine:
+        with closing(open_multi_repo(settings, chosen)) as engine:
             return asdict(search_for_programs(engine.search, engine.tables(), **values))
-    tables = open_once(take_up(settings, chosen[0].root))  # takes less than an engine
+    tables = open_once(open_location(settings, chosen[0].root))  # takes less than an engine
     with closing(Models(settings)) as models:
         found = open_search(settings, tables, models=models)
         return asdict(search_for_programs(found, tables(), **values))
@@ -71,10 +71,10 @@ def call(tool: str, repos: Sequence[str], revision: str, values: Mapping[str, An
 def _engine(
     repos: Sequence[str], revision: str, question: str = ""
 ) -> Iterator[tuple[Engine, str]]:
-    from codeqa.engine import open_several
+    from codeqa.engine import open_multi_repo
 
     settings, chosen, question = _chosen(repos, revision, question)
-    with closing(open_several(settings, chosen)) as engine:
+    with closing(open_multi_repo(settings, chosen)) as engine:
         yield engine, question
 
 
@@ -88,6 +88,6 @@ def _chosen(
     if revision:
         if len(chosen) > 1:
             raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
-        chosen = [take_snapshot(settings, take_up(settings, chosen[0].root), revision)]
+        chosen = [take_snapshot(settings, open_location(settings, chosen[0].root), revision)]
         Indexer(settings, chosen[0]).run(refine=False)
     return settings, chosen, question

@@ -10,9 +10,9 @@ import click
 from codeqa.cli.command import command, complete_repositories, print_error
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import CodeQAError
-from codeqa.repositories import take_up
+from codeqa.repositories import open_location
+from codeqa.repositories.multi_repo import member_names
 from codeqa.settings import load_settings
-from codeqa.several import member_names
 from codeqa.store import open_once
 
 HOST = "127.0.0.1"
@@ -46,7 +46,7 @@ def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
     from codeqa.mcp import serve_http, serve_stdio
 
     roots = [chosen_repository(load_settings(), one) for one in repo or (None,)]
-    locations = [take_up(load_settings(root), root) for root in roots]
+    locations = [open_location(load_settings(root), root) for root in roots]
     for location in locations:
         try:
             open_once(location)()

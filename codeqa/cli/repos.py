@@ -40,8 +40,8 @@ from codeqa.repositories import (
     report_repositories,
     sync_clone,
 )
+from codeqa.repositories.multi_repo import repositories_meant
 from codeqa.settings import Settings, load_settings
-from codeqa.several import asked_of
 from codeqa.store import Location, list_locations, locate
 
 
@@ -172,7 +172,7 @@ def chosen_repositories(
     """Those that are named behind `--repo` and, as `@repo:name`, in `question`, else the one of
     `chosen_repository`; and the question as it is asked of them. Raises as that does."""
     found = [locate(settings, _named(settings, one)) for one in repos]
-    found, question = asked_of(settings, found, question)
+    found, question = repositories_meant(settings, found, question)
     return found or [locate(settings, chosen_repository(settings, None))], question
 
 

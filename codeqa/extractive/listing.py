@@ -11,7 +11,7 @@ from dataclasses import replace
 from codeqa.code.cited import NOTHING, Cited, cite_unit, cited_list, line_item
 from codeqa.code.overview import overview_of
 from codeqa.code.relations import follow_relations
-from codeqa.files import Files
+from codeqa.repositories.files import Files
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import filter_of, gather
 from codeqa.search.query import with_words

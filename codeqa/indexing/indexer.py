@@ -15,6 +15,7 @@ from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
 from codeqa.indexing.build import Outcome, build, parser_fingerprint
 from codeqa.indexing.lock import hold, holder_of
+from codeqa.indexing.memory import give_back
 from codeqa.indexing.status import (
     CancelledError,
     RunRecorder,
@@ -26,7 +27,6 @@ from codeqa.indexing.status import (
 from codeqa.indexing.steering import CANCEL, PAUSE, steer, steered
 from codeqa.indexing.vectors import refine_units
 from codeqa.indexing.watching import changes
-from codeqa.memory import give_back
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
 from codeqa.store.checksums import note_files

@@ -3,7 +3,7 @@
 `<data>/repos/<name>-<hash of the real path>/` holds `repository.json`, the lock, the
 progress record and, unless `CODEQA_TABLES` names another place, the tables. Locks and
 progress are always local, the tables may lie on object storage. What a repository was like at
-a commit (`codeqa.snapshots`) lies with its index in `<data>/revs/<id of the repository>/`.
+a commit (`repositories/snapshots.py`) lies with its index in `<data>/revs/<id of the repository>/`.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
-from codeqa.files import FileText
 from codeqa.render.code import highlight_lines
 from codeqa.render.markdown import sanitise
+from codeqa.repositories.files import FileText
 from codeqa.search import missing_command, reranker_status
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, IndexStatus
 from codeqa.web.endpoints import Endpoints, values_of

@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa import __version__
 from codeqa.errors import CodeQAError
-from codeqa.several import end_of, member_names
+from codeqa.repositories.multi_repo import end_of, member_names
 from codeqa.store import list_locations
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import RepoQuery

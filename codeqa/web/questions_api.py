@@ -16,8 +16,8 @@ from codeqa.chat.options import PLACES
 from codeqa.engine import Engine
 from codeqa.errors import UsageError, error_from
 from codeqa.render.markdown import Cite
-from codeqa.several import MOST_TOGETHER, asked_of
-from codeqa.store.joint import TOGETHER
+from codeqa.repositories.multi_repo import MOST_REPOSITORIES, repositories_meant
+from codeqa.store.multi_repo import ID_SEPARATOR
 from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import RequestRefusedError
@@ -68,7 +68,7 @@ class QuestionBody(Schema):
     """Id, chosen by the client, of the conversation that this belongs to; empty for none."""
     repo: Text | None = None
     """Id of the repository; empty for the current one."""
-    repos: Annotated[list[Id], Field(max_length=MOST_TOGETHER)] | None = None
+    repos: Annotated[list[Id], Field(max_length=MOST_REPOSITORIES)] | None = None
     """Ids of several repositories that are asked at once; paths of the answer begin with their
     names."""
     render: Truth = False
@@ -156,10 +156,10 @@ def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
     indexed."""
     options, space = ask_options(body), workspace()
-    engine = space.engine(TOGETHER.join(dict.fromkeys(body.repos or ())) or body.repo or "")
-    several, question = asked_of(space.settings, engine.repositories, options.question)
+    engine = space.engine(ID_SEPARATOR.join(dict.fromkeys(body.repos or ())) or body.repo or "")
+    several, question = repositories_meant(space.settings, engine.repositories, options.question)
     if len(several) > len(engine.repositories):
-        engine = space.engine(TOGETHER.join(one.id for one in several))
+        engine = space.engine(ID_SEPARATOR.join(one.id for one in several))
     return engine, replace(options, question=question)
 
 

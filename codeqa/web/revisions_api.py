@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codeqa.indexing import Indexer
-from codeqa.snapshots import revision_names, take_snapshot
+from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.index_api import Status, status_values
 from codeqa.web.schemas import Filled, RepoQuery, Schema, Values

@@ -11,21 +11,21 @@ from typing import cast
 from flask import current_app, request
 
 from codeqa.account.privacy import Privacy
-from codeqa.engine import Engine, open_engine, open_privacy, open_several
+from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
 from codeqa.llm import ModelChoice
 from codeqa.repositories import is_clone, last_used, remove_repository, rename_repository
+from codeqa.repositories.multi_repo import end_of, locations_of
 from codeqa.settings import Settings
-from codeqa.several import end_of, locations_of
 from codeqa.store import list_locations
-from codeqa.store.joint import TOGETHER
+from codeqa.store.multi_repo import ID_SEPARATOR
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errands import Errands
 from codeqa.web.schemas import RepoQuery
 from codeqa.web.security import member_of_request
 
-JOINT_OPEN = 4
+MULTI_REPOS_OPEN = 4
 """Combinations of repositories that stay open: each reads all of its indices by itself."""
 
 
@@ -61,8 +61,8 @@ class Workspace:
         """
         with self._lock:
             repo = repo or self._current
-            if TOGETHER in repo:
-                return self._several(repo)
+            if ID_SEPARATOR in repo:
+                return self._multi_repo(repo)
             if repo:
                 known = self._engines.get(repo)
                 if known and known.location.snapshot_of:
@@ -134,7 +134,7 @@ class Workspace:
         rename_repository(self.settings, repo, name)
         with self._lock:
             for key in [*self._engines]:
-                if end_of(repo) in key.split(TOGETHER):  # joint; it may be answering now
+                if end_of(repo) in key.split(ID_SEPARATOR):  # it may be answering now
                     del self._engines[key]
 
     def prefer(self, choice: ModelChoice | None) -> None:
@@ -167,16 +167,16 @@ class Workspace:
         for engine in list(self._engines.values()):
             engine.close()
 
-    def _several(self, repo: str) -> Engine:
+    def _multi_repo(self, repo: str) -> Engine:
         """The engine of several repositories, of which each has an index."""
-        joint = TOGETHER.join(sorted({end_of(one) for one in repo.split(TOGETHER)}))
-        if known := self._engines.get(joint):
+        id_ = ID_SEPARATOR.join(sorted({end_of(one) for one in repo.split(ID_SEPARATOR)}))
+        if known := self._engines.get(id_):
             return known
         # The id stays that of the conversations, also where one of them is removed by now.
-        found = locations_of(self.settings, joint)
-        for key in [key for key in self._engines if TOGETHER in key][: 1 - JOINT_OPEN]:
+        found = locations_of(self.settings, id_)
+        for key in [key for key in self._engines if ID_SEPARATOR in key][: 1 - MULTI_REPOS_OPEN]:
             del self._engines[key]  # it may be answering now
-        return self._take_in(open_several(self.settings, found, joint))
+        return self._take_in(open_multi_repo(self.settings, found, id_))
 
     def _open_listed(self, repo: str) -> Engine:
         """Only a repository that has an index is opened by its id."""

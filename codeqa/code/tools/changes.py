@@ -18,11 +18,11 @@ from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.history import LOG_FORMAT, SAFE, Revision, commits_in, run_git
 from codeqa.code.tools.results import ToolResult, bare_place, list_text
 from codeqa.embeddings.registry import question_matcher
-from codeqa.files import GROWN_BYTES
 from codeqa.parsing import parse_file
+from codeqa.repositories.files import GROWN_BYTES
+from codeqa.repositories.snapshots import commit_of, read_blobs
 from codeqa.repository.roles import role_of
 from codeqa.repository.skip import classify
-from codeqa.snapshots import commit_of, read_blobs
 from codeqa.text import counted
 from codeqa.text.unit_text import UnitText
 from codeqa.types import CLASS_KINDS, Unit

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from codeqa.code.tools.results import ToolResult
 from codeqa.errors import UsageError
-from codeqa.files import Files
+from codeqa.repositories.files import Files
 from codeqa.search import Search
 from codeqa.store import Tables
 

@@ -17,7 +17,7 @@ from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.reading import File, Lines, line_span, one_file
 from codeqa.code.tools.results import Commit, Place, ToolResult, list_text
 from codeqa.errors import NotFoundError
-from codeqa.files import GROWN_BYTES
+from codeqa.repositories.files import GROWN_BYTES
 from codeqa.repository.git import find_git, read_git
 from codeqa.repository.roles import role_of
 from codeqa.repository.secrets import mask_secrets

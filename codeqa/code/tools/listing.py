@@ -21,7 +21,7 @@ from codeqa.code.tools.graph import subclasses
 from codeqa.code.tools.reading import LONGEST_LINE
 from codeqa.code.tools.results import Place, ToolResult, bare_place, list_text
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.files import FoundLines
+from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables
 from codeqa.store.filters import one_of
 from codeqa.text import counted

@@ -11,13 +11,13 @@ from codeqa.errors import CodeQAError
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.status import read_status
 from codeqa.settings import Settings
-from codeqa.store.joint import JointTables
 from codeqa.store.location import Location
+from codeqa.store.multi_repo import MultiRepoTables
 from codeqa.store.tables import Tables
 from codeqa.types import IndexStatus
 
 
-class JointIndexer(Indexer):
+class MultiRepoIndexer(Indexer):
     """Keeps the indices of `members` (name → place) up to date for who asks all of them.
 
     They are not watched: that takes a thread and handles for each. They are looked at when they
@@ -29,7 +29,7 @@ class JointIndexer(Indexer):
         settings: Settings,
         location: Location,
         members: Mapping[str, Location],
-        tables: Callable[[], JointTables],
+        tables: Callable[[], MultiRepoTables],
     ) -> None:
         super().__init__(settings, location, tables)
         self._follows = False
@@ -69,7 +69,7 @@ class JointIndexer(Indexer):
         return read_status(self.settings, self.location, self._open)
 
 
-def _opened(tables: Callable[[], JointTables], name: str, location: Location) -> Tables:
+def _opened(tables: Callable[[], MultiRepoTables], name: str, location: Location) -> Tables:
     """The index of one of them, as it is read for all where it is: it is opened once."""
     with contextlib.suppress(CodeQAError):  # none of them has an index yet
         if member := tables().members.get(name):

@@ -1,5 +1,5 @@
 """How long a question over several repositories takes:
-`python -m benchmarks.several TREES --work FOLDER [--json FILE]`.
+`python -m benchmarks.multi_repo TREES --work FOLDER [--json FILE]`.
 
 The trees (folders of source) are copied in turn until there are 50, and each copy is indexed,
 which a second run with the same `--work` need not do again. Then the same questions are asked of
@@ -28,7 +28,7 @@ from typing import Any
 from benchmarks.machine import conditions, memory_mb
 from benchmarks.retrieval.sets import questions_of
 from codeqa.chat import AskOptions
-from codeqa.engine import Engine, open_engine, open_several
+from codeqa.engine import Engine, open_engine, open_multi_repo
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, locate
@@ -83,7 +83,7 @@ def measure(settings: Settings, places: Sequence[Location]) -> dict[str, Any]:
     """What asking all of `places` together takes."""
     started = time.perf_counter()
     alone = len(places) == 1
-    engine = open_engine(settings, places[0].root) if alone else open_several(settings, places)
+    engine = open_engine(settings, places[0].root) if alone else open_multi_repo(settings, places)
     engine.search.search(QUESTIONS[0])
     opening = time.perf_counter() - started
 
@@ -113,7 +113,7 @@ def quality(settings: Settings, trees: Path) -> dict[str, Any]:
     questions, _ = questions_of("development", trees)
     places = {name: locate(settings, trees / name) for name in {one.repo for one in questions}}
     indexed(settings, [place.root for place in places.values()])
-    together = open_several(settings, list(places.values()))
+    together = open_multi_repo(settings, list(places.values()))
     engines = {name: open_engine(settings, place.root) for name, place in places.items()}
     alone = [_rank(engines[one.repo], one, "") for one in questions]
     joint = [_rank(together, one, f"{one.repo}/") for one in questions]

@@ -10,13 +10,19 @@ from pathlib import Path
 import pytest
 
 from codeqa.chat import AskOptions
-from codeqa.engine import Engine, open_several
+from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
+from codeqa.repositories.multi_repo import (
+    MOST_REPOSITORIES,
+    end_of,
+    locations_of,
+    member_names,
+    repositories_meant,
+)
 from codeqa.settings import Settings, load_settings
-from codeqa.several import MOST_TOGETHER, asked_of, end_of, locations_of, member_names
-from codeqa.store import Filter, Location, joint, locate
-from codeqa.web.workspace import JOINT_OPEN, Workspace
+from codeqa.store import Filter, Location, locate, multi_repo
+from codeqa.web.workspace import MULTI_REPOS_OPEN, Workspace
 
 FILES = {
     "one/shop": {
@@ -56,8 +62,8 @@ def settings(indexed: tuple[Path, list[Location]]) -> Settings:
 
 
 @pytest.fixture
-def together(indexed: tuple[Path, list[Location]], settings: Settings) -> Engine:
-    return open_several(settings, indexed[1])
+def joined(indexed: tuple[Path, list[Location]], settings: Settings) -> Engine:
+    return open_multi_repo(settings, indexed[1])
 
 
 def test_repositories_of_one_name_are_told_apart_by_the_folders_around_them(
@@ -68,20 +74,22 @@ def test_repositories_of_one_name_are_told_apart_by_the_folders_around_them(
     assert list(member_names([one, bank])) == ["bank", "shop"]
 
 
-def test_every_hit_names_its_repository_and_every_repository_has_its_say(together: Engine) -> None:
-    result = together.search.search("total")
+def test_every_hit_names_its_repository_and_every_repository_has_its_say(
+    joined: Engine,
+) -> None:
+    result = joined.search.search("total")
     assert {hit.unit.location for hit in result.units[:2]} == {
         "bank/bank/ledger.py:1-3",
         "one-shop/shop/cart.py:1-3",
     }
-    assert {hit.unit.id.partition("/")[0] for hit in result.units} <= set(member_names_of(together))
-    assert together.search.search("what runs out?").files[0].path == "two-shop/shop/stock.py"
-    assert together.files.read("bank/bank/ledger.py").text == FILES["bank"]["bank/ledger.py"]
+    assert {hit.unit.id.partition("/")[0] for hit in result.units} <= set(member_names_of(joined))
+    assert joined.search.search("what runs out?").files[0].path == "two-shop/shop/stock.py"
+    assert joined.files.read("bank/bank/ledger.py").text == FILES["bank"]["bank/ledger.py"]
 
 
 def member_names_of(engine: Engine) -> list[str]:
     tables = engine.tables()
-    assert isinstance(tables, joint.JointTables)
+    assert isinstance(tables, multi_repo.MultiRepoTables)
     return list(tables.members)
 
 
@@ -96,17 +104,17 @@ def member_names_of(engine: Engine) -> list[str]:
     ],
 )
 def test_a_path_may_begin_with_a_repository_or_be_one_of_each(
-    together: Engine, filters: Filter, names: list[str]
+    joined: Engine, filters: Filter, names: list[str]
 ) -> None:
-    units = [unit.name for unit in together.tables().units(filters) if unit.is_method]
+    units = [unit.name for unit in joined.tables().units(filters) if unit.is_method]
     assert units == names
-    assert together.tables().holds(filters) is bool(names)
+    assert joined.tables().holds(filters) is bool(names)
 
 
 def test_an_answer_cites_every_repository_and_its_callers_are_of_the_same_one(
-    together: Engine,
+    joined: Engine,
 ) -> None:
-    events = list(together.chat.ask(AskOptions("@codebase who calls total?", use_model=False)))
+    events = list(joined.chat.ask(AskOptions("@codebase who calls total?", use_model=False)))
     text = "".join(event.data["text"] for event in events if event.kind == "token")
     assert "bank/bank/ledger.py:7" in text  # close_day calls the total of its own repository
     done = events[-1].data
@@ -116,7 +124,7 @@ def test_an_answer_cites_every_repository_and_its_callers_are_of_the_same_one(
     }
     told = "".join(
         event.data.get("text", "")
-        for event in together.chat.ask(AskOptions("@codebase what changed in bank/bank/ledger.py?"))
+        for event in joined.chat.ask(AskOptions("@codebase what changed in bank/bank/ledger.py?"))
     )
     assert "one repository at a time" in told
 
@@ -130,7 +138,7 @@ def test_one_without_an_index_and_one_that_is_broken_are_left_out_and_named(
     found = [locate(settings, one.root) for one in indexed[1]]
     (tmp_path / "empty").mkdir()
     shutil.rmtree(Path(found[1].tables) / "methods.lance" / "data")
-    engine = open_several(settings, [*found, locate(settings, tmp_path / "empty")])
+    engine = open_multi_repo(settings, [*found, locate(settings, tmp_path / "empty")])
     result = engine.search.search("total")
     assert {hit.unit.path.partition("/")[0] for hit in result.units} == {"bank", "one-shop"}
     told = " ".join(result.warnings)
@@ -147,7 +155,7 @@ def test_a_changed_file_has_its_repository_caught_up(
     places = [locate(settings, tmp_path / name) for name in ("left", "right")]
     for place in places:
         Indexer(settings, place).run()
-    engine = open_several(settings, places)
+    engine = open_multi_repo(settings, places)
     assert engine.search.search("greet_left").units[0].unit.path == "left/app.py"
     changed = tmp_path / "left" / "app.py"
     changed.write_text("# moved\n\n\ndef greet_left():\n    return 2\n")
@@ -162,16 +170,19 @@ def test_a_question_names_repositories_and_points_at_their_folders(
     indexed: tuple[Path, list[Location]], settings: Settings
 ) -> None:
     one, two, bank = indexed[1]
-    assert asked_of(settings, [], "@repo:bank who pays?") == ([bank], "who pays?")
-    several, question = asked_of(settings, [one], "@repo:bank, who pays?")
+    assert repositories_meant(settings, [], "@repo:bank who pays?") == ([bank], "who pays?")
+    several, question = repositories_meant(settings, [one], "@repo:bank, who pays?")
     assert several == [one, bank] and question == "@bank/, who pays?"
-    assert asked_of(settings, [one, two], "@repo:two-shop x")[1] == "@two-shop/ x"
-    assert asked_of(settings, [one], "mail me@repo:bank") == ([one], "mail me@repo:bank")
-    twice = asked_of(settings, [two], "@repo:bank and @repo:bank-" + end_of(bank.id))[1]
+    assert repositories_meant(settings, [one, two], "@repo:two-shop x")[1] == "@two-shop/ x"
+    assert repositories_meant(settings, [one], "mail me@repo:bank") == (
+        [one],
+        "mail me@repo:bank",
+    )
+    twice = repositories_meant(settings, [two], "@repo:bank and @repo:bank-" + end_of(bank.id))[1]
     assert twice == "@bank/ and @bank/"
     for unknown in ("@repo:nobody x", "@repo:shop x"):  # none, and two
         with pytest.raises(NotFoundError):
-            asked_of(settings, [], unknown)
+            repositories_meant(settings, [], unknown)
 
 
 def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_left(
@@ -179,30 +190,31 @@ def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_le
 ) -> None:
     one, two, bank = indexed[1]
     ids = {
-        places: open_several(settings, places).location.id for places in permutations(indexed[1], 2)
+        places: open_multi_repo(settings, places).location.id
+        for places in permutations(indexed[1], 2)
     }
-    together = ids[one, bank]
-    assert together == ids[bank, one] != ids[two, bank]
-    assert {place.id for place in locations_of(settings, together)} == {one.id, bank.id}
-    assert locations_of(settings, f"{together}~00000000") == locations_of(settings, together)
+    joined = ids[one, bank]
+    assert joined == ids[bank, one] != ids[two, bank]
+    assert {place.id for place in locations_of(settings, joined)} == {one.id, bank.id}
+    assert locations_of(settings, f"{joined}~00000000") == locations_of(settings, joined)
     with pytest.raises(NotFoundError):
         locations_of(settings, "00000000~11111111")
     with pytest.raises(UsageError):
-        open_several(settings, [one] + [
-            Location(one.root / str(n), f"{n:08}", one.folder, "") for n in range(MOST_TOGETHER)
+        open_multi_repo(settings, [one] + [
+            Location(one.root / str(n), f"{n:08}", one.folder, "") for n in range(MOST_REPOSITORIES)
         ])  # fmt: skip
 
 
 def test_of_many_those_with_the_nearest_files_are_searched(
-    together: Engine, monkeypatch: pytest.MonkeyPatch
+    joined: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joint, "SEARCHED", 1)
-    found = together.search.search("what runs out?", path="")
+    monkeypatch.setattr(multi_repo, "SEARCHED", 1)
+    found = joined.search.search("what runs out?", path="")
     assert {hit.unit.path.partition("/")[0] for hit in found.units if "text" in hit.channels} == {
         "two-shop"
     }
     # What is named is found wherever it is.
-    assert together.search.search("discount").units[0].unit.path == "one-shop/shop/cart.py"
+    assert joined.search.search("discount").units[0].unit.path == "one-shop/shop/cart.py"
 
 
 def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_removed(
@@ -213,17 +225,17 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     settings = load_settings(data=data)
     one, _, bank = (locate(settings, place.root) for place in indexed[1])
     space = Workspace(settings)
-    together = space.engine(f"{one.id}~{bank.id}").location.id
-    engine = space.engine("~".join(reversed(together.split("~"))))
+    joined = space.engine(f"{one.id}~{bank.id}").location.id
+    engine = space.engine("~".join(reversed(joined.split("~"))))
     asked = AskOptions("@codebase total", conversation="c", use_model=False)
     assert list(engine.chat.ask(asked))[-1].kind == "done"
-    assert [kept.id for kept in space.engine(together).conversations.all()] == ["c"]
+    assert [kept.id for kept in space.engine(joined).conversations.all()] == ["c"]
     assert not space.engine(bank.id).conversations.all()
     space.rename(bank.id, "lender")
     assert {hit.unit.path.partition("/")[0] for hit in
-            space.engine(together).search.search("total").units} == {"lender", "shop"}  # fmt: skip
+            space.engine(joined).search.search("total").units} == {"lender", "shop"}  # fmt: skip
     space.remove(bank.id)
-    again = space.engine(together)
+    again = space.engine(joined)
     assert [kept.id for kept in again.conversations.all()] == ["c"]
     assert again.search.search("total").warnings == ("1 repository of before: no index now.",)
     space.close()
@@ -234,8 +246,8 @@ def test_a_server_keeps_few_combinations_open_whatever_ids_it_is_sent(
 ) -> None:
     space = Workspace(settings)
     own = end_of(indexed[1][0].id)
-    joint_ids = ["~".join(sorted((own, f"{n:08x}"))) for n in range(JOINT_OPEN + 3)]
+    joint_ids = ["~".join(sorted((own, f"{n:08x}"))) for n in range(MULTI_REPOS_OPEN + 3)]
     for one in joint_ids:
         space.engine(one)
-    assert [space.is_open(one) for one in joint_ids] == [False] * 3 + [True] * JOINT_OPEN
+    assert [space.is_open(one) for one in joint_ids] == [False] * 3 + [True] * MULTI_REPOS_OPEN
     space.close()

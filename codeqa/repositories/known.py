@@ -46,7 +46,7 @@ class RepositoryReport:
     progress: Progress | None = None
 
 
-def take_up(settings: Settings, root: Path) -> Location:
+def open_location(settings: Settings, root: Path) -> Location:
     """The place of the index of the repository at `root`, which is now the one used last.
 
     Raises UsageError when it is no folder.
@@ -147,7 +147,7 @@ def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
     Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
     """
     folder = clone(remote, clones_folder(settings), report)
-    location = take_up(settings, folder)
+    location = open_location(settings, folder)
     if not location.remote[0]:
         save_location(location, url=remote.url, branch=remote.branch)
     return location

@@ -38,7 +38,7 @@ to it, by the vectors. To search one takes 6 ms of processor time, to see how ne
 LOOK_INTERVAL = 0.04
 """Seconds for each repository until all of them are looked at for new commits, which takes .2 ms
 each; one that is searched is looked at every `reader.READ_INTERVAL` besides."""
-TOGETHER = "~"
+ID_SEPARATOR = "~"
 """Between the ends of their ids: `3fa2b1c0~8d21e6aa` stands for two repositories."""
 
 T = TypeVar("T")
@@ -49,9 +49,9 @@ class Member:
 
     def __init__(self, name: str, tables: Tables) -> None:
         self.name, self.tables = name, tables
-        self._joining = lru_cache(1)(lambda own: JointCatalogue({self: own}))
+        self._joining = lru_cache(1)(lambda own: MultiRepoCatalogue({self: own}))
 
-    def catalogue(self) -> JointCatalogue:
+    def catalogue(self) -> MultiRepoCatalogue:
         """Its own, with joined paths; remembered until a table changes."""
         return self._joining(self.tables.catalogue())
 
@@ -76,7 +76,7 @@ class Member:
         return rows.set_column(place, "path", paths)
 
 
-class JointCatalogue(Catalogue):
+class MultiRepoCatalogue(Catalogue):
     """The catalogues of several repositories, with joined paths."""
 
     def __init__(self, parts: Mapping[Member, Catalogue]) -> None:
@@ -105,7 +105,7 @@ class JointCatalogue(Catalogue):
         return tuple(m.reference(place) for m, places in each for place in places)[:limit]
 
 
-class JointTables(Tables):
+class MultiRepoTables(Tables):
     """What the indices of several repositories hold, for reading."""
 
     def __init__(self, location: Location, members: Iterable[Member]) -> None:
@@ -113,14 +113,14 @@ class JointTables(Tables):
         self.members = {member.name: member for member in members}
         self.left_out: dict[str, str] = {}
         """Name of a repository that cannot be read → why."""
-        self._joined: JointCatalogue | None = None
+        self._joined: MultiRepoCatalogue | None = None
         self._seen: dict[Member, tuple[Meta, list[tuple[str, EmbeddingRecord]]]] = {}
         self._looked = 0.0
 
     @property
     def notices(self) -> tuple[str, ...]:
         told = [f"{name} is left out. {why}" for name, why in sorted(self.left_out.items())]
-        gone = self.location.id.count(TOGETHER) + 1 - len(self.members) - len(self.left_out)
+        gone = self.location.id.count(ID_SEPARATOR) + 1 - len(self.members) - len(self.left_out)
         if gone > 0:
             told.append(f"{counted(gone, 'repository', 'repositories')} of before: no index now.")
         for member, (meta, _) in self._seen.items():
@@ -131,7 +131,7 @@ class JointTables(Tables):
 
     def around(self, path: str) -> Tables:
         member = self.members.get(path.partition("/")[0])
-        return JointTables(self.location, [member]) if member else self
+        return MultiRepoTables(self.location, [member]) if member else self
 
     def place_of(self, path: str) -> tuple[Path, str]:
         name, _, inside = path.partition("/")
@@ -263,7 +263,7 @@ class JointTables(Tables):
 
         return self._all(ask, where, limit)
 
-    def catalogue(self) -> JointCatalogue:
+    def catalogue(self) -> MultiRepoCatalogue:
         known = self._joined
         fresh = time.monotonic() - self._looked < LOOK_INTERVAL * len(self.members)
         if known and fresh and len(known.parts) == len(self.members):
@@ -273,7 +273,7 @@ class JointTables(Tables):
         )
         parts = dict(self._all(lambda m, _: [(m, m.tables.catalogue())]))
         if known is None or known.parts != parts:
-            self._joined = known = JointCatalogue(parts)
+            self._joined = known = MultiRepoCatalogue(parts)
         self._looked = time.monotonic()
         return known
 

@@ -12,9 +12,9 @@ from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, UsageEr
 from codeqa.repositories import find_repository
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations
-from codeqa.store.joint import TOGETHER, JointTables, Member
+from codeqa.store.multi_repo import ID_SEPARATOR, Member, MultiRepoTables
 
-MOST_TOGETHER = 50
+MOST_REPOSITORIES = 50
 NAMED = 3
 """Repositories whose names stand for all of them."""
 RETRY_SECONDS = 5.0
@@ -46,31 +46,31 @@ def member_names(locations: Sequence[Location]) -> dict[str, Location]:
     return dict(sorted(found.items()))
 
 
-def joint_location(
-    settings: Settings, members: Mapping[str, Location], together: str = ""
+def multi_repo_location(
+    settings: Settings, members: Mapping[str, Location], id_: str = ""
 ) -> Location:
     """What stands for all of `members` where one repository is meant; nothing lies there. Its id is
-    `together`, where some are gone by now, else made of theirs.
+    `id_`, where some are gone by now, else made of theirs.
 
     Raises UsageError for too many.
     """
-    if len(members) > MOST_TOGETHER:
+    if len(members) > MOST_REPOSITORIES:
         raise UsageError(
             f"{len(members)} repositories are more than can be asked at once.",
-            f"Choose up to {MOST_TOGETHER}.",
+            f"Choose up to {MOST_REPOSITORIES}.",
         )
-    id_ = together or TOGETHER.join(sorted(end_of(one.id) for one in members.values()))
-    folder, names = settings.data_dir / "repos" / TOGETHER, list(members)
+    id_ = id_ or ID_SEPARATOR.join(sorted(end_of(one.id) for one in members.values()))
+    folder, names = settings.data_dir / "repos" / ID_SEPARATOR, list(members)
     more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
     return Location(folder / " + ".join([*names[:NAMED], *more]), id_, folder, str(folder))
 
 
-def locations_of(settings: Settings, joint: str) -> list[Location]:
-    """The repositories that the id `joint` stands for, those that are indexed.
+def locations_of(settings: Settings, id_: str) -> list[Location]:
+    """The repositories that `id_` stands for, those that are indexed.
 
     Raises NotFoundError when none is.
     """
-    wanted = {end_of(one) for one in joint.split(TOGETHER)}
+    wanted = {end_of(one) for one in id_.split(ID_SEPARATOR)}
     every = (*list_locations(settings), *list_locations(settings, "revs/*"))
     found = [one for one in every if end_of(one.id) in wanted]
     if not found:
@@ -78,7 +78,7 @@ def locations_of(settings: Settings, joint: str) -> list[Location]:
     return found
 
 
-def asked_of(
+def repositories_meant(
     settings: Settings, chosen: Sequence[Location], question: str
 ) -> tuple[list[Location], str]:
     """The repositories that a question is asked of, `chosen` and those that it names as
@@ -103,30 +103,32 @@ def asked_of(
     return list(every.values()), _AT_REPO.sub(folder, question).strip()
 
 
-def open_joint(location: Location, places: Mapping[str, Location]) -> Callable[[], JointTables]:
+def open_multi_repo_tables(
+    location: Location, places: Mapping[str, Location]
+) -> Callable[[], MultiRepoTables]:
     """Give a function that opens the indices at `places` (name → place) as one.
 
     One that cannot be opened is left out, and tried again after RETRY_SECONDS. Raises what opening
     the last one raised where none can be opened.
     """
-    joint, lock, tried = JointTables(location, ()), threading.Lock(), 0.0
+    found, lock, tried = MultiRepoTables(location, ()), threading.Lock(), 0.0
 
-    def opened() -> JointTables:
+    def opened() -> MultiRepoTables:
         nonlocal tried
         with lock:
-            missing = [name for name in places if name not in joint.members]
+            missing = [name for name in places if name not in found.members]
             if missing and time.monotonic() - tried >= RETRY_SECONDS:
                 for name in missing:
                     try:
-                        joint.members[name] = Member(name, Tables.open(places[name]))
-                        joint.left_out.pop(name, None)
+                        found.members[name] = Member(name, Tables.open(places[name]))
+                        found.left_out.pop(name, None)
                     except CodeQAError as error:
-                        joint.left_out[name] = str(error)
+                        found.left_out[name] = str(error)
                 tried = time.monotonic()
-            if not joint.members:
+            if not found.members:
                 raise IndexMissingError(
-                    "None of these repositories can be read.", " ".join(joint.notices)
+                    "None of these repositories can be read.", " ".join(found.notices)
                 )
-            return joint
+            return found
 
     return opened
