@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codeqa.code.callees import callees
+from codeqa.code.calls import callees
 from codeqa.code.neighbours import outlines_of, uses_of
 from codeqa.context import span_chunk, unit_chunk
 from codeqa.errors import UsageError
@@ -198,7 +198,7 @@ def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
 def _called(tables: Tables, result: SearchResult) -> list[tuple[Unit, Unit]]:
     """What the best methods call: the caller and what it calls, in their order."""
     callers = [hit.unit for hit in result.units if hit.unit.is_method][:CALLING]
-    return [(by, call.unit) for by in callers for call in callees(tables, by, CALLED)]
+    return [(by, call.called) for by in callers for call in callees(tables, by, CALLED)]
 
 
 def _ranked(result: SearchResult, called: Sequence[tuple[Unit, Unit]]) -> list[Chunk]:

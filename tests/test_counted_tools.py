@@ -32,6 +32,20 @@ FILES = {
     "def other(found):\n    return found.merge_all()\n",
     "a_test/test_core.py": "from core import merge_all\n\n\ndef test_merge():\n"
     "    merge_all()\n    merge_all()\n\n    merge_all()\n",
+    "sessions.py": "class Sessions:\n    def save_session(self):\n"
+    "        raise NotImplementedError\n\n\nclass Cookies(Sessions):\n    def save_session(self):\n"
+    "        return 1\n\n\nclass Nulls(Sessions):\n    def close(self):\n"
+    "        self.save_session()\n",
+    "web.py": "from sessions import Cookies\n\n\nclass Web:\n    sessions = Cookies()\n\n"
+    "    def respond(self):\n        self.sessions.save_session()\n",
+    "a_test/test_sessions.py": "def test_saved(web):\n    web.sessions.save_session()\n",
+    "client.py": "from connect import Connector\n\n\nclass Client:\n"
+    "    def __init__(self, connector: Connector):\n        self.connector = connector\n\n"
+    "    def fetch(self):\n        return self.send()\n\n"
+    "    def send(self):\n        return self.connector.connect()\n",
+    "connect.py": "class Connector:\n    def connect(self):\n        return self.create_link()\n\n"
+    "    def create_link(self):\n        raise NotImplementedError\n\n\n"
+    "class TCPConnector(Connector):\n    def create_link(self):\n        return 1\n",
     "src/test/java/MarkTest.java": "class MarkTest {\n  @Test\n  public void testOne() {}\n\n"
     "  private void testHelper() {}\n}\n",
     "codec.py": "".join(
@@ -96,6 +110,29 @@ def test_a_way_of_calls_is_sure_where_there_is_one_and_else_said_not_to_be(engin
     by_name = call(engine, "call_path", start="other", end="finish")
     assert by_name.total == 2 and "only the name is the same" in by_name.completeness
     assert "(possible: only the name" in call(engine, "callees", name="other").text
+
+
+def test_a_method_counts_together_with_its_base_and_what_overrides_it(engine: Engine) -> None:
+    def found(name: str) -> dict[str, str]:
+        result = call(engine, "find_references", name=name, kind="call")
+        return {place.location: place.note for place in result.places}
+
+    base, override = found("Sessions.save_session"), found("Cookies.save_session")
+    assert base.pop("sessions.py:13") == "", "on an heir that has none of its own"
+    assert base.keys() == override.keys() == {"web.py:8", "a_test/test_sessions.py:2"}
+    assert base["web.py:8"] == "through Cookies.save_session, likely"
+    assert override["a_test/test_sessions.py:2"] == "through Sessions.save_session, likely"
+    asked = ExactQuestion("find_references", {"kind": "call", "name": "that"})
+    told = exact_answer(engine.toolbox, asked, ["Sessions.save_session"]).text
+    assert "`Web.respond`, through Cookies.save_session, likely" in told
+
+
+def test_a_way_of_calls_goes_through_the_method_of_a_base(engine: Engine) -> None:
+    way = call(engine, "call_path", start="Client.fetch", end="TCPConnector.create_link")
+    names = [place.name for place in way.places]
+    assert names == ["Client.fetch", "Client.send", "Connector.connect"]
+    assert "the method of a base or interface" in way.completeness
+    assert call(engine, "call_path", start="Client.fetch", end="Connector.create_link").total == 3
 
 
 def test_a_commit_is_shown_without_its_secrets_and_a_tag_as_what_it_marks(engine: Engine) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.code import Usages, usages
-from codeqa.code.callees import callees
+from codeqa.code.calls import callees
 from codeqa.code.imports import import_evidence
 from codeqa.code.tools.finding import definitions
 from codeqa.store import Tables
@@ -288,12 +288,12 @@ def test_callees_are_the_definitions_that_are_called_each_once_in_the_order_of_t
     tables = indexed(tmp_path_factory.mktemp("till"), CALLS)
     (pay,) = [unit for unit in tables.named(["pay"]) if unit.name == "pay"]
     calls = callees(tables, pay)
-    assert [(call.unit.location, call.line) for call in calls] == [
+    assert [(call.called.location, call.line) for call in calls] == [
         ("shop/till.py:17-18", 11),
         ("shop/money.py:1-2", 12),
         ("shop/till.py:5-6", 15),
     ]
-    assert [call.unit.name for call in callees(tables, pay, limit=1)] == ["count"]
+    assert [call.called.name for call in callees(tables, pay, limit=1)] == ["count"]
 
 
 def test_a_call_means_the_function_with_code_and_not_its_file_or_its_signatures(
@@ -308,6 +308,6 @@ def test_a_call_means_the_function_with_code_and_not_its_file_or_its_signatures(
     tables = indexed(tmp_path, files)
     (use,) = (unit for unit in tables.named(["use"]) if unit.name == "use")
     (called,) = callees(tables, use)
-    assert called.unit.source_code.endswith("return x")
+    assert called.called.source_code.endswith("return x")
     assert [one.is_stub for one in definitions(tables, "tidy")] == [False] * 2 + [True] * 3
-    assert definitions(tables, "tidy")[0] == called.unit
+    assert definitions(tables, "tidy")[0] == called.called

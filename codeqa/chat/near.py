@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from codeqa.chat.followup import code_names, told
 from codeqa.chat.turn import ConversationSoFar
-from codeqa.code.callees import callees
+from codeqa.code.calls import callees
 from codeqa.code.relations import RelatedUnit, Walk, asked_relations, follow_relations, is_test
 from codeqa.context import unit_chunk
 from codeqa.search import Query, SearchResult, form_pattern, parse_query
@@ -103,8 +103,8 @@ def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
 
 
 def _why(one: RelatedUnit) -> tuple[str, ...]:
-    caller, called, _ = one.calls[-1]
-    return (f"{caller.qualified_name} calls {called.qualified_name}",)
+    call = one.calls[-1]
+    return (f"{call.caller.qualified_name} calls {call.called.qualified_name}",)
 
 
 def with_near(
@@ -115,7 +115,8 @@ def with_near(
     earlier = so_far.context.chunks
     before = tables.by_ids([chunk.unit_id for chunk in earlier if chunk.unit_id])
     best_source = [one for one in before if one.is_method and not is_test(one)][:CALLING]
-    called = {call.unit.id: call.unit for unit in best_source for call in callees(tables, unit)}
+    calls = [call for unit in best_source for call in callees(tables, unit)]
+    called = {call.called.id: call.called for call in calls}
     held = shares([*before, *called.values()], told(typed))
     found = {hit.unit.id: hit for hit in result.units}
     best = max((hit.score for hit in result.units), default=1.0) or 1.0

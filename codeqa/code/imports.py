@@ -60,6 +60,15 @@ def import_evidence(
     )
 
 
+def split_address(module: str) -> tuple[str, str]:
+    """An address without its last word, and that word."""
+    for separator in ("::", "\\", "."):
+        head, found, tail = module.rpartition(separator)
+        if found:
+            return head or separator, tail
+    return "", module
+
+
 def _python(importer: str, module: str, path: str) -> bool:
     """`.a.b` from the importing package, `a.b` as the end of any path (src layouts)."""
     words = module.lstrip(".")

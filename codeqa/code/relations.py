@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, cast
 
-from codeqa.code.callees import callees
-from codeqa.code.usages import usages
+from codeqa.code.calls import Call, callees, callers
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.store import Tables
 from codeqa.text.tokens import words
@@ -40,9 +39,6 @@ _WORDS = re.compile(
 _CONDITION = re.compile(r"\b(?:if|when|why|how)\b", re.IGNORECASE)
 _TEST = re.compile(r"(?:^|\W)(?:tests?(?:\W|_)|Test[A-Z])")
 
-EdgeCall: TypeAlias = tuple[Unit, Unit, int]
-"""Caller, called, and the line of the call in the caller's file."""
-
 
 @dataclass(frozen=True, slots=True)
 class RelatedUnit:
@@ -50,7 +46,7 @@ class RelatedUnit:
     where the walk began."""
 
     unit: Unit
-    calls: tuple[EdgeCall, ...] = ()
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class Walk:
     @property
     def units(self) -> tuple[Unit, ...]:
         """All that it touches, what it leads to first."""
-        between = (called for one in self.found for _, called, _ in one.calls)
+        between = (call.called for one in self.found for call in one.calls)
         return tuple(dict.fromkeys((*(one.unit for one in self.found), *self.start, *between)))
 
     @property
@@ -124,23 +120,14 @@ def is_test(unit: Unit) -> bool:
 
 
 def _callees(tables: Tables, one: RelatedUnit) -> list[RelatedUnit]:
-    return [
-        RelatedUnit(call.unit, (*one.calls, (one.unit, call.unit, call.line)))
-        for call in callees(tables, one.unit)
-    ]
+    found = callees(tables, one.unit)
+    return [RelatedUnit(call.called, (*one.calls, call)) for call in found]
 
 
 def _callers(tables: Tables, one: RelatedUnit, relation: Relation) -> list[RelatedUnit]:
     least = SURE_ENOUGH if relation == "callers" else SURE_ENOUGH_OF_TESTS
-    sites = usages(tables, one.unit, USES).references
     # What merely hands a function on does not call it; a test covers what it hands on.
-    named = relation == "tests" or not one.unit.is_method
-    places = [site.reference for site in sites if site.confidence >= least]
-    places = [one for one in places if one.kind == "call" or (named and one.kind != "import")]
-    called = {place.unit_id: place.line for place in reversed(places)}
-    inside = tables.by_ids([place.unit_id for place in places])
-    return [
-        RelatedUnit(unit, (*one.calls, (unit, one.unit, called[unit.id])))
-        for unit in inside
-        if unit.kind not in TEXT_KINDS
-    ]
+    only_calls = relation == "callers" and one.unit.is_method
+    found = callers(tables, one.unit, least, only_calls=only_calls, limit=USES).calls
+    called = [call for call in found if call.caller.kind not in TEXT_KINDS]
+    return [RelatedUnit(call.caller, (*one.calls, call)) for call in called]

@@ -38,7 +38,14 @@ FAMILIES = (
 class Surroundings:
     """All that decides whether a place of the name `name` means `unit`."""
 
-    def __init__(self, tables: Tables, unit: Unit, name: str, places: Sequence[Reference]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        unit: Unit,
+        name: str,
+        places: Sequence[Reference],
+        heirs: bool = True,
+    ) -> None:
         self._tables, self._unit = tables, unit
         # Of one file after another, for wildcards and re-exports.
         self.imports = cache(self._imports)
@@ -86,8 +93,12 @@ class Surroundings:
         """(path, qualified name) of classes that inherit the member, directly or not."""
         self._overriding: set[tuple[str, str]] = set()
         """The same of classes that inherit it, and have one of their own."""
-        if is_member:
+        if is_member and heirs:
             self._find_heirs(last_word(unit.class_name), overriding)
+        self.overriding = [
+            one for one in namesakes if (one.path, one.class_name) in self._overriding
+        ]
+        """The methods that override the unit, in the nearest heirs."""
         inside = {path for path, _ in self._subclasses | self._overriding}
         ids = [place.unit_id for place in places if place.path in inside and place.unit_id]
         self._owners = {one.id: one.class_name for one in tables.by_ids(list(dict.fromkeys(ids)))}

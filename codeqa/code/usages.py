@@ -11,10 +11,12 @@ below is named after what it stands for; only their order is meant, they are no 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from codeqa.code.imports import NONE, RESOLVED_LANGUAGES
+from codeqa.code.imports import NONE, RESOLVED_LANGUAGES, split_address
+from codeqa.code.inheritance import is_abstract, overridden
 from codeqa.code.surroundings import CANDIDATES, Surroundings, language_name, related
 from codeqa.parsing.references import CLASS_MARK
 from codeqa.repository.roles import role_of
@@ -48,6 +50,15 @@ ONE_OF_MANY = 0.5
 """Shared among the definitions of that name."""
 LEAST = 0.05
 """Below this a place is not taken for a use."""
+THROUGH_BASE = 0.7
+"""At most, for a call of the method that it overrides or implements: which of them runs is decided
+by the object."""
+THROUGH_HEIR = 0.6
+"""At most, for a call of a method that overrides it, where it has no code of its own; and where it
+has some, which then need not run."""
+HEIR_OF_CONCRETE = 0.4
+MOST_RELATED = 8
+"""Methods of bases, and of heirs, that count together with one."""
 OVERLOADED = 0.8
 """The file decides for one of several definitions of that qualified name."""
 SHORT_NAME = 5
@@ -58,7 +69,8 @@ SPREAD_LANGUAGES = frozenset({"go", "rust", "csharp", "ruby", "swift", "kotlin",
 PACKAGE_LANGUAGES = frozenset({"go", "java", "kotlin", "scala", "csharp", "swift"})
 OWN_NAMES = frozenset({"self", "this", "cls", "Self"})
 SELF_NAMES = OWN_NAMES | {"super", "super()", "base", "parent"}
-SURENESS = ((0.9, "certain"), (0.6, "likely"), (0.0, "possible"))
+LIKELY = 0.6
+SURENESS = ((0.9, "certain"), (LIKELY, "likely"), (0.0, "possible"))
 """Confidence from which a place is called so."""
 _LAST_WORD = re.compile(r"(\w+)\W*$")
 
@@ -70,6 +82,8 @@ class UsageSite:
     reference: Reference
     confidence: float
     reason: str
+    through: str = ""
+    """The method of a base or interface that is named there, where that is not the definition."""
 
     @property
     def sureness(self) -> str:
@@ -85,8 +99,12 @@ class Usages:
     """Places taken for a use, `references` included."""
 
 
-def usages(tables: Tables, unit: Unit, limit: int = 50) -> Usages:
-    """Where `unit` is used: at most `limit` places, surest first, source before tests."""
+def usages(tables: Tables, unit: Unit, limit: int = 50, *, alone: bool = False) -> Usages:
+    """Where `unit` is used: at most `limit` places, surest first, source before tests.
+
+    A method counts together with those of bases and interfaces that it overrides, and with those
+    that override it, for the object decides which of them runs; `alone`, without them.
+    """
     if unit.kind in TEXT_KINDS or not unit.name:
         return Usages((), 0)
     # A constructor is called by the name of its class.
@@ -95,13 +113,46 @@ def usages(tables: Tables, unit: Unit, limit: int = 50) -> Usages:
     tables = tables.around(unit.path)
     places = tables.references_named(name, CANDIDATES)
     around = Surroundings(tables, unit, name, places)
-    found = []
+    found = _judged(unit, places, around)
+    for one, owner in () if alone or not places else _related(tables, unit, around):
+        most = THROUGH_BASE if owner else THROUGH_HEIR if is_abstract(unit) else HEIR_OF_CONCRETE
+        near = Surroundings(tables, one, name, places, heirs=False)
+        for place, site in _judged(one, places, near).items():
+            sure, known = min(site.confidence, most), found.get(place)
+            if _may_mean_other(place, owner) and not (known and known.confidence >= sure):
+                through = one.qualified_name
+                found[place] = UsageSite(place, sure, f"through {through}: {site.reason}", through)
+    sites = sorted(found.values(), key=_order)
+    return Usages(tuple(sites[:limit]), len(sites))
+
+
+def _related(tables: Tables, unit: Unit, around: Surroundings) -> list[tuple[Unit, Unit | None]]:
+    """The methods that count together with `unit`, those of bases with their class."""
+    heirs = [(one, None) for one in around.overriding[:MOST_RELATED]]
+    return [*overridden(tables, unit)[:MOST_RELATED], *heirs]
+
+
+def _judged(
+    unit: Unit, places: Sequence[Reference], around: Surroundings
+) -> dict[Reference, UsageSite]:
+    """Those of `places` that are taken for a use of `unit`."""
+    found = {}
     for place in places:
         confidence, reason = _evidence(unit, place, around) if _speaks(unit, place) else (NONE, "")
         if confidence >= LEAST:
-            found.append(UsageSite(place, round(confidence, 2), reason))
-    found.sort(key=_order)
-    return Usages(tuple(found[:limit]), len(found))
+            found[place] = UsageSite(place, round(confidence, 2), reason)
+    return found
+
+
+def _may_mean_other(place: Reference, owner: Unit | None) -> bool:
+    """Whether a call of a related method may be one of the unit's: `super()` names its class, and
+    `self` the class around it, of which only that of a base, `owner`, has other objects."""
+    if place.receiver in SELF_NAMES - OWN_NAMES or place.receiver.startswith("super("):
+        return False
+    if place.receiver not in OWN_NAMES:
+        return True
+    at = (owner.start_line, owner.end_line) if owner and owner.path == place.path else (0, 0)
+    return at[0] <= place.line <= at[1]
 
 
 def _order(usage: UsageSite) -> tuple[float, int, int, str, int, int]:
@@ -129,7 +180,7 @@ def _evidence(unit: Unit, place: Reference, around: Surroundings) -> tuple[float
     if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
         if match := _imported(unit, place, unit.path, around) or _passed_on(unit, place, around):
             return match
-        tail = _split(place.module)[1]
+        tail = split_address(place.module)[1]
         if _is_member(unit) and around.is_heir(tail):
             reason = f"{place.receiver or place.name} is of type {tail}"
             return SUBCLASS, f"{reason}, which inherits from {last_word(unit.class_name)}"
@@ -144,7 +195,7 @@ def _imported(
 ) -> tuple[float, str] | None:
     """Evidence that the place's import leads to `path`, and there to the unit."""
     owner = last_word(unit.class_name)
-    head, tail = _split(place.module)
+    head, tail = split_address(place.module)
     if owner and tail == owner and (sure := around.leads(place, head, path)):
         if place.receiver in ("", owner):
             return sure, f"imported from {head}"
@@ -255,12 +306,3 @@ def _likeness(receiver: str, owner: str) -> int:
         return 2 if called else 0
     alike = owner.endswith(called) or (owner and called.endswith(owner))
     return 1 if alike and len(called) >= 3 else 0
-
-
-def _split(module: str) -> tuple[str, str]:
-    """An address without its last word, and that word."""
-    for separator in ("::", "\\", "."):
-        head, found, tail = module.rpartition(separator)
-        if found:
-            return head or separator, tail
-    return "", module

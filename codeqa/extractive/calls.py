@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from codeqa.code.callees import Call, callees
+from codeqa.code.calls import Call, callees
 from codeqa.code.cited import Cited, cited_list, named
 from codeqa.code.documentation import first_sentence
-from codeqa.code.relations import EdgeCall, Walk
+from codeqa.code.relations import Walk
 from codeqa.store import Tables
 from codeqa.text.citation_format import ShownLines
 from codeqa.text.doc_comment import inline
@@ -39,7 +39,7 @@ def asks_how(text: str) -> bool:
 
 def calls_section(tables: Tables, unit: Unit) -> Cited:
     """A line for each definition of the source that `unit` calls, accessors left out."""
-    called = [call.unit for call in callees(tables, unit) if _is_told(unit, call)]
+    called = [call.called for call in callees(tables, unit) if _is_told(unit, call)]
     return cited_list("**What it calls, in this order:**", map(_call_item, called[:CALLS]))
 
 
@@ -51,7 +51,7 @@ def _call_item(unit: Unit) -> Cited:
 
 
 def _is_told(unit: Unit, call: Call) -> bool:
-    called = call.unit
+    called = call.called
     near = call.sure or PurePosixPath(called.path).parent == PurePosixPath(unit.path).parent
     short = called.end_line - called.start_line < TRIVIAL_LINES and not called.doc_comment
     is_step = called.kind in METHOD_KINDS and called.kind != "constructor"
@@ -69,16 +69,19 @@ def walk_section(walk: Walk) -> Cited:
     return cited_list(f"**{title}**:", (_way(one.calls) for one in walk.found))
 
 
-def _way(calls: Sequence[EdgeCall]) -> Cited:
+def _way(calls: Sequence[Call]) -> Cited:
     """`a` calls `b`, which calls `c`: each call with its place."""
-    if len(calls) > 1 and calls[0][0] == calls[1][1]:  # from the definition up to its callers
+    if (
+        len(calls) > 1 and calls[0].caller == calls[1].called
+    ):  # from the definition up to its callers
         calls = calls[::-1]
     told, last, places = "", None, list[ShownLines]()
-    for caller, called, line in calls:
+    for call in calls:
+        caller, line = call.caller, call.line
         name = code_span(caller.qualified_name)
         start = ", which" if caller == last else f"{'; ' if told else ''}{name}"
-        callee = code_span(called.qualified_name)
+        callee = code_span(call.called.qualified_name)
         told += f"{start} calls {callee} {cite(caller.path, line, line)}"
         places.append(ShownLines(caller.path, line, line, caller.qualified_name))
-        last = called
+        last = call.called
     return Cited(f"- {told}", tuple(places))

@@ -134,7 +134,7 @@ def _tests(tables: Tables, result: SearchResult) -> Cited:
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
             for one in follow_relations(tables, [hit.unit], ("tests",)):
-                told[one.unit.id] = f": uses {code_span(one.calls[-1][1].qualified_name)}"
+                told[one.unit.id] = f": uses {code_span(one.calls[-1].called.qualified_name)}"
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR * hits[0].score]
     found: dict[str, tuple[Unit, str]] = {}

@@ -9,13 +9,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from codeqa.code import UsageSite, usages
-from codeqa.code.callees import callees as calls_of
+from codeqa.code.calls import Call
+from codeqa.code.calls import callees as calls_of
+from codeqa.code.calls import callers as callers_of
 from codeqa.code.relations import is_test
 from codeqa.code.surroundings import CANDIDATES
 from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
 from codeqa.code.tools.results import Edge, Place, ToolResult, by_file, list_text
-from codeqa.code.usages import SURENESS
+from codeqa.code.usages import LIKELY, SURENESS
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
@@ -29,13 +31,8 @@ MOST_DEPTH = 3
 BREADTH, ALL_CALLS = 12, 1_000
 """Calls followed from one definition, for a tree that is read rather than measured; and looked
 at, to count them."""
-LIKELY = 0.6
 UNSEEN = "Calls by a computed name (reflection, a table of functions) are not seen."
 _DONE = {"call": "called", "use": "used", "import": "imported", "inherits": "inherited from"}
-
-_Step = tuple[Unit, Unit, int, str]
-"""What a call leads to, the unit that holds it, its line, and a mark of what is not sure."""
-BY_NAME = "possible: only the name is the same"
 
 ReferenceKind = Annotated[
     Literal["", "call", "use", "import", "inherits"], Field(description="Only places of this kind.")
@@ -98,7 +95,7 @@ def _by_function(
     groups: dict[tuple[str, str, str, str], list[UsageSite]] = {}
     for site in sites:
         one = site.reference
-        key = (one.path, one.unit_id, one.kind, site.sureness)
+        key = (one.path, one.unit_id, one.kind, f"{site.sureness} {site.through}")
         groups.setdefault(key, []).append(site)
 
     def order(held: Sequence[UsageSite]) -> tuple[bool, bool, float]:
@@ -175,7 +172,8 @@ def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place
     kind, sure = sites[0].reference.kind, sites[0].sureness
     also = ", ".join(map(str, others[:MOST_ALSO]))
     also += f" and {len(others) - MOST_ALSO} more" * (len(others) > MOST_ALSO)
-    told = (kind * (kind != asked), sure * (sure != SURENESS[0][1]),
+    through = sites[0].through and f"through {sites[0].through}"
+    told = (kind * (kind != asked), through, sure * (sure != SURENESS[0][1]),
             also and f"also {'lines' if len(others) > 1 else 'line'} {also}")  # fmt: skip
     return Place(
         path=sites[0].reference.path,
@@ -194,25 +192,19 @@ def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
     those that call them, as a tree. Tests, and calls that may mean another of that name, are
     counted and not listed."""
     tables = box.tables()
+    roots = definitions(tables, name)[:MOST_DEFINITIONS]
     tests: set[str] = set()
     possible: Counter[str] = Counter()
 
-    def who_calls(unit: Unit) -> list[_Step]:
-        every = usages(tables, unit, CANDIDATES).references
-        sites = [site for site in every if _is_sure_call(site)]
-        unsure = sum(s.confidence < LIKELY and s.reference.kind == "call" for s in every)
-        possible[unit.qualified_name] += unsure
-        inside = {one.id: one for one in tables.by_ids([s.reference.unit_id for s in sites])}
-        first: dict[str, _Step] = {}
-        for site in sites:
-            around = inside.get(site.reference.unit_id)
-            if around and around.role == "test" != unit.role:
-                tests.add(around.id)
-            elif around:
-                first.setdefault(around.id, (around, around, site.reference.line, ""))
-        return list(first.values())
+    def who_calls(unit: Unit) -> list[tuple[Unit, Call]]:
+        # Through a base at first alone: a framework calls nearly everything so in the end.
+        found = callers_of(tables, unit, alone=unit not in roots)
+        possible[unit.qualified_name] += found.doubtful
+        outside = [one for one in found.calls if one.caller.role == "test" != unit.role]
+        tests.update(one.caller.id for one in outside)
+        return [(one.caller, one) for one in found.calls if one not in outside]
 
-    found = _tree(tables, name, depth, who_calls, "called by", "caller")
+    found = _tree(tables, name, roots, depth, who_calls, "called by", "caller")
     told = f"\nAnd by {counted(len(tests), 'test')}." if tests else ""
     if unsure := ", ".join(f"{number:,} of {one}" for one, number in possible.items() if number):
         told += f"\nPossible calls, which find_references lists: {unsure}."
@@ -223,34 +215,24 @@ def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
     """What a function calls in this repository, in the order of its text, each with the line of the
     call, and with a depth what those call, as a tree. Calls into libraries are left out."""
     tables = box.tables()
+    roots = definitions(tables, name)[:MOST_DEFINITIONS]
 
-    def what_it_calls(unit: Unit) -> list[_Step]:
-        return [
-            (call.unit, unit, call.line, "" if call.sure else BY_NAME)
-            for call in calls_of(tables, unit, ALL_CALLS)
-        ]
+    def what_it_calls(unit: Unit) -> list[tuple[Unit, Call]]:
+        return [(call.called, call) for call in calls_of(tables, unit, ALL_CALLS)]
 
-    return _tree(tables, name, depth, what_it_calls, "calls", "callee")
-
-
-def _is_sure_call(site: UsageSite) -> bool:
-    return (
-        site.reference.kind != "import"
-        and site.confidence >= LIKELY
-        and bool(site.reference.unit_id)
-    )
+    return _tree(tables, name, roots, depth, what_it_calls, "calls", "callee")
 
 
 def _tree(
     tables: Tables,
     name: str,
+    roots: Sequence[Unit],
     depth: int,
-    follow: Callable[[Unit], Sequence[_Step]],
+    follow: Callable[[Unit], Sequence[tuple[Unit, Call]]],
     verb: str,
     noun: str,
 ) -> ToolResult:
-    """What `follow` leads to from the definitions of `name`, `depth` levels deep, each once."""
-    roots = definitions(tables, name)[:MOST_DEFINITIONS]
+    """What `follow` leads to from `roots`, `depth` levels deep, each once, with the call there."""
     if not roots:
         return no_definition(tables, name)
     seen = {unit.id for unit in roots}
@@ -258,23 +240,24 @@ def _tree(
     lines: list[str] = []
     places: list[Place] = []
     # A stack and no recursion: what comes next is what was put there last.
-    waiting = [(unit, unit, 0, "", 0) for unit in reversed(roots)]
+    waiting: list[tuple[Unit, Call | None, int]] = [(unit, None, 0) for unit in reversed(roots)]
     while waiting:
-        unit, holder, line, mark, level = waiting.pop()
+        unit, call, level = waiting.pop()
         told = f"{'  ' * level}{unit.qualified_name or unit.name} [{unit.location}]"
-        if level:
-            call = holder.source_code.split("\n")[line - holder.start_line]
-            told += f"  {line}: {call.strip()}{mark and f'  ({mark})'}"
+        if call:
+            holder, line, mark = call.caller, call.line, call.note
+            code = holder.source_code.split("\n")[line - holder.start_line]
+            told += f"  {line}: {code.strip()}{mark and f'  ({mark})'}"
             places.append(
-                Place(path=holder.path, start_line=line, end_line=line, text=call,
+                Place(path=holder.path, start_line=line, end_line=line, text=code,
                       language=holder.language, name=unit.qualified_name, kind=unit.kind, note=mark)
             )  # fmt: skip
         lines.append(told)
         if level < depth:
             every = [step for step in follow(unit) if step[0].id not in seen]
             found = every[:BREADTH]
-            seen.update(one.id for one, *_ in found)
-            left.update(one.id for one, *_ in every[BREADTH:])
+            seen.update(one.id for one, _ in found)
+            left.update(one.id for one, _ in every[BREADTH:])
             waiting += [(*step, level + 1) for step in reversed(found)]
     total = len(places) + len(left - seen)
     summary = f"{name} {verb} {counted(total, 'function')}"

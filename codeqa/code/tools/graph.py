@@ -3,26 +3,26 @@ from one definition to another."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cache
 
 from codeqa.code import usages
-from codeqa.code.callees import Call
-from codeqa.code.callees import callees as calls_of
+from codeqa.code.calls import Call, callers
+from codeqa.code.calls import callees as calls_of
+from codeqa.code.inheritance import heirs_at, overrides, types_called, with_all_methods
 from codeqa.code.relations import is_test
 from codeqa.code.surroundings import CANDIDATES
 from codeqa.code.tools.declaration import Toolbox
-from codeqa.code.tools.edges import ALL_CALLS, LIKELY, UNSEEN
+from codeqa.code.tools.edges import ALL_CALLS, UNSEEN
 from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
 from codeqa.code.tools.results import Edge, Place, ToolResult, list_text
 from codeqa.store import Tables
 from codeqa.text import counted
-from codeqa.text.tokens import last_word, name_key
-from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
+from codeqa.text.tokens import last_word
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
 
 MOST_FOLLOWED = 400
 """Definitions that are gone on from: a hub of a code base is reached from all of it."""
@@ -30,12 +30,11 @@ SECONDS = 5.0
 """Time after which nothing more is followed."""
 MOST_REACHED = 200
 """Definitions that are told; all are counted."""
-MOST_NAMED = 20_000
 AT_LEAST = "at least "
-_METHOD = re.compile(r"\b(\w+)\s*(?:\[[^\]]*\])?\(")
-"""The name in a method's declaration."""
-_IMPLEMENTED_FOR = re.compile(r"[^{;]*?\bfor\s+(?:&(?:'\w+\s+)?)?(?:mut\s+|dyn\s+)?([\w:]+)")
-
+OVERRIDING = (
+    "Some of these calls name the method of a base or interface, which one of these overrides. "
+)
+BY_NAME_ALONE = "Of some of these calls only the name is the same; no sure way is known. "
 EdgeStep = tuple[Unit, str, int]
 """What an edge leads to, and the file and line in which the edge is written."""
 
@@ -66,10 +65,10 @@ def impact(box: Toolbox, name: Name) -> ToolResult:
         nonlocal doubtful
         if is_test(unit) and unit not in roots:
             return []
-        sites = usages(tables, unit, CANDIDATES).references
-        sure = [one.reference for one in sites if one.confidence >= LIKELY]
-        doubtful += len(sites) - len(sure)
-        return _around(tables, [place for place in sure if place.kind != "import"])
+        # Through a base at first alone: a framework calls nearly everything so in the end.
+        found = callers(tables, unit, alone=unit not in roots)
+        doubtful += found.doubtful
+        return [(one.caller, one.caller.path, one.line) for one in found.calls]
 
     reached, cut = follow_edges(roots, users)
     code = [one for one in reached if not is_test(one.unit)]
@@ -93,31 +92,38 @@ def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
     if not begins or not ends:
         return no_definition(tables, end if begins else start)
     begins = [unit for unit in begins if unit not in ends] or begins
-    calls: dict[str, list[Call]] = {}
-
-    def called(unit: Unit, by_name: bool) -> list[EdgeStep]:
-        if unit.id not in calls:
-            calls[unit.id] = calls_of(tables, unit, ALL_CALLS)
-        told = (one for one in calls[unit.id] if one.sure or by_name)
-        return [(one.unit, unit.path, one.line) for one in told]
-
     wanted = {unit.id for unit in ends}
-    nothing = f"no way of calls from {start} to {end} was found"
+
+    @cache
+    def called(unit: Unit) -> list[Call]:
+        return calls_of(tables, unit, ALL_CALLS)
+
+    def sure(unit: Unit) -> list[EdgeStep]:
+        return [(one.called, unit.path, one.line) for one in called(unit) if one.sure]
+
+    def overriding(unit: Unit) -> list[EdgeStep]:
+        run = [
+            (one, path, line) for base, path, line in sure(unit) for one in overrides(tables, base)
+        ]
+        return [*sure(unit), *run]
+
+    def by_name(unit: Unit) -> list[EdgeStep]:
+        return [(one.called, unit.path, one.line) for one in called(unit)]
+
+    ways = ((sure, ""), (overriding, OVERRIDING), (by_name, BY_NAME_ALONE))
     looked = ""
-    for by_name in (False, True):
-        reached, cut = follow_edges(begins, partial(called, by_name=by_name), wanted)
+    for step, doubt in ways:
+        reached, cut = follow_edges(begins, step, wanted)
         looked = f"{start} leads to {counted(len(reached), 'definition')}. {cut}"
         found = {one.unit.id: one for one in reached}
         way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
         while way and way[0].level > 1 and way[0].through:
             way.insert(0, found[way[0].through.id])
         if way:
-            known = "No shorter one is known; others of equal length may be. "
-            if by_name:
-                known = "Of some of these calls only the name is the same; no sure way is known. "
-            known += UNSEEN
+            known = doubt or "No shorter one is known; others of equal length may be. "
             summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
-            return _told(summary, known, way, downwards=True)
+            return _told(summary, f"{known}{UNSEEN}", way, downwards=True)
+    nothing = f"no way of calls from {start} to {end} was found"
     known = f"{looked}{UNSEEN}"
     return ToolResult(summary=nothing, text=f"{nothing}. {known}", completeness=known)
 
@@ -135,25 +141,25 @@ def subclasses(tables: Tables, name: str) -> ToolResult:
             return []  # of its name another crate may have a trait
         sites = [one.reference for one in usages(tables, unit, CANDIDATES).references]
         places = [one for one in sites if one.kind == "inherits"]
-        if len(_types_called(tables, unit.name)) == 1:
+        if len(types_called(tables, unit.name)) == 1:
             # Re-exports are not all followed, and nothing else here is called so.
             named = tables.references_named(unit.name, CANDIDATES)
             more = [one for one in named if one.kind == "inherits" and one not in places]
             by_name, places = by_name + len(more), [*places, *more]
         homeless += sum(not one.unit_id for one in places)
-        return _heirs(tables, places)
+        return heirs_at(tables, places)
 
     first: list[EdgeStep] = []
     if not roots:
         places = tables.references_named(last_word(name), CANDIDATES)
-        first = _heirs(tables, [place for place in places if place.kind == "inherits"])
+        first = heirs_at(tables, [place for place in places if place.kind == "inherits"])
         if not first:
             return no_definition(tables, name)
     reached, cut = follow_edges(roots or [one for one, _, _ in first], heirs)
     outside = [Reached(unit, 1, None, path, line) for unit, path, line in first]
     found = {one.unit.id: one for one in (*outside, *reached)}
     for unit in roots:
-        for one in _with_all_methods(tables, unit):
+        for one in with_all_methods(tables, unit):
             found.setdefault(one.id, Reached(one, 1, unit, one.path, one.start_line))
     direct = sum(one.level == 1 for one in found.values())
     known = (
@@ -198,64 +204,6 @@ def follow_edges(
                 if one.id in wanted:
                     return found, ""
     return found, ""
-
-
-def _around(tables: Tables, places: Iterable[Reference]) -> list[EdgeStep]:
-    """The definitions in which `places` stand, each with the first of its lines."""
-    first = {one.unit_id: one for one in reversed(list(places)) if one.unit_id}
-    units = tables.by_ids(list(reversed(first)))
-    return [(unit, first[unit.id].path, first[unit.id].line) for unit in units]
-
-
-def _heirs(tables: Tables, places: Iterable[Reference]) -> list[EdgeStep]:
-    """The types that say at `places` what they inherit or implement. Rust says it outside of the
-    type, of several in one module: `impl Read for Buffer`."""
-    found, places = list[EdgeStep](), list(places)
-    ids = dict.fromkeys(place.unit_id for place in places if place.unit_id)
-    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
-    for place in (one for one in places if one.unit_id in around):
-        one, path, line = around[place.unit_id], place.path, place.line
-        code = "\n".join(one.source_code.split("\n")[line - one.start_line :][:3])
-        outside = one.language == "rust" and one.kind not in CLASS_KINDS - {"module"}
-        meant = _IMPLEMENTED_FOR.match(code) if outside else None
-        if meant:
-            name = last_word(meant[1])
-            types = _types_called(tables, name)
-            types.sort(key=lambda unit: (unit.path != path, unit.language != one.language))
-            elsewhere = replace(one, id=f"{one.id} {name}", qualified_name=name, kind="type")
-            one = types[0] if types else elsewhere
-        found.append((one, path, line))
-    return found
-
-
-def _types_called(tables: Tables, name: str) -> list[Unit]:
-    named = tables.named([name_key(name)], MOST_NAMED)
-    types = CLASS_KINDS - {"module"}
-    return [unit for unit in named if unit.name == name and unit.kind in types]
-
-
-def _with_all_methods(tables: Tables, unit: Unit) -> list[Unit]:
-    """The types that have every method of the Go interface `unit`: none says that it implements
-    one."""
-    names = {found[1] for one in unit.method_declarations if (found := _METHOD.search(one))}
-    if unit.language != "go" or unit.kind != "interface" or not names:
-        return []
-    having = Counter(
-        {
-            (one.path.rpartition("/")[0], one.class_name, one.name)
-            for one in tables.named([name_key(name) for name in names], MOST_NAMED)
-            if one.name in names and one.language == "go" and one.is_method
-        }
-    )
-    owners = Counter((folder, owner) for folder, owner, _ in having)
-    whole = {owner for owner, number in owners.items() if number == len(names)}
-    types = tables.named([name_key(owner) for _, owner in whole], MOST_NAMED)
-    return [
-        one
-        for one in types
-        if (one.path.rpartition("/")[0], one.qualified_name) in whole
-        and one.kind in CLASS_KINDS - {"interface", "module"}
-    ]
 
 
 def _several(tables: Tables, roots: Sequence[Unit]) -> str:
