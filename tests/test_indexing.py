@@ -205,7 +205,7 @@ def test_other_rules_of_extraction_rebuild_beside_and_switch(
     built: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = Tables.open(built.location)
-    monkeypatch.setattr("codeqa.indexing.indexer.parser_fingerprint", lambda: "other")
+    monkeypatch.setattr("codeqa.indexing.indexer.ROWS_VERSION", "other")
     summary = built.run()
     assert summary.changed == 6
     assert Tables.open(built.location).meta().generation == 2

@@ -10,8 +10,9 @@ import pytest
 from codeqa.languages import detect, get, languages
 from codeqa.parsing.grammar import grammar
 from codeqa.parsing.parse import extract
+from codeqa.store.schema import ROWS_VERSION
 from codeqa.types import CLASS_KINDS, METHOD_KINDS
-from tests.update_goldens import as_text, fixtures, golden_path, observed
+from tests.update_goldens import ROWS, as_text, fixtures, golden_path, observed, observed_rows
 
 WITH_GRAMMAR = sorted(key for key, language in languages().items() if language.grammar)
 NAMED_BY_THE_DESIGN = {
@@ -26,6 +27,13 @@ def test_a_fixture_yields_what_its_golden_file_says(fixture: Path) -> None:
     assert json.loads(golden_path(fixture).read_text("utf-8")) == json.loads(
         as_text(observed(fixture))
     )
+
+
+def test_a_file_becomes_other_rows_only_in_another_version_of_the_rows(tmp_path: Path) -> None:
+    """Else indices that users have would keep rows that are made otherwise now: raise ROWS_VERSION,
+    then `python -m tests.update_goldens`."""
+    golden = json.loads(ROWS.read_text("utf-8"))
+    assert golden == {"version": ROWS_VERSION, "rows": observed_rows(tmp_path)}
 
 
 @pytest.mark.parametrize("fixture", fixtures(), ids=lambda path: path.name)

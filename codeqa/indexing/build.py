@@ -7,13 +7,11 @@ what the workers have finished are in memory at a time.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from codeqa.embeddings.base import Embedding
@@ -39,10 +37,6 @@ TIME_RESOLUTION_NS = 2_000_000_000
 """Coarsest step of file times in use (FAT). A file that changed so shortly before it was
 read may have changed again within the same step, unseen by its size and time; such files
 are compared by content, as git does with its index."""
-
-_PARTS = ("repository", "parsing", "languages", "text", "store/records.py")
-_ENDINGS = {".py", ".scm", ".toml"}
-"""Code and data that turn files into rows: when any of it changes, the rows are stale."""
 
 _LAST = {"source": 0, "vendored": 2, "generated": 2}
 
@@ -191,17 +185,3 @@ def _append(batch: Batch, result: FileResult) -> None:
         batch.files.append(replace(record, status=SKIPPED, reason=result.reason))
     else:
         batch.add(record, result.packed)
-
-
-def parser_fingerprint() -> str:
-    """Hash of the extracting code and its data files; 5 ms."""
-    package = Path(__file__).resolve().parent.parent
-    digest = hashlib.blake2b(digest_size=8)
-    for part in _PARTS:
-        place = package / part
-        files = sorted(place.rglob("*")) if place.is_dir() else [place]
-        for file in files:
-            if file.suffix in _ENDINGS and file.is_file():
-                digest.update(file.relative_to(package).as_posix().encode())
-                digest.update(file.read_bytes())
-    return digest.hexdigest()

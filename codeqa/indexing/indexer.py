@@ -13,7 +13,7 @@ from pathlib import Path
 from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
-from codeqa.indexing.build import Outcome, build, parser_fingerprint
+from codeqa.indexing.build import Outcome, build
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.memory import give_back
 from codeqa.indexing.status import (
@@ -33,6 +33,7 @@ from codeqa.store.checksums import note_files
 from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED
+from codeqa.store.schema import ROWS_VERSION
 from codeqa.store.tables import Tables, is_damaged, open_once
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
@@ -161,15 +162,15 @@ class Indexer:
         progress(Progress("looking at files", 0, 0))
         limit = self.settings.max_file_bytes
         found = walk(self.location.root, max_file_bytes=limit, own=self._own())
-        parser, vector = parser_fingerprint(), record_of(fast)
-        writer = Writer.open(self.location, parser, vector, rebuild=full)
+        vector = record_of(fast)
+        writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full)
         outcome = build(self.settings, found, writer, fast, progress)
         if outcome.wrote:
             progress(Progress("building the text index", 0, 0))
             writer.tidy()
         # Files whose times were too young to trust have been compared by content as well.
         if outcome.wrote or outcome.read or writer.meta.growing:
-            writer.finish(started_ns, parser, vector)
+            writer.finish(started_ns, ROWS_VERSION, vector)
         return writer, outcome
 
     def _own(self) -> list[Path]:

@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, IndexBusyError, NotFoundError, RepositoryError, UsageError
-from codeqa.indexing.build import parser_fingerprint
 from codeqa.indexing.lock import hold
 from codeqa.repository.git import find_git, read_git
 from codeqa.repository.skip import skip_by_name
@@ -30,6 +29,7 @@ from codeqa.store import (
     snapshots_folder,
     snapshots_of,
 )
+from codeqa.store.schema import ROWS_VERSION
 
 SNAPSHOTS_KEPT = 10
 """Of one repository; then the one that was not asked for longest goes."""
@@ -200,13 +200,12 @@ def _begin_with_nearest(settings: Settings, location: Location, there: Location)
     run that follows reads what differs. LanceDB never changes a file of a table, so links do."""
     if not there.tables_are_local or Path(there.tables).exists():
         return
-    parser = parser_fingerprint()
     near: list[tuple[int, str, Location]] = []
     compare = ("diff-tree", "-r", "--name-only", "--relative")
     for one in (location, *snapshots_of(settings, location)):
         # Rows that another version made are all made anew; an index that cannot be read has none.
         with suppress(CodeQAError):
-            if one != there and Tables.open(one).meta().parser == parser:
+            if one != there and Tables.open(one).meta().parser == ROWS_VERSION:
                 pair = one.commit or "HEAD", there.commit
                 differing = _git(location.root, *compare, *pair) or b""
                 near.append((differing.count(b"\n"), one.id, one))

@@ -81,7 +81,7 @@ class Meta:
     refining: bool = False
     """A run is making vectors of the chosen embedding, and commits them a few at a time."""
     parser: str = ""
-    """Fingerprint of the code and data that extracted the rows."""
+    """Version of what extracted the rows (`ROWS_VERSION`)."""
     checked_ns: int = 0
     """Start of the last completed run, as file times are written."""
     updated_at: float = 0.0

@@ -75,7 +75,7 @@ class Writer:
     ) -> Writer:
         """Open the tables for writing, creating them where there are none.
 
-        `parser` fingerprints what extracts the rows, `vector` is the fast embedding.
+        `parser` is the version of what extracts the rows, `vector` is the fast embedding.
         When either differs from what the tables hold, or on `rebuild`, a new generation
         is written beside the one that readers use; one that a dead run left is continued.
         """
