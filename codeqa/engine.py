@@ -113,17 +113,17 @@ def _joined(
         settings=settings,
         hooks=load_hooks(settings, location.root),
         conversations=conversations,
-        connect=models.connect_small,
-        answers=models.connect,
+        connect=models.small_model,
+        answers=models.answer_model,
         hypotheses=generator is None,
     )
     chat = Chat(
         repository_name=location.name,
-        classifier=Classifier(cache, models.connect_small, settings.config_dir),
+        classifier=Classifier(cache, models.small_model, settings.config_dir),
         retrieval=retrieval,
         conversations=conversations,
         privacy=privacy,
-        connect=models.connect,
+        connect=models.answer_model,
         review=lambda model: IssueGenerator(
             Reviewer(Toolbox(search, files, tables), model, settings.config_dir)
         ),

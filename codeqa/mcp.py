@@ -125,7 +125,7 @@ def review(
 ) -> ReviewResult:
     """What an issue takes: files likely to change, tests and people, and how hard it is where its
     user chose a language model, which searches the code."""
-    reviewer = Reviewer(engine.toolbox, engine.models.connect(), engine.settings.config_dir)
+    reviewer = Reviewer(engine.toolbox, engine.models.answer_model(), engine.settings.config_dir)
     report = reviewer.report(title, body)
     return ReviewResult(summary=f"reviewed “{title}”", text=report.text, report=report)
 

@@ -63,7 +63,7 @@ def connected(data_dir: Path) -> Iterator[Connect]:
                 )
             )
             ending.callback(models.close)
-            model = models.connect(ModelChoice("openai", "gpt-4o-mini"))
+            model = models.answer_model(ModelChoice("openai", "gpt-4o-mini"))
             assert model is not None
             return model, server
 

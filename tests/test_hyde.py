@@ -20,11 +20,10 @@ from codeqa.chat import AskOptions
 from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
+from codeqa.llm.bounded import TEXT_CHARACTERS, clean_text
 from codeqa.search import Search, SearchResult
 from codeqa.search.hyde import (
-    HYPOTHESIS_CHARACTERS,
     HYPOTHESIS_WORDS,
-    clean_hypothesis,
     hypothesis_tokens,
     only_by_hypothesis,
 )
@@ -476,7 +475,7 @@ def test_an_embedding_that_fails_for_a_draft_leaves_its_words(
             engine.tables,
             engine.settings,
             lambda name: OnlyQuestions(),
-            connect=engine.models.connect_small,
+            connect=engine.models.small_model,
         )
         found = search.search(QUESTION, hyde="two")
     assert {"vector", "hyde-1 text", "hyde-2 text"} <= set(found.channels)
@@ -520,7 +519,7 @@ def test_a_hostile_draft_is_bounded_and_only_searched_by(opened: Opened, text: s
             assert len(json.dumps(body)) < 40_000
     assert first in [one.unit.id for one in found.units[:3]]
     for stage in found.stages:
-        assert len(stage.text) <= HYPOTHESIS_CHARACTERS
+        assert len(stage.text) <= TEXT_CHARACTERS
         assert not set(stage.text) & set("\x00\x1b\u202e\u2066\ufeff\ud800")
         json.dumps(stage.text).encode()
 
@@ -539,7 +538,7 @@ def test_the_words_of_a_draft_are_few_with_identifiers_first() -> None:
     assert hypothesis_tokens(text)[:6] == ["foo", "bar", "foobar", "open", "session", "opensession"]
     assert not {"def", "return", "class", "self", "the"} & set(hypothesis_tokens(text))
     assert len(hypothesis_tokens(HOSTILE["words"])) == HYPOTHESIS_WORDS
-    assert clean_hypothesis("```python\r\nx = 1\r\n\r\ny\r\n```\r\n") == "x = 1\n\ny"
+    assert clean_text("```python\r\nx = 1\r\n\r\ny\r\n```\r\n") == "x = 1\n\ny"
 
 
 # In a turn of the chat

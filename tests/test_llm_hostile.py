@@ -207,7 +207,7 @@ def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Setti
         server.models = ["\x1b]0;owned\x07", "a\nb", "  ", "x" * 5_000, "\u202elanigiro", "good"]
         choice = ModelChoice("custom", "", server.base_url)
         assert models.list_models(choice) == ["good"]
-        model = models.connect(choice)
+        model = models.answer_model(choice)
         assert model is not None and model.name == "custom/good"
     models.close()
 

@@ -143,7 +143,7 @@ def test_what_is_no_address_is_refused_without_repeating_it(address: str) -> Non
 def test_nothing_is_chosen_at_first_whatever_is_exported(make: Callable[..., Models]) -> None:
     models = make(openai_api_key=KEY, groq_api_key=KEY)
     assert models.current() is None and models.source() == ""
-    assert models.connect() is None
+    assert models.answer_model() is None
     assert models.key_state(ModelChoice("groq", "x")) == "exported"
 
 
@@ -162,7 +162,7 @@ def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(
     make(model="ollama/qwen3").choose(None)
     without = make(model="ollama/qwen3")
     assert without.current() is None and without.source() == "page"
-    assert without.connect() is None
+    assert without.answer_model() is None
 
 
 def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[..., Models]) -> None:
@@ -183,7 +183,7 @@ def test_an_impossible_setting_is_said(make: Callable[..., Models]) -> None:
     with pytest.raises(SettingsError, match=r"CODEQA_MODEL .* no model provider 'gpt-4o'"):
         make(model="gpt-4o").current()
     with pytest.raises(UsageError, match="needs an address"):
-        make(model="custom/m").connect()
+        make(model="custom/m").answer_model()
 
 
 # Addresses and keys
@@ -288,7 +288,7 @@ def test_a_key_that_no_header_takes_is_refused_without_repeating_it(
 def test_no_key_shows_in_any_representation(make: Callable[..., Models]) -> None:
     models = make()
     models.choose(ModelChoice("groq", "m"), KEY)
-    model = models.connect()
+    model = models.answer_model()
     assert model is not None
     shown = [model, model.endpoint, models, models.current(), ModelsFile(Path()).read()]
     shown.append(models._file.read())
@@ -406,11 +406,11 @@ def test_a_model_is_connected_once_and_kept_for_the_next_turn(
 ) -> None:
     with openai_server() as server:
         models = make(model="custom/m", model_url=server.base_url)
-        first = models.connect()
-        assert first is not None and first is models.connect()
+        first = models.answer_model()
+        assert first is not None and first is models.answer_model()
         assert next(iter(first.stream(MESSAGES))) == "Hello"
         models.choose(ModelChoice("custom", "m", server.base_url), KEY)
-        second = models.connect()
+        second = models.answer_model()
         assert second is not None and second is not first
         list(second.stream(MESSAGES))
         assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
@@ -422,14 +422,14 @@ def test_only_a_few_models_stay_connected_and_none_that_answers_is_cut_off(
 ) -> None:
     with openai_server(lambda path, body: stream(["a", "b"], 0.1)) as server:
         models = make()
-        model = models.connect(ModelChoice("custom", "m", server.base_url))
+        model = models.answer_model(ModelChoice("custom", "m", server.base_url))
         assert model is not None
         pieces = model.stream(MESSAGES)
         assert next(pieces) == "a"
         forgotten = weakref.ref(model)
         del model
         kept = [
-            weakref.ref(models.connect(ModelChoice("custom", f"m{number}", server.base_url)))
+            weakref.ref(models.answer_model(ModelChoice("custom", f"m{number}", server.base_url)))
             for number in range(10)
         ]
         assert next(pieces) == "b"
@@ -443,7 +443,7 @@ def test_only_a_few_models_stay_connected_and_none_that_answers_is_cut_off(
 def test_the_timeout_of_the_settings_holds(make: Callable[..., Models]) -> None:
     with openai_server(lambda path, body: silent(20)) as server:
         models = make(model="custom/m", model_url=server.base_url, model_timeout=1)
-        model = models.connect()
+        model = models.answer_model()
         assert model is not None
         with pytest.raises(ModelError, match="silent for 1 seconds"):
             list(model.stream(MESSAGES))
@@ -455,14 +455,14 @@ def test_without_a_name_the_first_model_that_chats_is_taken(make: Callable[..., 
     with openai_server(models=names) as server:
         models = make(model="ollama", model_url=server.base_url)
         for _ in range(3):
-            model = models.connect()
+            model = models.answer_model()
             assert model is not None and model.name == "ollama/qwen3:8b"
         assert len(server.exchanges) == 1
         assert models.test(ModelChoice("ollama", "", server.base_url)).model == "qwen3:8b"
         models.close()
     with openai_server(models=["nomic-embed-text"]) as server:
         with pytest.raises(ModelError, match="no model that chats") as caught:
-            make(model="ollama", model_url=server.base_url).connect()
+            make(model="ollama", model_url=server.base_url).answer_model()
         assert "ollama pull" in caught.value.hint
 
 

@@ -48,7 +48,7 @@ def engine(opened: Open, script: Script) -> Engine:
 
 def reviewed(engine: Engine, *, use_model: bool = True, **issue: str) -> tuple[Any, list[ToolStep]]:
     """The report and the steps before it."""
-    model = engine.models.connect() if use_model else None
+    model = engine.models.answer_model() if use_model else None
     given = {"title": "Make the lifetime of sessions a setting", **issue}
     *steps, report = Reviewer(engine.toolbox, model).review(**given)
     assert isinstance(report, IssueReport) and all(isinstance(one, ToolStep) for one in steps)

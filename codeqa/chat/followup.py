@@ -19,11 +19,10 @@ from codeqa.chat.generation import Exchange
 from codeqa.chat.topic import LEAVING_BY_MODEL, Leaving
 from codeqa.code.relations import without_relations
 from codeqa.intents import by_heuristics, goes_on, points_back, read_mode
-from codeqa.llm import Cancelled, Message, Model, never
+from codeqa.llm import DONE, Cancelled, Message, Model, generate_bounded, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Query, parse_query
-from codeqa.search.hyde import DONE, generate_bounded
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import search_tokens

@@ -179,7 +179,7 @@ def model_for_comments(models: Models, name: str = "", *, yes: bool = False) -> 
     """
     if name:
         models.prefer_named(name)
-    model = models.connect()
+    model = models.answer_model()
     if model is None:
         raise UsageError(
             "No language model is chosen.",

@@ -57,7 +57,7 @@ def review_command(
     with closing(open_engine(settings, root)) as engine:
         if model:
             engine.models.prefer_named(model)
-        asked = None if no_model else engine.models.connect()
+        asked = None if no_model else engine.models.answer_model()
         for told in Reviewer(engine.toolbox, asked, settings.config_dir).review(title, body):
             if not isinstance(told, IssueReport):
                 click.echo(f"  {visible(told.summary)}", err=True)

@@ -20,10 +20,9 @@ from codeqa.errors import CodeQAError, places_of
 from codeqa.intents.reading import read, shortened
 from codeqa.intents.rules import RULES, Rule
 from codeqa.intents.signs import of_code
-from codeqa.llm import Cancelled, Message, Model, never
+from codeqa.llm import Cancelled, Message, Model, generate_bounded, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search.hyde import generate_bounded
 from codeqa.state.cache import Cache
 from codeqa.text.tokens import well_formed
 

@@ -1,5 +1,14 @@
 """Language models: any server that speaks OpenAI's chat-completions API, none by default."""
 
+from codeqa.llm.bounded import (
+    DONE,
+    EMPTY,
+    STOPPED,
+    TIMED_OUT,
+    generate_bounded,
+    skipped_stage,
+    within,
+)
 from codeqa.llm.choice import ModelChoice, parse_choice
 from codeqa.llm.client import Model
 from codeqa.llm.endpoint import (
@@ -19,8 +28,12 @@ from codeqa.llm.window import context_window, cut_off
 
 __all__ = [
     "CUSTOM",
+    "DONE",
+    "EMPTY",
     "PROVIDERS",
     "SOURCES",
+    "STOPPED",
+    "TIMED_OUT",
     "Cancelled",
     "Complete",
     "Endpoint",
@@ -35,7 +48,10 @@ __all__ = [
     "context_window",
     "cut_off",
     "estimate_messages",
+    "generate_bounded",
     "never",
     "parse_choice",
     "provider_named",
+    "skipped_stage",
+    "within",
 ]

@@ -190,7 +190,7 @@ class Models:
 
     # The models themselves
 
-    def connect(self, choice: ModelChoice | None = None) -> Model | None:
+    def answer_model(self, choice: ModelChoice | None = None) -> Model | None:
         """The model of `choice`, else of the one in force; None when there is none.
 
         Nothing is sent, except that a choice without a model's name asks the server for its
@@ -212,12 +212,12 @@ class Models:
                 del self._models[next(iter(self._models))]
         return model
 
-    def connect_small(self) -> Model | None:
+    def small_model(self) -> Model | None:
         """The model that writes hypotheses: at the address of the one in force, with its key.
 
         CODEQA_HYDE_MODEL names it, else it is the provider's small one where that is sure to be
         served: at the provider's own address, or wherever its own large one is. Raises as
-        `connect` does.
+        `answer_model` does.
         """
         choice = self.current()
         if choice is None:
@@ -227,7 +227,7 @@ class Models:
         own = bool(provider.base_url) and self.address(choice) == provider.base_url
         if not named and (own or choice.model == provider.chat_model):
             named = provider.small_model
-        return self.connect(replace(choice, model=named or choice.model))
+        return self.answer_model(replace(choice, model=named or choice.model))
 
     def list_models(self, choice: ModelChoice, key: str = "") -> list[str]:
         """Names of the models at the choice's address, those that chat first."""

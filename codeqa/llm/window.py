@@ -15,13 +15,12 @@ from __future__ import annotations
 import json
 import logging
 import re
-import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
+from codeqa.llm.bounded import within
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import provider_named
 
@@ -42,8 +41,6 @@ COUNTED_AT_LEAST = 1_000
 _FIELDS = ("max_model_len", "loaded_context_length", "context_length", "context_window",
            "max_context_length")  # fmt: skip
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
-
-T = TypeVar("T")
 
 _known: dict[tuple[str, str], tuple[float, int]] = {}
 
@@ -77,21 +74,6 @@ def _ask_bounded(endpoint: Endpoint) -> int:
     except Exception as error:
         log.info("no window from %s: %s", endpoint.host, type(error).__name__)
         return 0
-
-
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """What `call` gives, in a thread that is left to itself after `seconds` (TimeoutError)."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(call())
-        except BaseException as error:  # whatever it is belongs to the one who waits
-            done.set_exception(error)
-
-    # A daemon: a request that hangs must not keep the program from ending.
-    threading.Thread(target=run, daemon=True).start()
-    return done.result(timeout=seconds)
 
 
 def _ask(endpoint: Endpoint) -> int:

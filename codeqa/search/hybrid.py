@@ -333,7 +333,7 @@ def open_search(
         settings,
         query_encoders(settings) if vectors else None,
         reranker=choose_reranker(settings),
-        connect=models.connect_small if models else None,
+        connect=models.small_model if models else None,
         catch_up=catch_up if settings.watch else None,
         asked=asked,
     )

@@ -14,17 +14,25 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError, UsageError
-from codeqa.llm import Cancelled, Message, Model
+from codeqa.errors import EmbeddingError, IndexFormatError, UsageError
+from codeqa.llm import (
+    DONE,
+    EMPTY,
+    STOPPED,
+    TIMED_OUT,
+    Cancelled,
+    Message,
+    Model,
+    generate_bounded,
+    skipped_stage,
+)
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, QueryEncoder, search_words
@@ -34,15 +42,13 @@ from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.search.ranking import FileHit, rank, rank_files
 from codeqa.settings import Settings
 from codeqa.store import Filter, Tables
-from codeqa.text.tokens import search_tokens, well_formed, words
+from codeqa.text.tokens import search_tokens, words
 from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime
 
 FIRST, SECOND = "hyde-1", "hyde-2"
 """What the names of the channels begin with: `hyde-1 text`, `hyde-2 vector`."""
 FIRST_TOKENS, SECOND_TOKENS = 400, 768
 """Most tokens of each hypothesis."""
-HYPOTHESIS_CHARACTERS = 4_000
-"""Longest text that is used, whatever a server sends: 768 tokens of code and a good third."""
 HYPOTHESIS_WORDS = 48
 """Distinct tokens of it that are searched for, as of a question."""
 HYPOTHESIS_CANDIDATES = 30
@@ -61,11 +67,8 @@ table, so that no hypothesis takes it out of the context."""
 FOUND_BY_HYDE = "found by a draft of the answer"
 """What the code calls a hypothesis is a draft to the user, in messages and on the page."""
 
-DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
 _ENDED = {TIMED_OUT: "took too long", STOPPED: "was stopped", EMPTY: "is empty"}
 
-_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|[^\W_]_+[^\W_]")
 _WORDS_OF_LANGUAGES = """
 abstract async await bool boolean break case catch class const continue def default elif else
@@ -110,7 +113,11 @@ def search_by_hypotheses(
     whatever the model does is told by the stages.
     """
     write = partial(
-        generate_bounded, model=model, seconds=settings.hyde_seconds, cancelled=cancelled
+        generate_bounded,
+        model=model,
+        seconds=settings.hyde_seconds,
+        cancelled=cancelled,
+        usable=hypothesis_tokens,
     )
     folder = settings.config_dir
     if reason := needless(query, found):
@@ -155,11 +162,6 @@ def alternate(one: Sequence[Hit], other: Sequence[Hit]) -> list[Hit]:
     return list({hit.unit.id: hit for hit in pairs}.values())
 
 
-def skipped_stage(name: str, reason: str) -> StageTime:
-    """The stage of that name, which is left out for `reason`."""
-    return StageTime(name, outcome=f"skipped: {reason}")
-
-
 def first_messages(question: str, config_dir: Path | None = None) -> list[Message]:
     """What the model is asked for the first hypothesis: the question and nothing else.
 
@@ -181,56 +183,6 @@ def second_messages(
     system = render("hyde_v2_system", query=mask_secrets(question))
     user = render("hyde_v2_user", context=context.rstrip(), hyde_query=mask_secrets(first))
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def generate_bounded(
-    name: str,
-    model: Model,
-    messages: Callable[[], Sequence[Message]],
-    most_tokens: int,
-    seconds: float,
-    cancelled: Cancelled,
-    usable: Callable[[str], object] | None = None,
-) -> Generator[StageTime, None, StageTime]:
-    """Ask `model` for a short text: yields the stage as it begins and as it ends, and returns
-    that. A text that `usable` says no to (by default one without words) counts as none.
-
-    The request is closed after `seconds`, once `cancelled()` is true, and when the text is long
-    enough; what has come by then is used. Raises nothing: the outcome says what failed.
-    """
-    begun = StageTime(name, model=model.name, host=model.host)
-    yield begun
-    started = time.monotonic()
-    until = started + seconds
-
-    def over() -> bool:
-        return time.monotonic() >= until or cancelled()
-
-    text, outcome = "", DONE
-    try:
-        stream = model.stream(messages(), max_tokens=most_tokens, cancelled=over)
-        with closing(stream) as pieces:
-            for piece in pieces:
-                text += piece if isinstance(piece, str) else ""
-                if len(text) > HYPOTHESIS_CHARACTERS:
-                    break
-            else:
-                outcome = STOPPED if cancelled() else TIMED_OUT if over() else DONE
-    except CodeQAError as error:
-        outcome = f"failed: {error.message}"
-    text = clean_hypothesis(text)
-    if outcome == DONE and not (usable or hypothesis_tokens)(text):
-        text, outcome = "", EMPTY
-    took = (time.monotonic() - started) * 1000
-    ended = replace(begun, milliseconds=took, outcome=outcome, text=text)
-    yield ended
-    return ended
-
-
-def clean_hypothesis(text: str) -> str:
-    """`text` as it is searched by and shown: bounded, no fences, nothing that cannot be seen."""
-    text = _FENCE.sub("", well_formed(text[:HYPOTHESIS_CHARACTERS]))
-    return _UNSEEN.sub("", text.replace("\r\n", "\n")).strip()
 
 
 def hypothesis_tokens(text: str) -> list[str]:

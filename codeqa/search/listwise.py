@@ -14,10 +14,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from codeqa.llm import Cancelled, Message, Model, context_window
+from codeqa.llm import (
+    DONE,
+    Cancelled,
+    Message,
+    Model,
+    context_window,
+    generate_bounded,
+    skipped_stage,
+)
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search.hyde import DONE, generate_bounded, skipped_stage
 from codeqa.search.ranking import FileHit
 from codeqa.types import Hit, StageTime, Unit
 

@@ -114,7 +114,7 @@ def budgets(query: RepoQuery) -> Values:
     """How much code goes to the model in use; a server of one's own is asked what it takes."""
     engine = engine_of(query)
     try:
-        model = engine.models.connect()
+        model = engine.models.answer_model()
     except CodeQAError:  # whoever answers says what is wrong with it
         model = None
     window = context_window(model.endpoint) if model else 0

@@ -46,7 +46,7 @@ def review(query: RepoQuery, body: ReviewBody) -> Values:
     """What an issue takes: by the chosen model, which searches the code, or without one what the
     search and the history say."""
     engine = engine_of(query)
-    model = None if body.without_model else engine.models.connect()
+    model = None if body.without_model else engine.models.answer_model()
     reviewer = Reviewer(engine.toolbox, model, engine.settings.config_dir)
     return reviewer.report(body.title, body.body).model_dump()
 

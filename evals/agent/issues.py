@@ -69,7 +69,7 @@ def main() -> None:
                 data=given.data, model="openai/gpt-4o", model_url=server.base_url, model_key="none"
             )
             with closing(open_engine(settings, root)) as engine:
-                reviewer = Reviewer(engine.toolbox, engine.models.connect())
+                reviewer = Reviewer(engine.toolbox, engine.models.answer_model())
                 *_, report = reviewer.review(title, body)
         assert isinstance(report, IssueReport)
         files = sum((root / one.path).stat().st_size for one in report.files) // 4

@@ -114,7 +114,7 @@ def _sent(
 
 def require_drafting(models: Models) -> None:
     """Raises UsageError when there is no model that could write drafts."""
-    if models.connect_small() is None:
+    if models.small_model() is None:
         raise UsageError(
             "Drafts need a language model, and none is chosen.",
             "Choose one by CODEQA_MODEL or `codeqa models use`, or do without drafts.",

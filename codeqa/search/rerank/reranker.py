@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from codeqa.errors import RerankerError
-from codeqa.llm.window import within
+from codeqa.llm import within
 from codeqa.search.query import Query
 from codeqa.search.ranking import role_penalties
 from codeqa.types import Hit, Unit
