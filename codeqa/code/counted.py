@@ -30,67 +30,6 @@ LONGEST_LINE = 160
 LONGEST_MESSAGE = 300
 """Characters of a question that can be one of these."""
 
-_KIND = "function|method|class|trait|interface|struct|type|macro|decorator"
-_WORD = r"[^\W\d][\w$]*(?:(?:\.|::|#|->)[\w$]+)*(?:\(\))?"
-_THINGS = (
-    "functions?|methods?|code|places?|files?|classes|types?|structs?|modules?|exceptions?|else"
-)
-_ONE = r"(?:i|we|you|one|someone)"
-_CHANGE = r"(?:chang(?:ed?|es|ing)|modif(?:y|ies|ied|ying)|edit(?:s|ed|ing)?|remov(?:ed?|es|ing)"
-_CHANGE += r"|renam(?:ed?|es|ing)|delet(?:ed?|es|ing)|touch(?:ed|es|ing)?)"
-_POLITE = r"(?:(?:and|so|ok(?:ay)?|now|then|please|can you|could you|tell me|do you know)[, ]+)*"
-_LIST = r"(?:(?:list|show|find|give|name|enumerate)(?: me| us)? )"
-_ALL = "code ?base|code|repo|repository|project|app|application"
-_HERE = rf"(?: in total)?(?: (?:in|of) (?:the|this) (?:{_ALL}))?"
-_AT = r"(?: (?:in|under|below) `?(?P<of>[\w./*-]*[/.*][\w./*-]*)`?)?"
-_PATH = r"(?:the )?[`@]?(?P<path_or_name>[\w./:#-]*\w/?)(?:\(\))?`?"
-_DID = r"(?:changed|touched|edited|modified|added|introduced|written|wrote)"
-_WHEN = r"(?: (?:lately|recently|last|here))?"
-_BETWEEN = (
-    r"(?:between|from|since) `?(?P<start>[\w./@^~-]+)`?(?: (?:and|to) `?(?P<end>[\w./@^~-]+)`?)?"
-)
-_TOPIC = r"(?:about|in|with|for|around|regarding|concerning) (?P<about>.+?)"
-_WHY = r"(?:[, ]+(?:and|why|when|who|by whom|what for))*"
-_KINDS = {
-    "routes": r"(?:http |url |api |web |rest )?(?:routes?|endpoints?)",
-    "commands": r"(?:cli |command[- ]line |sub-?)?commands?",
-    "tests": r"(?:unit |integration )?tests?(?: cases?| functions?)?",
-    "todos": r"(?:todos?|to-dos?)(?: comments?| notes?)?",
-    "environment": r"env(?:ironment)?[- ]?var(?:iable)?s?",
-}
-
-
-def _name(argument: str = "name") -> str:
-    kind = f"(?:{_KIND})"
-    return rf"(?:the |an? )?(?:{kind} )?[`@]?(?P<{argument}>{_WORD})`?(?: {kind})?"
-
-
-def _relation(verb: str, done: str, noun: str) -> tuple[str, ...]:
-    name = _name()
-    all_of = rf"(?:{_LIST}|what are |which are )?(?:all |every |the |direct )*(?:{noun})"
-    return (
-        rf"(?:who|what|which (?:{_THINGS})) (?:else )?(?:{verb}) {name}(?: directly)?",
-        rf"{all_of} (?:of|to|for) {name}",
-        rf"(?:{_LIST}|(?:what|who) are |how many )(?:all )?(?P<name>its) (?:{noun})(?: are there)?",
-        rf"(?:where|how often|how many times) (?:is|are|was) {name} (?:{done})(?: from)?",
-        rf"how many (?:{_THINGS}) (?:{verb}) {name}",
-        rf"how many (?:{noun}) (?:does|do|has|have) {name}(?: have)?",
-        rf"how many (?:{noun}) (?:are there )?of {name}(?: are there| exist)?",
-    )
-
-
-def _listed(kind: str) -> tuple[str, ...]:
-    are = r"(?: (?:that |which )?(?:are|is|does it|do we|exist)?"
-    are += r"(?: ?(?:there|defined|registered|read|used|here|have|exist))*)?"
-    return (
-        rf"{_LIST}(?:all |every |the |of )*{kind}{are}{_AT}",
-        rf"(?:what|which) (?:are )?(?:all |the )*{kind} (?:that )?(?:are|is|does it|do we|exist)"
-        rf"(?: ?(?:there|defined|registered|read|used|here|have|exist))*{_AT}",
-        rf"(?:what|which) are (?:all |the )*{kind}{_AT}",
-        rf"all (?:the |of the )?{kind}{_AT}",
-        rf"how many {kind}{are}{_AT}",
-    )
-
 
 @dataclass(frozen=True, slots=True)
 class ExactQuestion:
@@ -102,43 +41,97 @@ class ExactQuestion:
     """The message has a second question behind it."""
 
 
-_ASKED: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
-    ("find_references", {"kind": "call"}, _relation(
-        "calls?|invokes?", "called|invoked", "callers?|call sites?|calls")),
-    ("find_references", {}, _relation(
-        "uses?|references?", "used|referenced", "uses?|usages?|references?|users")),
-    ("list_all", {"kind": "subclasses"}, tuple(
-        form.replace("?P<name>", "?P<of>") for form in _relation(
-            "implements?|inherits?(?: from)?|extends?|subclass(?:es)?|derives? from",
-            "subclassed|extended|inherited from",
-            "(?:sub|derived |child )class(?:es)?|implementations?|implement[eo]rs?|descendants?"))),
-    ("impact", {}, (
-        rf"what (?:else )?(?:(?:would |will |could |can |might )?breaks?|(?:is|would be) affected)"
-        rf" (?:if|when) {_ONE} {_CHANGE} {_name()}",
-        rf"which tests (?:(?:would |will |could )?(?:break|fail)|are affected) (?:if|when) {_ONE} "
-        rf"{_CHANGE} {_name()}",
-        rf"(?:what|who) (?:depends|relies) on {_name()}",
-        rf"(?:what is |what's )?(?:the )?impact of (?:{_CHANGE} |a change (?:of|to|in) )?{_name()}",
-        rf"what (?:is|would be) affected by (?:{_CHANGE} |a change (?:of|to|in) )?{_name()}")),
-    ("call_path", {}, (
-        rf"{_LIST}?(?:what is )?(?:(?:the|a|shortest|call) )*(?:path|chain|way)(?: of calls)?"
-        rf" from {_name('start')} to {_name('end')}",
-        rf"how does {_name('start')} (?:reach|get to|lead to|end up (?:in|at)) {_name('end')}")),
-    *(("list_all", {"kind": kind}, _listed(words)) for kind, words in _KINDS.items()),
-    ("changes", {}, (
-        rf"what (?:has |was |have )?(?:been )?changed {_BETWEEN}(?: {_TOPIC})?",
-        rf"what (?:has |was |have )?(?:been )?changed {_TOPIC} {_BETWEEN}",
-        rf"{_LIST}?(?:what are )?(?:the )?(?:changes|differences) {_BETWEEN}(?: {_TOPIC})?")),
-    ("git_log", {}, (
-        rf"what (?:has |was )?(?:been )?changed (?:lately|recently|last)(?: in {_PATH})?{_WHY}",
-        rf"what (?:has |was |have )?(?:been )?changed (?:in |on |about |to )?{_PATH}{_WHEN}{_WHY}",
-        rf"who (?:has )?(?:last |recently )?{_DID} {_PATH}{_WHEN}{_WHY}",
-        rf"(?:when|why|by whom|who) (?:and (?:why|when|by whom) )?(?:was|were) {_PATH} "
-        rf"(?:last |recently )?{_DID}{_WHEN}{_WHY}",
-        rf"{_LIST}?(?:what (?:is|are) )?(?:the )?(?:(?:git )?(?:history|log)|(?:recent|latest) "
-        rf"changes) (?:of|for|in|to) {_PATH}")),
+_KIND = "(?:function|method|class|trait|interface|struct|type|macro|decorator)"
+_NAME = (
+    rf"(?:the |an? )?(?:{_KIND} )?[`@]?(?P<name>[^\W\d][\w$]*(?:(?:\.|::|#|->)[\w$]+)*(?:\(\))?)`?"
+)
+_NAME += rf"(?: {_KIND})?"
+_POLITE = r"(?:(?:and|so|ok(?:ay)?|now|then|please|can you|could you|tell me|do you know)[, ]+)*"
+_HERE = r"(?: in total)?(?: (?:in|of) (?:the|this) (?:code ?base|code|repo|project|app))?"
+_WORDS = {
+    "NAME": _NAME,
+    "START": _NAME.replace("<name>", "<start>"),
+    "OF": _NAME.replace("<name>", "<of>"),
+    "END": _NAME.replace("<name>", "<end>"),
+    "LIST": r"(?:(?:list|show|find|give)(?: me| us)? )",
+    "WHO": r"(?:who|what|which (?!tests?\b)\w+)(?: else)?",
+    "ALL": r"(?:all |every |of |the |direct )*",
+    "I CHANGE": r"(?:i|we|you|one|someone) CHANGE",
+    "CHANGE": r"(?:chang|modify|modif|edit|remov|renam|delet|touch)(?:e[ds]?|i?es|ied|ing|s)?",
+    "CHANGED": r"(?:(?:has |was |have )?(?:been )?changed)",
+    "DID": r"(?:last |recently )?(?:changed|touched|edited|modified|added|written|wrote)",
+    "PATH": r"(?:the )?[`@]?(?P<path_or_name>[\w./:#-]*\w/?)(?:\(\))?`?",
+    "WHEN": r"(?: lately| recently| last| here)?(?:[, ]+(?:and|why|when|who|by whom|what for))*",
+    "BETWEEN": r"(?:between|from|since) `?(?P<start>[\w./@^~-]+)`?"
+    r"(?: (?:and|to) `?(?P<end>[\w./@^~-]+)`?)?",
+    "TOPIC": r"(?:about|in|with|for|around|regarding|concerning) (?P<about>.+?)",
+    "THERE": r"(?: (?:that |which )?(?:are|is|exist|does it have|do we have)(?: there| here)?"
+    r"(?: defined| registered| read| used)*)",
+    "UNDER": r"(?: (?:in|under|below) `?(?P<of>[\w./*-]*[/.*][\w./*-]*)`?)?",
+}
+"""What the words in capitals of a form stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A tool, the arguments that go without saying, and how it is asked for: expressions whose
+    groups are the other arguments."""
+
+    tool: str
+    given: Mapping[str, str]
+    forms: tuple[str, ...]
+
+
+def _relation(kind: str, verb: str, done: str, noun: str) -> _Form:
+    subclasses = kind == "subclasses"
+    forms = (
+        rf"WHO (?:{verb}) NAME(?: directly)?",
+        rf"(?:LIST|(?:what|which) are )?ALL(?:{noun}) (?:of|to|for) NAME",
+        rf"(?:LIST|(?:what|who) are )ALL(?P<name>its) (?:{noun})",
+        rf"(?:where|how often) (?:is|are|was) NAME (?:{done})(?: from)?",
+        rf"how many (?:{noun}) (?:of|does|has) NAME(?: have)?",
+    )
+    named = tuple(form.replace("NAME", "OF").replace("<name>", "<of>") for form in forms)
+    tool = "list_all" if subclasses else "find_references"
+    return _Form(tool, {"kind": kind} if kind else {}, named if subclasses else forms)
+
+
+def _listed(kind: str, words: str) -> _Form:
+    forms = (
+        rf"(?:LIST|what are |all |how many )ALL{words}THERE?UNDER",
+        rf"(?:what|which) {words}THEREUNDER",
+    )
+    return _Form("list_all", {"kind": kind}, forms)
+
+
+_FORMS = (
+    _relation("call", "calls?|invokes?", "called|invoked", "callers?|call sites?|calls"),
+    _relation("", "uses?|references?", "used|referenced", "uses|usages?|references?|users"),
+    _relation("subclasses", "implements?|inherits?(?: from)?|extends?|derives? from",
+              "subclassed|extended|inherited from",
+              "(?:sub|derived |child )class(?:es)?|implementations?|implement[eo]rs?"),
+    _Form("impact", {}, (
+        r"what (?:else )?(?:(?:would |will |could )?breaks?|is affected) (?:if|when) I CHANGE NAME",
+        r"(?:what|who) (?:depends|relies) on NAME",
+        r"(?:what is )?(?:the )?impact of (?:CHANGE |a change (?:of|to|in) )?NAME")),
+    _Form("call_path", {}, (
+        r"LIST?(?:the |a )?(?:shortest |call )*(?:path|chain|way)(?: of calls)? from START to END",
+        r"how does START (?:reach|get to|lead to) END")),
+    _listed("routes", r"(?:http |api |rest )?(?:routes?|endpoints?)"),
+    _listed("commands", r"(?:cli |command[- ]line |sub-?)?commands?"),
+    _listed("tests", r"(?:unit |integration )?tests?(?: cases?| functions?)?"),
+    _listed("todos", r"(?:todos?|to-dos?)(?: comments?| notes?)?"),
+    _listed("environment", r"env(?:ironment)?[- ]?var(?:iable)?s?"),
+    _Form("changes", {}, (
+        r"(?:what CHANGED|LIST?(?:the )?(?:changes|differences)) BETWEEN(?: TOPIC)?",
+        r"what CHANGED TOPIC BETWEEN")),
+    _Form("git_log", {}, (
+        r"what CHANGED (?:lately|recently|last)(?: in PATH)?WHEN",
+        r"what CHANGED (?:in |on |to )?PATHWHEN",
+        r"who (?:has )?DID PATHWHEN",
+        r"(?:when|why|by whom) (?:and (?:why|when|by whom) )?(?:was|were) PATH DIDWHEN",
+        r"LIST?(?:the )?(?:(?:git )?(?:history|log)|(?:recent|latest) changes) (?:of|in|to) PATH")),
 )  # fmt: skip
-"""Tool, the arguments that the form says, and the forms, whose groups are the other arguments."""
 _OF_HISTORY = ("git_log", "changes")
 _POINTING = ("it", "its", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(
@@ -161,20 +154,21 @@ def exact_question(text: str) -> ExactQuestion | None:
 
 
 @cache
-def _forms() -> list[tuple[str, Mapping[str, str], re.Pattern[str]]]:
-    return [
-        (tool, given, re.compile(f"{_POLITE}(?:{form}){_HERE}", re.IGNORECASE))
-        for tool, given, forms in _ASKED
-        for form in forms
-    ]
+def _expressions() -> list[tuple[_Form, re.Pattern[str]]]:
+    def written(form: str) -> str:
+        for _ in range(2):  # what a word stands for may have one itself
+            for word in sorted(_WORDS, key=len, reverse=True):
+                form = form.replace(word, _WORDS[word])
+        return rf"{_POLITE}(?:{form}){_HERE}"
+
+    return [(one, re.compile(written(form), re.IGNORECASE)) for one in _FORMS for form in one.forms]
 
 
 def _matched(text: str) -> ExactQuestion | None:
-    text = text.strip(" ?.!")
-    for tool, given, form in _forms():
-        if found := form.fullmatch(text):
+    for form, expression in _expressions():
+        if found := expression.fullmatch(text.strip(" ?.!")):
             named = {key: value for key, value in found.groupdict().items() if value}
-            return ExactQuestion(tool, {**given, **named})
+            return ExactQuestion(form.tool, {**form.given, **named})
     return None
 
 
