@@ -97,21 +97,22 @@ def follow_relations(
     found = [RelatedUnit(unit) for unit in units]
     for number, relation in enumerate(relations):
         start = found[: len(units) if not number else FRONTIER]
-        if relation == "callees":
-            found = [step for one in start for step in _callees(tables, one)]
-        else:
-            steps = [step for one in start for step in _callers(tables, one, relation)]
-            found = [step for step in steps if relation == "callers" or is_test(step.unit)]
-            if relation == "tests" and not found:  # covered through what calls it
-                through = [s for one in steps[:FRONTIER] for s in _callers(tables, one, "callers")]
-                found = [step for step in through if is_test(step.unit)]
-        begun = {one.unit.id for one in start}
+        steps = _next(tables, start, relation)
+        found = [step for step in steps if relation != "tests" or is_test(step.unit)]
+        if not found and relation == "tests":  # covered through what calls it
+            through = _next(tables, steps[:FRONTIER], "callers")
+            found = [step for step in through if is_test(step.unit)]
         unique: dict[str, RelatedUnit] = {}
         for one in found:
-            if one.unit.id not in begun:
+            if one.unit not in [step.unit for step in start]:
                 unique.setdefault(one.unit.id, one)
         found = sorted(unique.values(), key=lambda one: is_test(one.unit))
     return found
+
+
+def tests_of(tables: Tables, unit: Unit) -> list[RelatedUnit]:
+    """The tests that use `unit`, or where none does, what calls it."""
+    return follow_relations(tables, [unit], ("tests",))
 
 
 def is_test(unit: Unit) -> bool:
@@ -119,15 +120,21 @@ def is_test(unit: Unit) -> bool:
     return unit.role == "test" or _TEST.search(unit.qualified_name) is not None
 
 
-def _callees(tables: Tables, one: RelatedUnit) -> list[RelatedUnit]:
-    found = callees(tables, one.unit)
-    return [RelatedUnit(call.called, (*one.calls, call)) for call in found]
-
-
-def _callers(tables: Tables, one: RelatedUnit, relation: Relation) -> list[RelatedUnit]:
-    least = SURE_ENOUGH if relation == "callers" else SURE_ENOUGH_OF_TESTS
-    # What merely hands a function on does not call it; a test covers what it hands on.
-    only_calls = relation == "callers" and one.unit.is_method
-    found = callers(tables, one.unit, least, only_calls=only_calls, limit=USES).calls
-    called = [call for call in found if call.caller.kind not in TEXT_KINDS]
-    return [RelatedUnit(call.caller, (*one.calls, call)) for call in called]
+def _next(tables: Tables, start: Sequence[RelatedUnit], relation: Relation) -> list[RelatedUnit]:
+    """One step from each of `start`; for tests, all that uses it."""
+    found: list[RelatedUnit] = []
+    for one in start:
+        if relation == "callees":
+            calls = callees(tables, one.unit)
+            found += [RelatedUnit(call.called, (*one.calls, call)) for call in calls]
+            continue
+        least = SURE_ENOUGH if relation == "callers" else SURE_ENOUGH_OF_TESTS
+        # What merely hands a function on does not call it; a test covers what it hands on.
+        only_calls = relation == "callers" and one.unit.is_method
+        uses = callers(tables, one.unit, least, only_calls=only_calls, limit=USES).calls
+        found += [
+            RelatedUnit(call.caller, (*one.calls, call))
+            for call in uses
+            if call.caller.kind not in TEXT_KINDS
+        ]
+    return found

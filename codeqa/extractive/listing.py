@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from codeqa.code.cited import NOTHING, Cited, cite_unit, cited_list, line_item
 from codeqa.code.overview import overview_of
-from codeqa.code.relations import follow_relations
+from codeqa.code.relations import tests_of
 from codeqa.repositories.files import Files
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import filter_of, gather
@@ -133,7 +133,7 @@ def _tests(tables: Tables, result: SearchResult) -> Cited:
     told: dict[str, str] = {}
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
-            for one in follow_relations(tables, [hit.unit], ("tests",)):
+            for one in tests_of(tables, hit.unit):
                 told[one.unit.id] = f": uses {code_span(one.calls[-1].called.qualified_name)}"
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR * hits[0].score]

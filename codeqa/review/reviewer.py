@@ -13,7 +13,7 @@ from codeqa.chat.agent import AgentGenerator
 from codeqa.chat.cited_code import CitedCode
 from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece, ToolStep
 from codeqa.chat.record import block_of
-from codeqa.code.relations import follow_relations
+from codeqa.code.relations import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import unit_chunk
 from codeqa.errors import CodeQAError, ModelError, UsageError
@@ -149,7 +149,7 @@ class Reviewer:
         files = [_likely_file(unit, unit.kind) for unit in source]
         tests: dict[str, tuple[Unit, str]] = {}
         for unit in source[:LIKELY_FILES_TESTED]:
-            using = follow_relations(self.toolbox.tables(), [unit], ("tests",))
+            using = tests_of(self.toolbox.tables(), unit)
             for test in [one.unit for one in using if one.unit.role == "test"][:1]:
                 tests.setdefault(test.id, (test, f"uses `{unit.qualified_name}`"))
         # Tests rank low unless they are asked for.
